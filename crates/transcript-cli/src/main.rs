@@ -3,13 +3,14 @@
 //! One module for each subcommand: its arguments and a `run`. The work is a call into the
 //! libraries; this crate only has argument parsing, output and exit codes.
 
-use std::io;
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
 mod append;
+mod browse;
 mod closed;
 mod exit;
 mod filter;
@@ -44,12 +45,13 @@ struct Cli {
     #[arg(long, global = true, value_name = "DIR")]
     root: Option<PathBuf>,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Append(append::Args),
+    Browse(browse::Args),
     Fork(fork::Args),
     List(list::Args),
     Merge(merge::Args),
@@ -80,8 +82,14 @@ fn main() -> ExitCode {
         }
     };
     let ui = ui::Ui::new(&cli.output, cli.root);
-    let result = match cli.command {
+    let Some(command) = cli.command.or_else(browse_here) else {
+        // Without a terminal nothing can be browsed: the same answer as for a wrong command line.
+        let _ = write!(io::stderr(), "{}", Cli::command().render_help());
+        return ExitCode::from(exit::FAILED);
+    };
+    let result = match command {
         Command::Append(args) => append::run(&ui, &args),
+        Command::Browse(args) => browse::run(&ui, &args),
         Command::Fork(args) => fork::run(&ui, &args),
         Command::List(args) => list::run(&ui, &args),
         Command::Merge(args) => merge::run(&ui, &args),
@@ -103,6 +111,12 @@ fn main() -> ExitCode {
             ExitCode::from(exit::FAILED)
         }
     }
+}
+
+/// Returns what `transcript` alone means on a terminal.
+fn browse_here() -> Option<Command> {
+    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    is_terminal.then(|| Command::Browse(browse::Args::default()))
 }
 
 /// Returns whether the reader of our output is gone: `transcript … | head` exits quietly.

@@ -44,6 +44,8 @@ pub(crate) struct Ui {
     /// How text for people looks.
     pub(crate) render: RenderOptions,
     pub(crate) escaping: Escaping,
+    /// Whether text for people has colours.
+    pub(crate) is_coloured: bool,
     /// Whether JSON of a transcript is shown on a terminal, so that it must not control it.
     is_json_shown: bool,
 }
@@ -74,6 +76,7 @@ impl Ui {
             root,
             render,
             escaping,
+            is_coloured: coloured,
             is_json_shown: is_terminal && escaping == Escaping::Visible,
         }
     }

@@ -41,8 +41,11 @@ pub use options::{RenderOptions, Tools};
 pub use pace::Pace;
 pub use parsed_entry::ParsedEntry;
 pub use print_tree::TreePrinter;
-pub use printer::{Change, FileEvent, FollowPrinter, NewEntry, ReplayPrinter, Scope};
+pub use printer::{
+    BranchNote, Change, Detail, FileEvent, FollowPrinter, NewEntry, PrintedBlock, ReplayPrinter,
+    Scope, StyledLine, call_line, is_folded_at_first, print_blocks,
+};
 pub use session_tree::{BoundaryFacts, SessionTree, leaf_decision};
 pub use styles::{Styles, TextStyle};
-pub use text::cut_text;
+pub use text::{cut_text, wrapped};
 pub use words::count;

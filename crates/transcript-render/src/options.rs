@@ -30,6 +30,7 @@ pub struct RenderOptions {
     home: Option<PathBuf>,
     pub(crate) thinking: bool,
     pub(crate) tools: Tools,
+    pub(crate) agent_hint: &'static str,
 }
 
 impl Default for RenderOptions {
@@ -42,6 +43,7 @@ impl Default for RenderOptions {
             home: None,
             thinking: false,
             tools: Tools::Short,
+            agent_hint: "--sidechains shows it",
         }
     }
 }
@@ -55,6 +57,11 @@ impl RenderOptions {
     /// Whether colours are used.
     pub fn coloured(self, coloured: bool) -> Self {
         Self { coloured, ..self }
+    }
+
+    /// How the reader gets to see a subagent that is not shown.
+    pub fn agent_hint(self, agent_hint: &'static str) -> Self {
+        Self { agent_hint, ..self }
     }
 
     /// How text of a transcript is escaped.

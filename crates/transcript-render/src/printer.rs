@@ -1,6 +1,7 @@
 //! Prints the items of a conversation on a page.
 
 mod calls;
+mod folded;
 mod follow;
 mod replay;
 mod turn;
@@ -24,6 +25,9 @@ use crate::text::{Page, Span, width};
 use crate::view::Shown;
 use turn::TurnStats;
 
+pub use folded::{
+    BranchNote, Detail, PrintedBlock, StyledLine, call_line, is_folded_at_first, print_blocks,
+};
 pub use follow::{Change, FileEvent, FollowPrinter, NewEntry, Scope};
 pub use replay::ReplayPrinter;
 

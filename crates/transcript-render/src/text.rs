@@ -193,6 +193,17 @@ pub fn cut_text(text: &str, columns: usize) -> String {
     line.iter().map(Span::text).collect()
 }
 
+/// Returns a text in lines of at most `columns`, escaped.
+#[must_use]
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let lines = text
+        .split('\n')
+        .flat_map(|line| wrap(&[Span::plain(line)], columns));
+    lines
+        .map(|line| line.iter().map(Span::text).collect())
+        .collect()
+}
+
 /// Writes lines with nested margins.
 pub(crate) struct Page<'o> {
     out: &'o mut dyn Write,
@@ -437,12 +448,6 @@ mod tests {
     use super::*;
     use crate::escape::Escaping;
     use crate::styles::Styles;
-
-    fn wrapped(text: &str, columns: usize) -> Vec<String> {
-        let lines = wrap(&[Span::plain(text)], columns);
-        let text = |line: &Vec<Span>| line.iter().map(Span::text).collect();
-        lines.iter().map(text).collect()
-    }
 
     #[test]
     fn lines_break_at_spaces_and_between_wide_characters() {

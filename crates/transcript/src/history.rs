@@ -1,7 +1,7 @@
 //! The contents of a session file.
 
-use std::cell::OnceCell;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use transcript_format::ids::Uuid;
 use transcript_messages::OmissionReason;
@@ -20,7 +20,7 @@ use crate::options::SessionOptions;
 pub struct History {
     source: Source,
     index: Index,
-    others: OnceCell<OtherFiles>,
+    others: OnceLock<OtherFiles>,
 }
 
 /// What [`History::read_end`] read.
@@ -76,7 +76,7 @@ impl History {
         Ok(Self {
             source,
             index,
-            others: OnceCell::new(),
+            others: OnceLock::new(),
         })
     }
 
@@ -98,7 +98,7 @@ impl History {
             Ok(index) => Ok(ReadEnd::Enough(Self {
                 source,
                 index,
-                others: OnceCell::new(),
+                others: OnceLock::new(),
             })),
             Err(reason) => Ok(ReadEnd::ReadAll(source, reason)),
         }

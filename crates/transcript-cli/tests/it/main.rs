@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod append;
+#[cfg(unix)]
+mod browse;
 mod fork;
 mod healthy;
 mod hostile;

@@ -119,7 +119,8 @@ impl TextPrinter<'_> {
         if self.options.tools == Tools::None {
             return Ok(());
         }
-        self.dim(&format!("├ subagent {agent}; --sidechains shows it"))
+        let hint = self.options.agent_hint;
+        self.dim(&format!("├ subagent {agent}; {hint}"))
     }
 
     pub(super) fn result(

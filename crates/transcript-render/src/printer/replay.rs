@@ -28,9 +28,9 @@ const MAX_BACK: usize = 1000;
 
 /// Prints recorded conversations.
 pub struct ReplayPrinter<'s, 'o> {
-    printer: TextPrinter<'o>,
+    pub(super) printer: TextPrinter<'o>,
     /// The main conversation first, then its subagents.
-    conversations: &'s [Conversation<'s>],
+    pub(super) conversations: &'s [Conversation<'s>],
     nesting: Nesting,
     pace: Pace<'o>,
     /// The last printed entry of each conversation.
@@ -217,7 +217,11 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
     }
 
     /// Prints gaps, times and tokens above an item.
-    fn before(&mut self, conversation: &Conversation<'_>, rendered: RenderItem<'_>) -> Result<()> {
+    pub(super) fn before(
+        &mut self,
+        conversation: &Conversation<'_>,
+        rendered: RenderItem<'_>,
+    ) -> Result<()> {
         let item = rendered.item();
         if self.last.entry_no == Some(item.entry_no()) {
             return Ok(());
@@ -256,7 +260,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
     }
 
     /// Prints a call with its whole group.
-    fn group(
+    pub(super) fn group(
         &mut self,
         (number, depth): (usize, usize),
         group: usize,
@@ -330,7 +334,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
     }
 
     /// Prints a subagent inside the call that started it.
-    fn subagent(&mut self, number: usize, depth: usize) -> Result<()> {
+    pub(super) fn subagent(&mut self, number: usize, depth: usize) -> Result<()> {
         let child = &self.conversations[number];
         let title = child.title.as_deref().unwrap_or("subagent");
         let printed = format!("┌ {title} · {} entries", grouped(child.entries as u64));

@@ -138,6 +138,7 @@ fn without_their_async_fronts_libraries_link_no_tokio_and_the_command_never_does
         "transcript-writer",
         "transcript-tail",
         "transcript",
+        "transcript-browse",
         "transcript-cli",
     ] {
         let linked = linked(&metadata, root);
@@ -149,7 +150,7 @@ fn without_their_async_fronts_libraries_link_no_tokio_and_the_command_never_does
 }
 
 /// What each crate may depend on, of the crates of this workspace (docs/architecture.md).
-const DIRECTIONS: [(&str, &[&str]); 12] = [
+const DIRECTIONS: [(&str, &[&str]); 13] = [
     ("transcript-format", &[]),
     ("transcript-storage", &[]),
     (
@@ -211,8 +212,19 @@ const DIRECTIONS: [(&str, &[&str]); 12] = [
         ],
     ),
     (
+        "transcript-browse",
+        &[
+            "transcript-format",
+            "transcript-reader",
+            "transcript-resume",
+            "transcript-render",
+            "transcript",
+        ],
+    ),
+    (
         "transcript-cli",
         &[
+            "transcript-browse",
             "transcript-format",
             "transcript-messages",
             "transcript-reader",

@@ -1,0 +1,857 @@
+//! The state of the screen: events in, effects out. It reads no file and knows no terminal.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use transcript_render::Detail;
+
+use crate::document::{Document, Motion};
+use crate::list::{List, Session};
+use crate::search::Needle;
+use crate::session::{Answer, Facts, Key, OutlineRow, Request, Search};
+
+/// From this width on, list and conversation are side by side.
+const WIDE: u16 = 90;
+/// After a file grew, reading it again may take this share of the time.
+const SHARE: u32 = 4;
+
+/// What the keys do, in the order of the help screen. At most 17 rows, so that it fits on a small one.
+pub(crate) const KEYS: [(&str, &str, &str, &str); 17] = [
+    ("", "CONVERSATION", "", "LIST OF SESSIONS"),
+    ("j k ↓ ↑", "line down, up", "letters", "filter"),
+    ("Space b", "page down, up", "↑ ↓", "select"),
+    ("d u", "half a page down, up", "Enter", "read it"),
+    ("g G", "start, end (follows)", "Tab", "conversation"),
+    ("} {", "next block, previous", "Esc", "clear, leave"),
+    ("] [", "next prompt, previous", "", ""),
+    ("p", "outline of prompts", "", "ACTIONS"),
+    ("/", "search", "y", "copy block or code"),
+    ("n N", "next hit, previous", "o", "raw line"),
+    ("Enter", "unfold or fold block", "f", "fork here"),
+    ("c", "calls: short, all, none", "r", "resume in client"),
+    ("t", "thinking: short, all", "Tab", "list of sessions"),
+    ("? h", "this help", "q", "leave"),
+    ("", "", "", ""),
+    ("", "a capital letter in a", "", "Ctrl-Z suspends"),
+    ("", "search makes it exact", "", "Ctrl-C leaves"),
+];
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    Key(KeyEvent),
+    Resize(u16, u16),
+    Sessions(Vec<Session>),
+    Answer(u64, Answer),
+    /// The file of the open session changed.
+    Grew(PathBuf),
+    /// A text was copied, and is in this file.
+    Copied(usize, Result<PathBuf, String>),
+}
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Effect {
+    /// Open a session in a thread with this number, after a while; the end alone, if it is large.
+    Open {
+        number: u64,
+        path: PathBuf,
+        is_end: bool,
+        wait: Duration,
+    },
+    /// Ask a thread.
+    Ask(u64, Request),
+    /// End a thread.
+    Close(u64),
+    /// Watch a file, and no other.
+    Follow(PathBuf),
+    /// Put a text onto the clipboard.
+    Copy(String),
+    /// Read the list again.
+    List,
+    Suspend,
+    Quit,
+    /// Leave, and resume this session in this folder.
+    Resume {
+        id: String,
+        folder: Option<PathBuf>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Focus {
+    List,
+    Conversation,
+}
+
+/// What is shown over the screen.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Overlay {
+    Help,
+    Search(String),
+    Outline {
+        rows: Vec<OutlineRow>,
+        filter: String,
+        selected: usize,
+        is_last: bool,
+    },
+    /// The text of a block, and the code in it.
+    Copy {
+        text: String,
+        fences: Vec<(String, String)>,
+    },
+    Raw {
+        lines: Vec<String>,
+        text: String,
+        top: usize,
+    },
+    Ask {
+        question: String,
+        yes: Effect,
+    },
+}
+
+/// An open session.
+pub(crate) struct Open {
+    pub(crate) path: PathBuf,
+    /// The number of the thread that answers.
+    pub(crate) number: u64,
+    pub(crate) document: Document,
+    /// The thread that reads a newer state of it, and what that is, once it is known.
+    newer: Option<(u64, Option<Facts>)>,
+    has_grown: bool,
+    pub(crate) error: Option<String>,
+    search: u64,
+    pub(crate) progress: Option<usize>,
+    /// The last hit: its block, and the number in it.
+    hit: Option<(Key, usize)>,
+    is_backward: bool,
+}
+
+/// The state of the screen.
+pub(crate) struct App {
+    pub(crate) list: List,
+    pub(crate) open: Option<Open>,
+    pub(crate) focus: Focus,
+    pub(crate) overlay: Option<Overlay>,
+    pub(crate) message: Option<String>,
+    pub(crate) size: (u16, u16),
+    numbers: u64,
+    effects: Vec<Effect>,
+}
+
+impl App {
+    /// Starts with the list, or with a session.
+    pub(crate) fn new(size: (u16, u16), session: Option<&Path>) -> (Self, Vec<Effect>) {
+        let mut app = Self {
+            list: List::default(),
+            open: None,
+            focus: Focus::List,
+            overlay: None,
+            message: None,
+            size,
+            numbers: 0,
+            effects: vec![Effect::List],
+        };
+        if let Some(path) = session {
+            app.open(path);
+            app.focus = Focus::Conversation;
+            // The session is first on the screen, and the list is read beside it.
+            app.effects.rotate_left(1);
+        }
+        let effects = std::mem::take(&mut app.effects);
+        (app, effects)
+    }
+
+    pub(crate) fn is_wide(&self) -> bool {
+        self.size.0 >= WIDE
+    }
+
+    /// Returns the width of the list.
+    pub(crate) fn list_width(&self) -> u16 {
+        match (self.is_wide(), self.focus) {
+            (true, _) => (self.size.0 / 3).clamp(28, 44),
+            (false, Focus::List) => self.size.0,
+            (false, Focus::Conversation) => 0,
+        }
+    }
+
+    /// Returns columns and rows of the text of the conversation.
+    fn text_size(&self) -> (usize, usize) {
+        let list = if self.is_wide() {
+            self.list_width() + 1
+        } else {
+            0
+        };
+        let width = self.size.0.saturating_sub(list + 1);
+        (
+            usize::from(width).max(20),
+            usize::from(self.size.1.saturating_sub(3)).max(1),
+        )
+    }
+
+    /// Takes an event, and returns what is to be done.
+    pub(crate) fn handle(&mut self, event: Event) -> Vec<Effect> {
+        match event {
+            Event::Key(key) => self.key(key),
+            Event::Resize(width, height) => {
+                self.size = (width, height);
+                let (width, height) = self.text_size();
+                if let Some(open) = &mut self.open {
+                    open.document.resize(width, height);
+                }
+            }
+            Event::Sessions(sessions) => {
+                self.list.set(sessions);
+                match &self.open {
+                    Some(open) => self.list.select(&open.path),
+                    None => self.preview(),
+                }
+            }
+            Event::Answer(number, answer) => self.answer(number, answer),
+            Event::Grew(path) => {
+                let open = self.open.as_mut().filter(|open| open.path == path);
+                if let Some(open) = open {
+                    open.has_grown = true;
+                    self.read_again();
+                }
+            }
+            Event::Copied(bytes, file) => {
+                let file = match file {
+                    Ok(file) => format!("also in {}", file.display()),
+                    Err(error) => format!("no file: {error}"),
+                };
+                self.message = Some(format!("copied {bytes} bytes · {file}"));
+            }
+        }
+        if let Some(open) = &mut self.open {
+            let requests = open.document.settle();
+            let number = open.number;
+            self.effects.extend(
+                requests
+                    .into_iter()
+                    .map(|request| Effect::Ask(number, request)),
+            );
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Returns whether everything on the screen is there.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.open
+            .as_ref()
+            .is_none_or(|open| open.document.is_settled())
+    }
+
+    fn new_number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// Opens a session: its end at once, and all of it.
+    fn open(&mut self, path: &Path) {
+        if self.open.as_ref().is_some_and(|open| open.path == path) {
+            return self.read_whole();
+        }
+        self.look_at(path);
+        self.read_whole();
+    }
+
+    /// Shows the selected session.
+    fn preview(&mut self) {
+        if self.is_wide()
+            && let Some(path) = self.list.selected().map(|one| one.path.clone())
+        {
+            self.look_at(&path);
+        }
+    }
+
+    /// Shows the end of a session.
+    fn look_at(&mut self, path: &Path) {
+        if self.open.as_ref().is_some_and(|open| open.path == path) {
+            return;
+        }
+        if let Some(old) = self.open.take() {
+            self.close(&old);
+        }
+        let number = self.new_number();
+        let (width, height) = self.text_size();
+        self.open = Some(Open {
+            path: path.to_owned(),
+            number,
+            document: Document::new(width, height),
+            newer: None,
+            has_grown: false,
+            error: None,
+            search: 0,
+            progress: None,
+            hit: None,
+            is_backward: false,
+        });
+        let path = path.to_owned();
+        let wait = Duration::ZERO;
+        self.effects.push(Effect::Open {
+            number,
+            path,
+            is_end: true,
+            wait,
+        });
+    }
+
+    fn close(&mut self, open: &Open) {
+        self.effects.push(Effect::Close(open.number));
+        if let Some((number, _)) = open.newer {
+            self.effects.push(Effect::Close(number));
+        }
+    }
+
+    /// Reads all of a session of which the end is shown, and follows it.
+    fn read_whole(&mut self) {
+        let number = self.numbers + 1;
+        let Some(open) = &mut self.open else { return };
+        let is_whole = open.document.facts.is_whole;
+        self.effects.push(Effect::Follow(open.path.clone()));
+        if is_whole || open.newer.is_some() {
+            return;
+        }
+        open.newer = Some((number, None));
+        let (path, wait) = (open.path.clone(), Duration::ZERO);
+        self.numbers = number;
+        self.effects.push(Effect::Open {
+            number,
+            path,
+            is_end: false,
+            wait,
+        });
+    }
+
+    /// Reads a session that grew again, unless that is under way.
+    fn read_again(&mut self) {
+        let number = self.numbers + 1;
+        let Some(open) = &mut self.open else { return };
+        if !open.has_grown || open.newer.is_some() {
+            return;
+        }
+        open.has_grown = false;
+        open.newer = Some((number, None));
+        let (path, wait) = (open.path.clone(), open.document.facts.took * SHARE);
+        self.numbers = number;
+        self.effects.push(Effect::Open {
+            number,
+            path,
+            is_end: false,
+            wait,
+        });
+    }
+
+    fn answer(&mut self, number: u64, answer: Answer) {
+        let Some(open) = &mut self.open else { return };
+        if let Some((newer, facts)) = open.newer.as_mut().filter(|(newer, _)| *newer == number) {
+            let newer = *newer;
+            match answer {
+                Answer::Ready(ready) => {
+                    *facts = Some(*ready);
+                    let request = open.document.locate();
+                    self.effects.push(Effect::Ask(newer, request));
+                }
+                Answer::Located {
+                    part,
+                    version,
+                    pages,
+                    ..
+                } => {
+                    let facts = facts.take().unwrap_or_default();
+                    let old = std::mem::replace(&mut open.number, newer);
+                    open.newer = None;
+                    open.error = None;
+                    open.document.replace(facts, part, version, pages);
+                    self.effects.push(Effect::Close(old));
+                    self.read_again();
+                }
+                Answer::Failed(error) => {
+                    open.newer = None;
+                    open.error = Some(error);
+                }
+                _ => {}
+            }
+            return;
+        }
+        if number != open.number {
+            return;
+        }
+        match answer {
+            Answer::Ready(facts) => {
+                open.document.facts = *facts;
+                open.document.go(Motion::End);
+            }
+            Answer::Failed(error) if open.document.facts.parts == 0 => open.error = Some(error),
+            Answer::Failed(error) => self.message = Some(error),
+            Answer::Laid {
+                part,
+                version,
+                page,
+            } => open.document.add(part, version, page),
+            Answer::Located {
+                part,
+                version,
+                pages,
+                offset,
+            } => {
+                for (part, page) in pages {
+                    open.document.add(part, version, page);
+                }
+                if let Some(offset) = offset {
+                    let key = Key { offset, number: 0 };
+                    open.document.go(Motion::To(part, key, None));
+                }
+            }
+            Answer::Found {
+                id,
+                part,
+                key,
+                hit,
+                is_wrapped,
+            } if id == open.search => {
+                open.progress = None;
+                open.hit = Some((key, hit));
+                open.document.show(part, key);
+                open.document.go(Motion::To(part, key, Some(hit)));
+                if is_wrapped {
+                    self.message = Some("search went on at the other end".to_owned());
+                }
+            }
+            Answer::NotFound { id } if id == open.search => {
+                open.progress = None;
+                let needle = open.document.needle.as_ref().map_or("", Needle::text);
+                self.message = Some(format!("not found: {needle}"));
+            }
+            Answer::Searching { id, percent } if id == open.search => open.progress = Some(percent),
+            Answer::Outline {
+                rows: more,
+                is_last,
+            } => {
+                let offset = open.document.block().map_or(0, |block| block.key.offset);
+                if let Some(Overlay::Outline {
+                    rows,
+                    selected,
+                    is_last: last,
+                    filter,
+                }) = &mut self.overlay
+                {
+                    rows.extend(more);
+                    *last = is_last;
+                    if is_last && filter.is_empty() {
+                        let above = rows.iter().rposition(|row| row.offset <= offset);
+                        *selected = above.unwrap_or(0);
+                    }
+                }
+            }
+            Answer::Copied(text) => {
+                let fences = fences(&text);
+                match fences.is_empty() {
+                    true => self.effects.push(Effect::Copy(text)),
+                    false => self.overlay = Some(Overlay::Copy { text, fences }),
+                }
+            }
+            Answer::Raw { lines, text } => {
+                self.overlay = Some(Overlay::Raw {
+                    lines,
+                    text,
+                    top: 0,
+                });
+            }
+            Answer::Forked(Ok(id)) => {
+                self.message = Some(format!("forked into {id}"));
+                self.effects.push(Effect::List);
+            }
+            Answer::Forked(Err(error)) => self.message = Some(format!("not forked: {error}")),
+            _ => {}
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) {
+        self.message = None;
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match (key.code, is_control) {
+            (KeyCode::Char('c'), true) => return self.effects.push(Effect::Quit),
+            (KeyCode::Char('z'), true) => return self.effects.push(Effect::Suspend),
+            _ => {}
+        }
+        if let Some(overlay) = self.overlay.take() {
+            self.overlay = self.overlay_key(overlay, key, is_control);
+            return;
+        }
+        match self.focus {
+            Focus::List => self.list_key(key, is_control),
+            Focus::Conversation => self.conversation_key(key, is_control),
+        }
+    }
+
+    fn list_key(&mut self, key: KeyEvent, is_control: bool) {
+        let page = i64::from(self.size.1 / 2);
+        let selected = self.list.selected().map(|one| one.path.clone());
+        match key.code {
+            KeyCode::Up => self.list.step(-1),
+            KeyCode::Char('p') if is_control => self.list.step(-1),
+            KeyCode::Down => self.list.step(1),
+            KeyCode::Char('n') if is_control => self.list.step(1),
+            KeyCode::PageUp => self.list.step(-page),
+            KeyCode::PageDown => self.list.step(page),
+            KeyCode::Home => self.list.step(i64::MIN / 2),
+            KeyCode::End => self.list.step(i64::MAX / 2),
+            KeyCode::Enter | KeyCode::Right => {
+                if let Some(path) = selected {
+                    self.focus = Focus::Conversation;
+                    return self.open(&path);
+                }
+            }
+            KeyCode::Tab if self.open.is_some() => {
+                self.focus = Focus::Conversation;
+                return self.read_whole();
+            }
+            KeyCode::Esc if self.list.filter.is_empty() => self.effects.push(Effect::Quit),
+            KeyCode::Esc => self.list.clear(),
+            KeyCode::Backspace => self.list.type_char(None),
+            KeyCode::F(1) => self.overlay = Some(Overlay::Help),
+            KeyCode::Char('?') if self.list.filter.is_empty() => self.overlay = Some(Overlay::Help),
+            KeyCode::Char('u') if is_control => self.list.clear(),
+            KeyCode::Char(c) if !is_control => self.list.type_char(Some(c)),
+            _ => {}
+        }
+        if self.list.selected().map(|one| one.path.clone()) != selected {
+            self.preview();
+        }
+    }
+
+    fn conversation_key(&mut self, key: KeyEvent, is_control: bool) {
+        match key.code {
+            KeyCode::Char('q') => return self.effects.push(Effect::Quit),
+            KeyCode::Tab | KeyCode::Esc | KeyCode::BackTab => {
+                self.focus = Focus::List;
+                return;
+            }
+            KeyCode::Char('h' | '?') | KeyCode::F(1) => {
+                self.overlay = Some(Overlay::Help);
+                return;
+            }
+            _ => {}
+        }
+        let page = i64::from(self.size.1.saturating_sub(5)).max(1);
+        let Some(open) = &mut self.open else { return };
+        let document = &mut open.document;
+        let ask = |request| Effect::Ask(open.number, request);
+        let block = document.block().cloned();
+        match key.code {
+            KeyCode::Char('f') if is_control => document.go(Motion::Page(page)),
+            KeyCode::Char('b') if is_control => document.go(Motion::Page(-page)),
+            KeyCode::Char('j') | KeyCode::Down => document.go(Motion::Lines(1)),
+            KeyCode::Char('k') | KeyCode::Up => document.go(Motion::Lines(-1)),
+            KeyCode::Char(' ') | KeyCode::PageDown => document.go(Motion::Page(page)),
+            KeyCode::Char('b') | KeyCode::PageUp => document.go(Motion::Page(-page)),
+            KeyCode::Char('d') => document.go(Motion::Page(page / 2)),
+            KeyCode::Char('u') => document.go(Motion::Page(-page / 2)),
+            KeyCode::Char('g') | KeyCode::Home => document.go(Motion::Top),
+            KeyCode::Char('G') | KeyCode::End => document.go(Motion::End),
+            KeyCode::Char('}') => document.go(Motion::Block(true)),
+            KeyCode::Char('{') => document.go(Motion::Block(false)),
+            KeyCode::Char(']') => document.go(Motion::Prompt(true)),
+            KeyCode::Char('[') => document.go(Motion::Prompt(false)),
+            KeyCode::Enter => document.toggle(),
+            KeyCode::Char('c') => {
+                document.fold_all(|folds| folds.calls = next_detail(folds.calls));
+                self.message = Some(format!("calls: {}", said(document.folds.calls)));
+            }
+            KeyCode::Char('t') => {
+                document.fold_all(|folds| folds.thoughts = next_detail(folds.thoughts));
+                self.message = Some(format!("thinking: {}", said(document.folds.thoughts)));
+            }
+            KeyCode::Char('/') => self.overlay = Some(Overlay::Search(String::new())),
+            KeyCode::Char('n') => self.search(false),
+            KeyCode::Char('N') => self.search(true),
+            KeyCode::Char('p') => {
+                self.effects.push(ask(Request::Outline));
+                let (rows, filter) = (Vec::new(), String::new());
+                self.overlay = Some(Overlay::Outline {
+                    rows,
+                    filter,
+                    selected: 0,
+                    is_last: false,
+                });
+            }
+            KeyCode::Char('y') => {
+                let part = document.part();
+                let request = block.map(|block| {
+                    ask(Request::Copy {
+                        part,
+                        key: block.key,
+                    })
+                });
+                self.effects.extend(request);
+            }
+            KeyCode::Char('o') => {
+                let width = usize::from(self.size.0.saturating_sub(2));
+                let request = block.map(|block| {
+                    ask(Request::Raw {
+                        offset: block.key.offset,
+                        width,
+                    })
+                });
+                self.effects.extend(request);
+            }
+            KeyCode::Char('f') => {
+                let Some(block) = block else { return };
+                let yes = ask(Request::Fork { offset: block.last });
+                let place = block
+                    .line
+                    .map_or(String::new(), |line| format!(" of line {line}"));
+                let question =
+                    format!("Copy the conversation up to this block{place} into a new session?");
+                self.overlay = Some(Overlay::Ask { question, yes });
+            }
+            KeyCode::Char('r') => self.ask_resume(),
+            _ => {}
+        }
+    }
+
+    fn ask_resume(&mut self) {
+        let Some(open) = &self.open else { return };
+        let stem = open
+            .path
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned());
+        let Some(id) = stem else { return };
+        let listed = self.list.with_path(&open.path);
+        let folder = listed.and_then(|session| session.cwd.clone());
+        let folder = folder.or_else(|| open.document.facts.cwd.clone());
+        let shown = transcript_render::Escaping::Visible.one_line(folder.as_deref().unwrap_or("."));
+        let question = format!("Leave, and run: cd {shown} && claude --resume {id}");
+        let folder = folder.map(PathBuf::from);
+        self.overlay = Some(Overlay::Ask {
+            question,
+            yes: Effect::Resume { id, folder },
+        });
+    }
+
+    fn search(&mut self, is_reversed: bool) {
+        let number = self.numbers + 1;
+        let Some(open) = &mut self.open else { return };
+        let Some(needle) = open.document.needle.clone() else {
+            self.overlay = Some(Overlay::Search(String::new()));
+            return;
+        };
+        let key = open
+            .document
+            .block()
+            .map(|block| block.key)
+            .unwrap_or_default();
+        let hit = open.hit.filter(|(at, _)| *at == key).map(|(_, hit)| hit);
+        open.search = number;
+        open.progress = Some(0);
+        let search = Search {
+            id: number,
+            needle,
+            part: open.document.part(),
+            key,
+            hit,
+            is_backward: open.is_backward != is_reversed,
+            width: open.document.width(),
+        };
+        self.numbers = number;
+        self.effects
+            .push(Effect::Ask(open.number, Request::Search(search)));
+    }
+
+    fn overlay_key(
+        &mut self,
+        overlay: Overlay,
+        key: KeyEvent,
+        is_control: bool,
+    ) -> Option<Overlay> {
+        let page = usize::from(self.size.1.saturating_sub(4)).max(1);
+        match overlay {
+            Overlay::Help => None,
+            Overlay::Search(mut text) => match key.code {
+                KeyCode::Esc => None,
+                KeyCode::Enter => {
+                    let open = self.open.as_mut()?;
+                    if let Some(needle) = Needle::new(&text) {
+                        open.document.needle = Some(needle);
+                        open.hit = None;
+                    }
+                    self.search(false);
+                    None
+                }
+                KeyCode::Backspace => text.pop().map(|_| Overlay::Search(text)),
+                KeyCode::Char(c) if !is_control => {
+                    text.push(c);
+                    Some(Overlay::Search(text))
+                }
+                _ => Some(Overlay::Search(text)),
+            },
+            Overlay::Outline {
+                rows,
+                mut filter,
+                selected,
+                is_last,
+            } => {
+                let shown = outline_rows(&rows, &filter);
+                let last = shown.len().saturating_sub(1);
+                let selected = match key.code {
+                    KeyCode::Esc => return None,
+                    KeyCode::Enter => {
+                        let row = shown.get(selected).map(|at| rows[*at].offset);
+                        self.jump_to(row?);
+                        return None;
+                    }
+                    KeyCode::Up => selected.saturating_sub(1),
+                    KeyCode::Down => (selected + 1).min(last),
+                    KeyCode::PageUp => selected.saturating_sub(page),
+                    KeyCode::PageDown => (selected + page).min(last),
+                    KeyCode::Home => 0,
+                    KeyCode::End => last,
+                    KeyCode::Backspace => {
+                        filter.pop();
+                        0
+                    }
+                    KeyCode::Char(c) if !is_control => {
+                        filter.push(c);
+                        0
+                    }
+                    _ => selected,
+                };
+                Some(Overlay::Outline {
+                    rows,
+                    filter,
+                    selected,
+                    is_last,
+                })
+            }
+            Overlay::Copy { text, fences } => {
+                let chosen = match key.code {
+                    KeyCode::Char('y' | '0') | KeyCode::Enter => Some(text.clone()),
+                    KeyCode::Char(c) => {
+                        let number = c
+                            .to_digit(10)
+                            .and_then(|digit| (digit as usize).checked_sub(1));
+                        number
+                            .and_then(|at| fences.get(at))
+                            .map(|(_, code)| code.clone())
+                    }
+                    _ => return None,
+                };
+                match chosen {
+                    Some(text) => {
+                        self.effects.push(Effect::Copy(text));
+                        None
+                    }
+                    None => Some(Overlay::Copy { text, fences }),
+                }
+            }
+            Overlay::Raw { lines, text, top } => {
+                let last = lines.len().saturating_sub(page);
+                let top = match key.code {
+                    KeyCode::Char('y') => {
+                        self.effects.push(Effect::Copy(text));
+                        return None;
+                    }
+                    KeyCode::Char('j') | KeyCode::Down => (top + 1).min(last),
+                    KeyCode::Char('k') | KeyCode::Up => top.saturating_sub(1),
+                    KeyCode::Char(' ') | KeyCode::PageDown => (top + page).min(last),
+                    KeyCode::Char('b') | KeyCode::PageUp => top.saturating_sub(page),
+                    KeyCode::Char('g') | KeyCode::Home => 0,
+                    KeyCode::Char('G') | KeyCode::End => last,
+                    _ => return None,
+                };
+                Some(Overlay::Raw { lines, text, top })
+            }
+            Overlay::Ask { question, yes } => match key.code {
+                KeyCode::Char('y' | 'Y') => {
+                    self.effects.push(yes);
+                    None
+                }
+                KeyCode::Char('n' | 'N' | 'q') | KeyCode::Esc => {
+                    self.message = Some("nothing was done".to_owned());
+                    None
+                }
+                _ => Some(Overlay::Ask { question, yes }),
+            },
+        }
+    }
+
+    /// Goes to the entry at an offset.
+    fn jump_to(&mut self, offset: u64) {
+        if let Some(open) = &mut self.open {
+            self.effects
+                .push(Effect::Ask(open.number, open.document.locate_at(offset)));
+        }
+    }
+}
+
+/// Returns the rows of an outline that a filter leaves.
+pub(crate) fn outline_rows(rows: &[OutlineRow], filter: &str) -> Vec<usize> {
+    let filter = filter.to_lowercase();
+    let words: Vec<&str> = filter.split_whitespace().collect();
+    let is_shown = |row: &OutlineRow| {
+        let text = row.text.to_lowercase();
+        words.iter().all(|word| text.contains(word))
+    };
+    let all = rows.iter().enumerate();
+    all.filter(|(_, row)| is_shown(row))
+        .map(|(at, _)| at)
+        .collect()
+}
+
+fn next_detail(detail: Detail) -> Detail {
+    match detail {
+        Detail::Folded => Detail::Whole,
+        Detail::Whole => Detail::Hidden,
+        Detail::Hidden => Detail::Folded,
+    }
+}
+
+fn said(detail: Detail) -> &'static str {
+    match detail {
+        Detail::Folded => "short",
+        Detail::Whole => "all",
+        Detail::Hidden => "none",
+    }
+}
+
+/// Returns the first nine code fences of a text: the language, and the code.
+fn fences(text: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut open: Option<(&str, String, String)> = None;
+    for line in text.lines() {
+        let start = line.trim_start();
+        match &mut open {
+            Some((fence, language, code)) => {
+                if start
+                    .trim_end()
+                    .strip_prefix(&**fence)
+                    .is_some_and(|rest| rest.trim_matches(['`', '~']).is_empty())
+                {
+                    found.push((std::mem::take(language), std::mem::take(code)));
+                    open = None;
+                } else {
+                    code.push_str(line);
+                    code.push('\n');
+                }
+            }
+            None => {
+                let mark = start
+                    .chars()
+                    .next()
+                    .filter(|mark| matches!(mark, '`' | '~'));
+                let length =
+                    mark.map_or(0, |mark| start.len() - start.trim_start_matches(mark).len());
+                if length >= 3 {
+                    let language = start[length..].trim().to_owned();
+                    open = Some((&start[..length], language, String::new()));
+                }
+            }
+        }
+    }
+    found.truncate(9);
+    found
+}

@@ -1,0 +1,319 @@
+//! Runs the state machine on a terminal.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::panic;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use jiff::tz::TimeZone;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::event::{self, Event as TerminalEvent, KeyEventKind};
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
+};
+use ratatui::crossterm::{cursor, execute};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::iterator::Signals;
+use transcript::Store;
+use transcript::follow::{FollowOptions, Follower, StartAt, Stopper};
+use transcript_render::RenderOptions;
+
+use crate::app::{App, Effect, Event};
+use crate::list::sessions;
+use crate::session::{self, Request};
+use crate::view::{Theme, draw};
+
+/// How long a frame waits for a page that is being laid out.
+const SOON: Duration = Duration::from_millis(10);
+/// A copied text that is longer is not sent to the terminal, because terminals drop it.
+const MAX_CLIPBOARD: usize = 74_994;
+
+/// What [`browse`] needs to know.
+#[derive(Clone, Debug)]
+pub struct BrowseOptions {
+    /// The sessions of the list.
+    pub store: Store,
+    /// The session to start with; without one, the list is shown.
+    pub session: Option<PathBuf>,
+    /// How text looks. Width and details are set by the view.
+    pub render: RenderOptions,
+    /// Whether there are colours.
+    pub is_coloured: bool,
+    /// The time zone of the list.
+    pub zone: TimeZone,
+    /// The time, in milliseconds since 1970.
+    pub now_millis: i64,
+}
+
+/// How the view was left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Left {
+    /// The person left it, or the terminal is gone.
+    Quit,
+    /// This session is to be resumed in this folder.
+    Resume {
+        /// The id of the session.
+        id: String,
+        /// Its working folder, if it is known.
+        folder: Option<PathBuf>,
+    },
+    /// This signal asked to end the process. The terminal is restored.
+    Signal(i32),
+}
+
+enum Happened {
+    App(Event),
+    Signal(i32),
+    /// The terminal cannot be read any more.
+    NoInput,
+}
+
+/// Shows the sessions of a store on the terminal of this process, until the person leaves. The
+/// terminal is restored when this returns or panics.
+///
+/// Blocks. Writes nothing but what the person asks for: a copy of a session, and copied text.
+///
+/// # Errors
+/// When the terminal cannot be set up or written.
+pub fn browse(options: &BrowseOptions) -> io::Result<Left> {
+    let (sender, events) = channel();
+    // Before the terminal is changed, so that no signal leaves it changed.
+    let mut signals = Signals::new([SIGHUP, SIGTERM, SIGINT])?;
+    let for_signals = sender.clone();
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            if for_signals.send(Happened::Signal(signal)).is_err() {
+                break;
+            }
+        }
+    });
+    let guard = Guard::new()?;
+    let for_keys = sender.clone();
+    thread::spawn(move || read_keys(&for_keys));
+    let mut runtime = Runtime {
+        options,
+        sender,
+        threads: HashMap::new(),
+        follower: None,
+        copies: None,
+    };
+    let left = runtime.run(&events);
+    drop(guard);
+    left
+}
+
+/// The terminal, changed for the view; as it was when this is dropped.
+struct Guard;
+
+impl Guard {
+    fn new() -> io::Result<Self> {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            // A panic of another thread must not leave its message on the screen alone.
+            restore();
+            before(info);
+        }));
+        enable_raw_mode()?;
+        let guard = Self;
+        execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)?;
+        Ok(guard)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Restores the terminal. Errors are ignored: it may be gone.
+fn restore() {
+    let _ = disable_raw_mode();
+    let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
+}
+
+fn read_keys(sender: &Sender<Happened>) {
+    loop {
+        let happened = match event::read() {
+            Ok(TerminalEvent::Key(key)) if key.kind != KeyEventKind::Release => Event::Key(key),
+            Ok(TerminalEvent::Resize(width, height)) => Event::Resize(width, height),
+            Ok(_) => continue,
+            Err(_) => {
+                let _ = sender.send(Happened::NoInput);
+                return;
+            }
+        };
+        if sender.send(Happened::App(happened)).is_err() {
+            return;
+        }
+    }
+}
+
+struct Runtime<'o> {
+    options: &'o BrowseOptions,
+    sender: Sender<Happened>,
+    threads: HashMap<u64, Sender<Request>>,
+    follower: Option<(PathBuf, Stopper)>,
+    /// The file with the last copied text.
+    copies: Option<PathBuf>,
+}
+
+impl Runtime<'_> {
+    fn run(&mut self, events: &Receiver<Happened>) -> io::Result<Left> {
+        let theme = Theme {
+            is_coloured: self.options.is_coloured,
+        };
+        let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        let (mut app, mut effects) = App::new(size()?, self.options.session.as_deref());
+        loop {
+            for effect in std::mem::take(&mut effects) {
+                match effect {
+                    Effect::Quit => return Ok(Left::Quit),
+                    Effect::Resume { id, folder } => return Ok(Left::Resume { id, folder }),
+                    Effect::Suspend => suspend(&mut terminal)?,
+                    other => self.perform(other),
+                }
+            }
+            let next = match app.is_settled() {
+                true => {
+                    terminal.draw(|frame| draw(&app, theme, frame.area(), frame.buffer_mut()))?;
+                    events.recv().map_err(|_| RecvTimeoutError::Disconnected)
+                }
+                false => events.recv_timeout(SOON),
+            };
+            let next = match next {
+                Err(RecvTimeoutError::Timeout) => {
+                    terminal.draw(|frame| draw(&app, theme, frame.area(), frame.buffer_mut()))?;
+                    events.recv().map_err(|_| RecvTimeoutError::Disconnected)
+                }
+                next => next,
+            };
+            let mut next = next.ok();
+            if next.is_none() {
+                return Ok(Left::Quit);
+            }
+            // Everything that has happened already is on the next frame.
+            while let Some(happened) = next {
+                match happened {
+                    Happened::App(event) => effects.extend(app.handle(event)),
+                    Happened::Signal(signal) => return Ok(Left::Signal(signal)),
+                    Happened::NoInput => return Ok(Left::Quit),
+                }
+                next = events.try_recv().ok();
+            }
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Open {
+                number,
+                path,
+                is_end,
+                wait,
+            } => {
+                let sender = self.sender.clone();
+                let reply = move |answer| {
+                    // After the end of the view nobody listens.
+                    let _ = sender.send(Happened::App(Event::Answer(number, answer)));
+                };
+                let is_end = is_end && session::is_large(&path);
+                let render = &self.options.render;
+                let thread = session::open(&path, render, is_end, wait, Arc::new(reply));
+                self.threads.insert(number, thread);
+            }
+            Effect::Ask(number, request) => {
+                if let Some(thread) = self.threads.get(&number) {
+                    // A thread that failed has said so.
+                    let _ = thread.send(request);
+                }
+            }
+            Effect::Close(number) => drop(self.threads.remove(&number)),
+            Effect::Follow(path) => self.follow(&path),
+            Effect::Copy(text) => {
+                let file = self.copy(&text);
+                let copied = Event::Copied(text.len(), file.map_err(|error| error.to_string()));
+                let _ = self.sender.send(Happened::App(copied));
+            }
+            Effect::List => self.list(),
+            Effect::Quit | Effect::Resume { .. } | Effect::Suspend => {}
+        }
+    }
+
+    /// Tells when the file grows, or another one takes its place.
+    fn follow(&mut self, path: &Path) {
+        if self
+            .follower
+            .as_ref()
+            .is_some_and(|(followed, _)| followed == path)
+        {
+            return;
+        }
+        if let Some((_, stopper)) = self.follower.take() {
+            stopper.stop();
+        }
+        let follower = Follower::new(path, &FollowOptions::new().start(StartAt::End));
+        self.follower = Some((path.to_owned(), follower.stopper()));
+        let (sender, path) = (self.sender.clone(), path.to_owned());
+        thread::spawn(move || {
+            // The first event is that the file was opened.
+            let mut is_first = true;
+            for event in follower {
+                let is_open = std::mem::take(&mut is_first);
+                let grew = Happened::App(Event::Grew(path.clone()));
+                if event.is_ok() && !is_open && sender.send(grew).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn list(&self) {
+        let (sender, options) = (self.sender.clone(), self.options.clone());
+        thread::spawn(move || {
+            let rows = options.store.list().map(|listing| listing.rows);
+            let below_home = |path: &str| options.render.below_home(path);
+            let rows = rows.unwrap_or_default();
+            let rows = sessions(&rows, &options.zone, options.now_millis, below_home);
+            let _ = sender.send(Happened::App(Event::Sessions(rows)));
+        });
+    }
+
+    /// Sends a text to the clipboard of the terminal, which may be on another machine, and writes it
+    /// to a file, because no terminal says whether it took it.
+    fn copy(&mut self, text: &str) -> io::Result<PathBuf> {
+        let encoded = STANDARD.encode(text);
+        if encoded.len() <= MAX_CLIPBOARD {
+            let mut out = io::stdout();
+            write!(out, "\u{1b}]52;c;{encoded}\u{7}")?;
+            out.flush()?;
+        }
+        let file = tempfile::Builder::new()
+            .prefix("transcript-copy-")
+            .suffix(".txt")
+            .tempfile()?;
+        (&file).write_all(text.as_bytes())?;
+        let (_, path) = file.keep()?;
+        if let Some(old) = self.copies.replace(path.clone()) {
+            let _ = std::fs::remove_file(old);
+        }
+        Ok(path)
+    }
+}
+
+/// Gives the terminal back and stops the process, until it is continued.
+fn suspend(terminal: &mut Terminal<CrosstermBackend<io::Stdout>>) -> io::Result<()> {
+    restore();
+    signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
+    enable_raw_mode()?;
+    execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)?;
+    terminal.clear()
+}

@@ -1,0 +1,397 @@
+//! The state machine with real sessions and a screen in memory.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use transcript_render::RenderOptions;
+
+use crate::app::{App, Effect, Event, KEYS, Overlay};
+use crate::document::Row;
+use crate::list::sessions;
+use crate::session::{self, Answer, Layout, Request};
+use crate::view::{Theme, draw};
+
+/// An answer, with the number of its thread.
+type Numbered = (u64, Answer);
+
+struct Screen {
+    app: App,
+    terminal: Terminal<TestBackend>,
+    threads: HashMap<u64, Sender<Request>>,
+    answers: (Sender<Numbered>, Receiver<Numbered>),
+    /// What the view asked for of others than the thread of a session.
+    asked: Vec<Effect>,
+    folder: tempfile::TempDir,
+}
+
+impl Screen {
+    /// Opens a session of these lines on a screen of this size.
+    fn new((columns, rows): (u16, u16), lines: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder
+            .path()
+            .join("1a94a3e0-0000-4000-8000-000000000001.jsonl");
+        std::fs::write(&path, lines).unwrap();
+        let (app, effects) = App::new((columns, rows), Some(&path));
+        let mut screen = Self {
+            app,
+            terminal: Terminal::new(TestBackend::new(columns, rows)).unwrap(),
+            threads: HashMap::new(),
+            answers: channel(),
+            asked: Vec::new(),
+            folder,
+        };
+        screen.perform(effects);
+        screen.settle();
+        screen
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Open { number, path, .. } => {
+                    let sender = self.answers.0.clone();
+                    let reply = move |answer| drop(sender.send((number, answer)));
+                    let options = RenderOptions::new();
+                    let thread =
+                        session::open(&path, &options, false, Duration::ZERO, Arc::new(reply));
+                    self.threads.insert(number, thread);
+                }
+                Effect::Ask(number, request) => {
+                    let thread = self.threads.get(&number).expect("an open thread");
+                    thread.send(request).expect("a thread that listens");
+                }
+                Effect::Close(number) => drop(self.threads.remove(&number)),
+                other => self.asked.push(other),
+            }
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        let effects = self.app.handle(event);
+        self.perform(effects);
+    }
+
+    /// Waits for answers until everything is on the screen.
+    fn settle(&mut self) {
+        let is_whole = |app: &App| {
+            app.open
+                .as_ref()
+                .is_none_or(|open| open.document.facts.is_whole || open.error.is_some())
+        };
+        while !self.app.is_settled() || !is_whole(&self.app) {
+            let answer = self.answers.1.recv_timeout(Duration::from_secs(60));
+            let (number, answer) = answer.expect("an answer");
+            self.event(Event::Answer(number, answer));
+        }
+        while let Ok((number, answer)) = self.answers.1.recv_timeout(Duration::from_millis(1)) {
+            self.event(Event::Answer(number, answer));
+        }
+    }
+
+    fn key(&mut self, code: KeyCode) {
+        self.event(Event::Key(KeyEvent::new(code, KeyModifiers::NONE)));
+        self.settle();
+    }
+
+    fn keys(&mut self, keys: &str) {
+        for key in keys.chars() {
+            self.key(KeyCode::Char(key));
+        }
+    }
+
+    /// Waits for one more answer: of a request that lays out nothing.
+    fn answer(&mut self) {
+        let (number, answer) = self
+            .answers
+            .1
+            .recv_timeout(Duration::from_secs(60))
+            .expect("an answer");
+        self.event(Event::Answer(number, answer));
+        self.settle();
+    }
+
+    fn shown(&mut self) -> String {
+        let app = &self.app;
+        let theme = Theme { is_coloured: false };
+        let drawn = self
+            .terminal
+            .draw(|frame| draw(app, theme, frame.area(), frame.buffer_mut()));
+        drawn.unwrap();
+        let buffer = self.terminal.backend().buffer();
+        let mut text = String::new();
+        for y in 0..buffer.area.height {
+            let row: String = (0..buffer.area.width)
+                .map(|x| buffer[(x, y)].symbol())
+                .collect();
+            writeln!(text, "{}", row.trim_end()).unwrap();
+        }
+        text
+    }
+
+    /// The text at the cursor.
+    fn at_cursor(&self) -> String {
+        let open = self.app.open.as_ref().unwrap();
+        let rows = open.document.rows();
+        let mut lines = rows.iter().filter_map(|row| match row {
+            Row::Line {
+                line,
+                is_cursor: true,
+                ..
+            } => Some(line.text()),
+            _ => None,
+        });
+        let line = lines.next().unwrap_or_default();
+        assert_eq!(lines.next(), None, "one cursor");
+        line
+    }
+}
+
+/// Turns of a prompt, an answer and a call, each answer with this many lines.
+fn turns(turns: usize, lines: usize) -> String {
+    let mut text = String::new();
+    let mut parent = "null".to_owned();
+    let mut number = 0;
+    let mut add = |kind: &str, content: &str| {
+        number += 1;
+        let uuid = format!("{number:08x}-0000-4000-8000-000000000001");
+        let id = match kind {
+            "assistant" => format!(r#""id":"m{number}","model":"m","#),
+            _ => String::new(),
+        };
+        writeln!(
+            text,
+            r#"{{"type":"{kind}","uuid":"{uuid}","parentUuid":{parent},"sessionId":"1a94a3e0-0000-4000-8000-000000000001","timestamp":"2026-03-04T05:{:02}:{:02}.000Z","cwd":"/home/leap","message":{{{id}"role":"{kind}","content":{content}}}}}"#,
+            number / 60 % 60,
+            number % 60,
+        )
+        .unwrap();
+        parent = format!("\"{uuid}\"");
+    };
+    for turn in 0..turns {
+        add("user", &format!("\"prompt {turn}\""));
+        let body: String = (0..lines)
+            .map(|line| format!("turn {turn} line {line}\\n\\n"))
+            .collect();
+        add(
+            "assistant",
+            &format!(r#"[{{"type":"text","text":"{body}"}}]"#),
+        );
+        add(
+            "assistant",
+            &format!(
+                r#"[{{"type":"tool_use","id":"t{turn}","name":"Bash","input":{{"command":"echo {turn}"}}}}]"#
+            ),
+        );
+        add(
+            "user",
+            &format!(
+                r#"[{{"type":"tool_result","tool_use_id":"t{turn}","content":"one\ntwo\nresult {turn}"}}]"#
+            ),
+        );
+    }
+    text
+}
+
+#[test]
+fn the_end_of_a_conversation_is_shown_first() {
+    let mut screen = Screen::new((60, 20), &turns(3, 2));
+    insta::assert_snapshot!(screen.shown());
+}
+
+#[test]
+fn list_and_conversation_are_side_by_side_on_a_wide_screen() {
+    let mut screen = Screen::new((100, 24), &turns(2, 2));
+    let store = transcript::Store::new(screen.folder.path().join("projects"));
+    let project = store.root().join("-home-leap");
+    std::fs::create_dir_all(&project).unwrap();
+    for (number, turns) in [(1, turns(1, 1)), (2, turns(2, 1))] {
+        let path = project.join(format!("1a94a3e0-0000-4000-8000-00000000000{number}.jsonl"));
+        std::fs::write(path, turns).unwrap();
+    }
+    let rows = store.list().unwrap().rows;
+    let rows = sessions(
+        &rows,
+        &jiff::tz::TimeZone::UTC,
+        1_772_600_000_000,
+        str::to_owned,
+    );
+    screen.event(Event::Sessions(rows));
+    screen.key(KeyCode::Tab);
+    insta::assert_snapshot!(screen.shown());
+}
+
+#[test]
+fn the_help_fits_on_a_small_screen() {
+    let mut screen = Screen::new((60, 20), &turns(1, 1));
+    screen.keys("?");
+    assert_eq!(screen.app.overlay, Some(Overlay::Help));
+    insta::assert_snapshot!(screen.shown());
+    assert!(KEYS.len() <= 20 - 3);
+    screen.keys("x");
+    assert_eq!(screen.app.overlay, None);
+}
+
+/// A conversation that is walked through line by line is that of its parts laid out one by one.
+#[test]
+fn lines_are_walked_through_once_and_in_order() {
+    let mut screen = Screen::new((60, 20), &turns(250, 12));
+    let parts = screen.app.open.as_ref().unwrap().document.facts.parts;
+    assert!(parts > 3, "{parts} parts");
+    let mut laid = Vec::new();
+    let width = screen.app.open.as_ref().unwrap().document.width();
+    for part in 0..parts {
+        let number = screen.app.open.as_ref().unwrap().number;
+        let layout = Layout {
+            width,
+            ..Layout::default()
+        };
+        screen.threads[&number]
+            .send(Request::Lay { part, layout })
+            .unwrap();
+        let page = loop {
+            let answer = screen.answers.1.recv_timeout(Duration::from_secs(60));
+            // The view asks for parts near the screen by itself.
+            match answer.expect("an answer").1 {
+                Answer::Laid { part: of, page, .. } if of == part => break page,
+                _ => {}
+            }
+        };
+        laid.extend(page.lines.iter().map(|line| line.text()));
+    }
+    screen.keys("g");
+    let mut walked = vec![screen.at_cursor()];
+    for _ in 1..laid.len() {
+        screen.keys("j");
+        walked.push(screen.at_cursor());
+    }
+    assert_eq!(walked, laid);
+    let mut upward = vec![screen.at_cursor()];
+    for _ in 1..laid.len() {
+        screen.keys("k");
+        upward.push(screen.at_cursor());
+    }
+    upward.reverse();
+    assert_eq!(upward, laid);
+}
+
+#[test]
+fn the_cursor_stays_on_its_text_when_the_screen_changes() {
+    let mut screen = Screen::new((60, 20), &turns(200, 12));
+    screen.keys("/");
+    screen.keys("turn 77 line 5");
+    screen.key(KeyCode::Enter);
+    while screen.at_cursor().trim() != "turn 77 line 5" {
+        screen.answer();
+    }
+    for size in [(100, 30), (40, 10), (200, 60), (60, 20)] {
+        screen.event(Event::Resize(size.0, size.1));
+        screen.terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
+        screen.settle();
+        assert_eq!(screen.at_cursor().trim(), "turn 77 line 5", "{size:?}");
+        assert!(screen.shown().contains("turn 77 line 5"));
+    }
+    for key in ["c", "c", "c", "t"] {
+        screen.keys(key);
+        assert_eq!(screen.at_cursor().trim(), "turn 77 line 5", "{key}");
+    }
+}
+
+#[test]
+fn what_cannot_be_undone_is_asked_first() {
+    let mut screen = Screen::new((60, 20), &turns(2, 1));
+    let is_resume = |effect: &Effect| matches!(effect, Effect::Resume { .. });
+    screen.keys("rn");
+    assert!(!screen.asked.iter().any(is_resume));
+    screen.keys("ry");
+    let resume = Effect::Resume {
+        id: "1a94a3e0-0000-4000-8000-000000000001".to_owned(),
+        folder: Some(PathBuf::from("/home/leap")),
+    };
+    assert!(screen.asked.contains(&resume), "{:?}", screen.asked);
+    let files = |screen: &Screen| std::fs::read_dir(screen.folder.path()).unwrap().count();
+    screen.keys("fn");
+    assert_eq!(files(&screen), 1);
+    screen.keys("fy");
+    let is_forked = |screen: &Screen| {
+        let message = screen.app.message.as_deref();
+        message.is_some_and(|message| message.starts_with("forked into "))
+    };
+    while !is_forked(&screen) {
+        screen.answer();
+    }
+    assert_eq!(files(&screen), 2);
+}
+
+#[test]
+fn a_file_that_grows_or_is_replaced_is_shown_as_it_is() {
+    let mut screen = Screen::new((60, 20), &turns(2, 1));
+    let path = screen.app.open.as_ref().unwrap().path.clone();
+    let write = |screen: &mut Screen, text: &str| {
+        let number = screen.app.open.as_ref().unwrap().number;
+        std::fs::write(&path, text).unwrap();
+        screen.event(Event::Grew(path.clone()));
+        while screen.app.open.as_ref().unwrap().number == number {
+            screen.answer();
+        }
+    };
+    write(&mut screen, &turns(40, 1));
+    assert!(screen.shown().contains("result 39"), "{}", screen.shown());
+    screen.keys("g");
+    write(&mut screen, &turns(41, 1));
+    assert!(screen.shown().contains("prompt 0"), "{}", screen.shown());
+    write(&mut screen, &turns(1, 1));
+    assert!(screen.shown().contains("prompt 0"));
+    write(&mut screen, "");
+    assert!(
+        screen.shown().contains("no conversation"),
+        "{}",
+        screen.shown()
+    );
+}
+
+#[test]
+fn damaged_and_hostile_files_are_shown_without_a_control_character() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1");
+    let mut files = Vec::new();
+    for folder in ["sessions", "hostile", "pains"] {
+        for file in std::fs::read_dir(fixtures.join(folder)).unwrap() {
+            let path = file.unwrap().path();
+            files.extend(
+                path.extension()
+                    .is_some_and(|kind| kind == "jsonl")
+                    .then_some(path),
+            );
+        }
+    }
+    assert!(files.len() > 20, "{files:?}");
+    for path in files {
+        let bytes = std::fs::read(&path).unwrap();
+        for size in [(60, 20), (100, 40)] {
+            let mut screen = Screen::new(size, &String::from_utf8_lossy(&bytes));
+            for key in "gct G[]{}".chars() {
+                screen.key(KeyCode::Char(key));
+                let shown = screen.shown();
+                assert!(
+                    !shown.contains(|c: char| c.is_control() && c != '\n'),
+                    "{path:?}\n{shown}"
+                );
+                assert!(!shown.contains('\u{202e}'), "{path:?}\n{shown}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_session_only_the_list_is_read() {
+    let (app, effects) = App::new((60, 20), None);
+    assert_eq!(effects, [Effect::List]);
+    assert!(app.open.is_none());
+}

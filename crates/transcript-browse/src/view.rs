@@ -1,0 +1,519 @@
+//! Draws the state of the screen.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use transcript_render::{StyledLine, cut_text};
+
+use crate::app::{App, Focus, KEYS, Open, Overlay, outline_rows};
+use crate::document::Row;
+use crate::list::ListRow;
+use crate::search::Needle;
+
+/// A screen with less is not drawn.
+const LEAST: (u16, u16) = (30, 8);
+
+/// How the screen looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Theme {
+    /// Whether there are colours.
+    pub(crate) is_coloured: bool,
+}
+
+impl Theme {
+    fn dim(self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    fn bold(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    fn accent(self) -> Style {
+        match self.is_coloured {
+            true => self.bold().fg(Color::Cyan),
+            false => self.bold(),
+        }
+    }
+
+    fn chosen(self, is_focused: bool) -> Style {
+        match is_focused {
+            true => Style::new().add_modifier(Modifier::REVERSED),
+            false => self.bold(),
+        }
+    }
+}
+
+/// Draws everything.
+pub(crate) fn draw(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    if area.width < LEAST.0 || area.height < LEAST.1 {
+        put(
+            buffer,
+            area,
+            0,
+            &[("the terminal is too small", Style::new())],
+        );
+        return;
+    }
+    let list_width = app.list_width();
+    let body = Rect {
+        height: area.height - 1,
+        ..area
+    };
+    if list_width > 0 {
+        list(
+            app,
+            theme,
+            Rect {
+                width: list_width,
+                ..body
+            },
+            buffer,
+        );
+    }
+    if app.is_wide() {
+        for y in body.top()..body.bottom() {
+            buffer.set_string(body.x + list_width, y, "│", theme.dim());
+        }
+    }
+    if list_width < area.width {
+        let x = if app.is_wide() { list_width + 1 } else { 0 };
+        let area = Rect {
+            x: body.x + x,
+            width: body.width - x,
+            ..body
+        };
+        conversation(app, theme, area, buffer);
+    }
+    footer(
+        app,
+        theme,
+        Rect {
+            y: area.bottom() - 1,
+            height: 1,
+            ..area
+        },
+        buffer,
+    );
+    match &app.overlay {
+        Some(Overlay::Help) => help(theme, area, buffer),
+        Some(Overlay::Outline {
+            rows,
+            filter,
+            selected,
+            is_last,
+        }) => {
+            let shown = outline_rows(rows, filter);
+            let of = if *is_last { "" } else { ", reading" };
+            let title = format!("{} of {} prompts{of} · {filter}▏", shown.len(), rows.len());
+            let area = boxed(
+                theme,
+                area,
+                &title,
+                "Enter goes there · type to filter · Esc",
+                buffer,
+            );
+            let height = usize::from(area.height);
+            let start = (selected + 1 + height / 3).saturating_sub(height);
+            let start = start.min(shown.len().saturating_sub(height));
+            for (y, at) in shown.iter().enumerate().skip(start).take(height) {
+                let row = &rows[*at];
+                let text = format!("{:>6}  {}", row.line, row.text);
+                let style = if y == *selected {
+                    theme.chosen(true)
+                } else {
+                    Style::new()
+                };
+                put(buffer, area, y - start, &[(&text, style)]);
+            }
+        }
+        Some(Overlay::Copy { text, fences }) => {
+            let area = boxed(theme, area, "copy", "a digit or y · Esc", buffer);
+            let all = format!("y  the whole block, {} bytes", text.len());
+            put(buffer, area, 0, &[(&all, Style::new())]);
+            for (at, (language, code)) in fences.iter().enumerate() {
+                let first = code.lines().next().unwrap_or_default();
+                let lines = code.lines().count();
+                let row = format!("{}  {language} {lines} lines: {first}", at + 1);
+                let row = transcript_render::Escaping::Visible.one_line(&row);
+                put(buffer, area, at + 1, &[(&row, Style::new())]);
+            }
+        }
+        Some(Overlay::Raw { lines, top, .. }) => {
+            let title = format!("raw line · {} of {}", top + 1, lines.len());
+            let area = boxed(theme, area, &title, "j k Space b · y copies · Esc", buffer);
+            for (y, line) in lines
+                .iter()
+                .skip(*top)
+                .take(usize::from(area.height))
+                .enumerate()
+            {
+                put(buffer, area, y, &[(line, Style::new())]);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Writes a row of texts that are escaped.
+fn put(buffer: &mut Buffer, area: Rect, y: usize, spans: &[(&str, Style)]) {
+    let Ok(y) = u16::try_from(y) else { return };
+    if y >= area.height {
+        return;
+    }
+    let spans: Vec<Span<'_>> = spans
+        .iter()
+        .map(|(text, style)| Span::styled(*text, *style))
+        .collect();
+    buffer.set_line(area.x, area.y + y, &Line::from(spans), area.width);
+}
+
+/// Draws a frame over most of the screen, and returns what is in it.
+fn boxed(theme: Theme, area: Rect, title: &str, keys: &str, buffer: &mut Buffer) -> Rect {
+    for y in area.top()..area.bottom() {
+        put(
+            buffer,
+            area,
+            usize::from(y - area.y),
+            &[(&" ".repeat(usize::from(area.width)), Style::reset())],
+        );
+    }
+    let title = cut_text(title, usize::from(area.width));
+    put(buffer, area, 0, &[(&title, theme.accent())]);
+    put(
+        buffer,
+        area,
+        usize::from(area.height - 1),
+        &[(keys, theme.dim())],
+    );
+    Rect {
+        y: area.y + 2,
+        height: area.height - 3,
+        ..area
+    }
+}
+
+fn help(theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let inside = boxed(
+        theme,
+        area,
+        "keys of transcript browse",
+        "any key closes this",
+        buffer,
+    );
+    let inside = Rect {
+        y: area.y + 1,
+        height: area.height - 2,
+        ..inside
+    };
+    for (y, (keys, what, more_keys, more)) in KEYS.iter().enumerate() {
+        let style = |keys: &str| {
+            if keys.is_empty() {
+                theme.dim()
+            } else {
+                Style::new()
+            }
+        };
+        let left = format!(" {keys:<9} ");
+        let middle = format!("{what:<23} ");
+        let right = format!("{more_keys:<7} ");
+        put(
+            buffer,
+            inside,
+            y,
+            &[
+                (&left, theme.accent()),
+                (&middle, style(keys)),
+                (&right, theme.accent()),
+                (more, style(more_keys)),
+            ],
+        );
+    }
+}
+
+fn list(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let is_focused = app.focus == Focus::List;
+    let width = usize::from(area.width);
+    let (shown, all) = app.list.len();
+    let head = match (app.list.is_read, app.list.filter.is_empty()) {
+        (false, _) => "reading the list…".to_owned(),
+        (true, true) => format!("{all} sessions"),
+        (true, false) => format!("{}▏ {shown} of {all}", app.list.filter),
+    };
+    put(
+        buffer,
+        area,
+        0,
+        &[(&cut_text(&head, width), theme.accent())],
+    );
+    let facts = app
+        .list
+        .selected()
+        .map_or(&[][..], |session| &session.facts);
+    let facts = &facts[..facts.len().min(if area.height >= 16 { 5 } else { 2 })];
+    let height = usize::from(area.height).saturating_sub(facts.len() + 3);
+    if app.list.is_read && shown == 0 {
+        let none = if all == 0 {
+            "no sessions here"
+        } else {
+            "nothing matches"
+        };
+        put(buffer, area, 2, &[(none, theme.dim())]);
+    }
+    for (y, row) in app.list.rows(height).into_iter().enumerate() {
+        match row {
+            ListRow::Project(name, many) => {
+                // The end of a path says more than its start.
+                let many = format!(" {many}");
+                let name = cut_start(name, width.saturating_sub(many.len()));
+                put(
+                    buffer,
+                    area,
+                    y + 1,
+                    &[(&name, theme.bold()), (&many, theme.dim())],
+                );
+            }
+            ListRow::Session(session, is_selected) => {
+                let time = format!("{:>5} ", session.time);
+                let mark = if is_selected { "›" } else { " " };
+                let title = cut_text(&session.title, width.saturating_sub(8));
+                let pad = width.saturating_sub(8 + Line::from(title.as_str()).width());
+                let style = if is_selected {
+                    theme.chosen(is_focused)
+                } else {
+                    Style::new()
+                };
+                let time_style = if is_selected { style } else { theme.dim() };
+                let title = format!("{title}{}", " ".repeat(pad));
+                put(
+                    buffer,
+                    area,
+                    y + 1,
+                    &[(mark, style), (&time, time_style), (&title, style)],
+                );
+            }
+        }
+    }
+    let rule = "─".repeat(width);
+    let below = usize::from(area.height) - facts.len();
+    if !facts.is_empty() {
+        put(buffer, area, below - 1, &[(&rule, theme.dim())]);
+    }
+    for (y, fact) in facts.iter().enumerate() {
+        let style = if y == 0 { Style::new() } else { theme.dim() };
+        put(buffer, area, below + y, &[(&cut_text(fact, width), style)]);
+    }
+}
+
+/// Cuts the start of a text.
+fn cut_start(text: &str, columns: usize) -> String {
+    let width = |text: &str| Line::from(text).width();
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut starts = text.char_indices().map(|(at, _)| at);
+    let start = starts.find(|at| width(&text[*at..]) < columns);
+    format!("…{}", &text[start.unwrap_or(text.len())..])
+}
+
+fn conversation(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let Some(open) = &app.open else {
+        put(
+            buffer,
+            area,
+            1,
+            &[(" Enter opens the selected session", theme.dim())],
+        );
+        return;
+    };
+    let facts = &open.document.facts;
+    let width = usize::from(area.width);
+    let one_line = |text: &str| transcript_render::Escaping::Visible.one_line(text);
+    let listed = app.list.with_path(&open.path);
+    let title = facts.title.as_deref().map(one_line);
+    let title = title.or_else(|| listed.map(|session| session.title.clone()));
+    let title = title
+        .or_else(|| facts.id.as_deref().map(one_line))
+        .unwrap_or_default();
+    let is_focused = app.focus == Focus::Conversation;
+    let style = if is_focused {
+        theme.accent()
+    } else {
+        theme.bold()
+    };
+    put(
+        buffer,
+        area,
+        0,
+        &[(&cut_text(&format!(" {title}"), width), style)],
+    );
+    let place = cut_text(&format!(" {}", one_line(&facts.place)), width);
+    put(buffer, area, 1, &[(&place, theme.dim())]);
+    let text = Rect {
+        y: area.y + 2,
+        height: area.height - 2,
+        ..area
+    };
+    if let Some(error) = open.error.as_ref().filter(|_| facts.parts == 0) {
+        let error = one_line(error);
+        put(
+            buffer,
+            text,
+            1,
+            &[(&cut_text(&format!(" {error}"), width), Style::new())],
+        );
+        return;
+    }
+    if facts.parts == 0 {
+        let word = if facts.took.is_zero() {
+            " reading…"
+        } else {
+            " no conversation in this file"
+        };
+        put(buffer, text, 1, &[(word, theme.dim())]);
+        return;
+    }
+    for (y, row) in open.document.rows().into_iter().enumerate() {
+        match row {
+            Row::Empty => {}
+            Row::Missing => put(buffer, text, y, &[(" ⋯", theme.dim())]),
+            Row::Line {
+                line,
+                is_block,
+                is_cursor,
+            } => {
+                let mark = match (is_cursor && is_focused, is_block && is_focused) {
+                    (true, _) => "›",
+                    (_, true) => "▏",
+                    _ => " ",
+                };
+                let mark = Span::styled(mark, theme.accent());
+                let mut spans = vec![mark];
+                spans.extend(styled(line, open.document.needle.as_ref()));
+                buffer.set_line(
+                    text.x,
+                    text.y + u16::try_from(y).unwrap_or(0),
+                    &Line::from(spans),
+                    text.width,
+                );
+            }
+        }
+    }
+}
+
+/// Returns a line with the hits of a search marked.
+fn styled(line: &StyledLine, needle: Option<&Needle>) -> Vec<Span<'static>> {
+    let hits = needle
+        .map(|needle| needle.ranges(&line.text()))
+        .unwrap_or_default();
+    let mut spans = Vec::new();
+    let mut offset = 0;
+    for (style, text) in &line.spans {
+        let style = style_of(*style);
+        let mut at = 0;
+        for hit in &hits {
+            let start = hit.start.saturating_sub(offset).clamp(at, text.len());
+            let end = hit.end.saturating_sub(offset).clamp(start, text.len());
+            if start < end {
+                spans.push(Span::styled(text[at..start].to_owned(), style));
+                let marked = style.add_modifier(Modifier::REVERSED);
+                spans.push(Span::styled(text[start..end].to_owned(), marked));
+                at = end;
+            }
+        }
+        spans.push(Span::styled(text[at..].to_owned(), style));
+        offset += text.len();
+    }
+    spans
+}
+
+fn style_of(style: anstyle::Style) -> Style {
+    use anstyle::{AnsiColor, Color as Ansi, Effects};
+    let mut out = Style::new();
+    if let Some(Ansi::Ansi(colour)) = style.get_fg_color() {
+        out = out.fg(match colour {
+            AnsiColor::Red => Color::Red,
+            AnsiColor::Green => Color::Green,
+            AnsiColor::Yellow => Color::Yellow,
+            AnsiColor::Blue => Color::Blue,
+            AnsiColor::Magenta => Color::Magenta,
+            AnsiColor::Cyan => Color::Cyan,
+            _ => Color::Reset,
+        });
+    }
+    let effects = [
+        (Effects::BOLD, Modifier::BOLD),
+        (Effects::DIMMED, Modifier::DIM),
+        (Effects::ITALIC, Modifier::ITALIC),
+        (Effects::UNDERLINE, Modifier::UNDERLINED),
+        (Effects::STRIKETHROUGH, Modifier::CROSSED_OUT),
+    ];
+    for (effect, modifier) in effects {
+        if style.get_effects().contains(effect) {
+            out = out.add_modifier(modifier);
+        }
+    }
+    out
+}
+
+fn footer(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let width = usize::from(area.width);
+    let keys = match app.focus {
+        Focus::List => "type to filter · Enter reads · Esc leaves · ? help",
+        Focus::Conversation => "/ search · p prompts · Enter unfolds · ? help · q",
+    };
+    let escaped = |text: &str| transcript_render::Escaping::Visible.one_line(text);
+    let left = match (&app.overlay, &app.message) {
+        (Some(Overlay::Search(text)), _) => {
+            format!("/{}▏", transcript_render::Escaping::Visible.escape(text))
+        }
+        (Some(Overlay::Ask { question, .. }), _) => {
+            let question = cut_text(question, width.saturating_sub(6));
+            format!("{question} (y/n)")
+        }
+        (_, Some(message)) => escaped(message),
+        _ => keys.to_owned(),
+    };
+    let is_asked = matches!(app.overlay, Some(Overlay::Search(_) | Overlay::Ask { .. }));
+    let right = match &app.open {
+        Some(open) if !is_asked && app.focus == Focus::Conversation => place(open),
+        _ => String::new(),
+    };
+    let style = match is_asked || app.message.is_some() {
+        true => theme.accent(),
+        false => theme.dim(),
+    };
+    let room = width.saturating_sub(Line::from(right.as_str()).width() + 1);
+    put(
+        buffer,
+        area,
+        0,
+        &[(
+            &cut_text(&left, if right.is_empty() { width } else { room }),
+            style,
+        )],
+    );
+    let at = width.saturating_sub(Line::from(right.as_str()).width());
+    let at = u16::try_from(at).unwrap_or(0);
+    let rest = Rect {
+        x: area.x + at,
+        width: area.width - at,
+        ..area
+    };
+    put(buffer, rest, 0, &[(&right, theme.dim())]);
+}
+
+/// Where the cursor is.
+fn place(open: &Open) -> String {
+    if let Some(percent) = open.progress {
+        return format!("searching {percent} %");
+    }
+    let document = &open.document;
+    let line = document.block().and_then(|block| block.line);
+    match (line, document.facts.is_whole) {
+        (Some(line), _) => format!("line {line} · {} %", document.percent()),
+        (None, true) => format!("{} %", document.percent()),
+        (None, false) => "end · reading…".to_owned(),
+    }
+}

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Measures full-screen programs on a terminal: the time to the first screen, to each key, and the memory.
+
+    tools/browse_speed.py target/release/transcript SESSION.jsonl [less claude-history …]
+
+Each program runs on a pseudo-terminal of 100 columns and 40 rows. The first screen is complete when nothing was
+written for 30 ms after something of the text was; the time is that of the last write. A key is answered when the program
+writes again. Other programs get the path of the file as their argument.
+"""
+import fcntl, os, pty, select, signal, statistics, struct, subprocess, sys, termios, time
+
+KEYS = ["k", "k", "b", "b", "k", " ", "u", "d", "b", "b", "j", "k"]
+
+
+def read_until_quiet(fd, quiet, limit):
+    """Returns what was written, and when the last of it was."""
+    out, last, end = b"", None, time.monotonic() + limit
+    while time.monotonic() < end:
+        ready, _, _ = select.select([fd], [], [], quiet if out else limit)
+        if not ready:
+            break
+        try:
+            more = os.read(fd, 65536)
+        except OSError:
+            break
+        if not more:
+            break
+        out, last = out + more, time.monotonic()
+    return out, last
+
+
+def run(command, mark):
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm-256color", LESS="", CLAUDE_CONFIG_DIR="/nonexistent")
+        os.execvp(command[0], command)
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    start = time.monotonic()
+    out, shown = b"", None
+    while time.monotonic() < start + 60 and (not out or mark not in out):
+        more, last = read_until_quiet(fd, 0.03, 30)
+        if not more:
+            break
+        out, shown = out + more, last
+    first = (shown or start) - start
+    # Until everything is read.
+    time.sleep(max(0.5, 3 * first))
+    read_until_quiet(fd, 0.5, 20)
+    times = []
+    for key in KEYS * 2:
+        sent = time.monotonic()
+        os.write(fd, key.encode())
+        if select.select([fd], [], [], 0.3)[0]:
+            os.read(fd, 65536)
+            times.append(time.monotonic() - sent)
+        read_until_quiet(fd, 0.02, 0.2)
+    memory = 0
+    try:
+        with open(f"/proc/{pid}/status") as status:
+            memory = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    except OSError:
+        pass
+    os.kill(pid, signal.SIGTERM)
+    os.waitpid(pid, 0)
+    os.close(fd)
+    return first, times, memory
+
+
+def main():
+    binary, path, others = sys.argv[1], sys.argv[2], sys.argv[3:]
+    with open(path, "rb") as file:
+        lines = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+    print(f"{path}: {os.path.getsize(path)} bytes, {lines} lines; "
+          f"96 bytes a line + 32 MiB = {lines * 96 / 1048576 + 32:.0f} MiB")
+    programs = {"transcript browse": ([binary, "browse", path], "›".encode())}
+    programs.update({name: ([name, path], b"") for name in others})
+    for name, (command, mark) in programs.items():
+        if subprocess.run(["which", command[0]], capture_output=True).returncode:
+            print(f"{name}: not installed")
+            continue
+        firsts, keys, memories = [], [], []
+        for _ in range(7):
+            first, times, memory = run(command, mark)
+            firsts.append(first)
+            keys += times
+            memories.append(memory)
+        keys.sort()
+        print(f"{name}: first screen {statistics.median(firsts) * 1000:.0f} ms; keys median "
+              f"{statistics.median(keys) * 1000:.1f} ms, 95 % {keys[len(keys) * 95 // 100] * 1000:.1f} ms, "
+              f"all {keys[-1] * 1000:.1f} ms; peak {max(memories) / 1024:.0f} MiB")
+
+
+main()
