@@ -130,9 +130,11 @@ fn session(corpus: &[Vec<u8>], seed: u64) -> (Vec<u8>, Vec<u8>, Vec<&'static str
 
 /// What happens to a file; more than one name when something is wrong.
 fn outcome(bytes: &[u8]) -> Vec<&'static str> {
+    // A folder of its own: other files of the session could hold what is missing in this one.
+    let folder = tempfile::tempdir().unwrap();
     let mut file = tempfile::Builder::new()
         .suffix(".jsonl")
-        .tempfile()
+        .tempfile_in(folder.path())
         .unwrap();
     file.write_all(bytes).unwrap();
     let modified = file.path().metadata().unwrap().modified().unwrap();
