@@ -73,7 +73,7 @@ pub(crate) fn sessions(
         let title = row.title.as_ref().or(row.first_prompt.as_ref());
         let is_same = title.is_some_and(|title| same.get(title).is_some_and(|same| *same > 1));
         let mut name = title.map_or("untitled".to_owned(), |title| line(title));
-        // What was asked last tells sessions with one title apart; of those that only start alike, where
+        // What was asked last distinguishes sessions with one title; of those that only start alike, where
         // they differ.
         let last = row
             .last_prompt

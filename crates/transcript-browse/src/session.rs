@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 
 use memchr::{memchr, memrchr};
 use transcript::{EntryId, ForkOptions, History};
-use transcript_format::kind::EntryKind;
-use transcript_format::scan::{Flags, ToolRole};
+use transcript_format::scan::ToolRole;
 use transcript_reader::{
     Bodies, EntryNo, EntryRef, Index, LoadOptions, Said, Source, Subagent, ToolKey, subagents,
 };
@@ -23,6 +22,7 @@ use transcript_render::{
 };
 use transcript_resume::items::{
     Displays, GroupRole, Item, ItemKind, ItemReader, Nesting, Origin, Speaker, sidechains,
+    starts_turn,
 };
 use transcript_resume::{ConversationPath, Decision, Policy, Tree};
 
@@ -666,7 +666,7 @@ impl<'s> Session<'s> {
         Ok(notes)
     }
 
-    /// Returns the next place with a text, and tells how far it is.
+    /// Returns the next place with a text, and reports progress on the way.
     fn search(
         &self,
         displays: &mut Displays<'_, '_>,
@@ -679,14 +679,14 @@ impl<'s> Session<'s> {
             ..Layout::default()
         };
         let mut bodies = Bodies::new(self.source);
-        let mut told = Instant::now();
+        let mut reported = Instant::now();
         // The first part again at the end, for what is on the other side of the start.
         for step in 0..=parts {
             if self.found.load(Ordering::Relaxed) != search.id {
                 return Ok(Answer::NotFound { id: search.id });
             }
-            if told.elapsed() > Duration::from_millis(200) {
-                told = Instant::now();
+            if reported.elapsed() > Duration::from_millis(200) {
+                reported = Instant::now();
                 let percent = step * 100 / parts.max(1);
                 reply(Answer::Searching {
                     id: search.id,
@@ -910,20 +910,6 @@ fn is_prompt(item: &Item) -> bool {
         .marks()
         .intersects(transcript_resume::items::ItemMarks::HIDDEN);
     item.kind() == ItemKind::Text && item.speaker() == Speaker::Person && !is_hidden
-}
-
-fn starts_turn(entry: &EntryRef<'_>) -> bool {
-    let other = Flags::META
-        | Flags::VIRTUAL
-        | Flags::TEAM
-        | Flags::API_ERROR
-        | Flags::TRANSCRIPT_ONLY
-        | Flags::COMPACT_SUMMARY
-        | Flags::HAS_TOOL_RESULT
-        | Flags::TOO_MANY;
-    entry.kind() == EntryKind::User
-        && entry.flags().contains(Flags::HAS_TEXT)
-        && !entry.flags().intersects(other)
 }
 
 /// Divides a path into parts. Each has at least [`PART`] bytes and, if possible, starts with a

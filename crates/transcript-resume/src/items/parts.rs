@@ -148,7 +148,9 @@ fn last_names(entries: usize, all: &[NamedCall]) -> Vec<usize> {
     last
 }
 
-fn starts_turn(entry: &EntryRef<'_>) -> bool {
+/// Returns whether an entry is a prompt with which a turn may start. Reads no body.
+#[must_use]
+pub fn starts_turn(entry: &EntryRef<'_>) -> bool {
     let other = Flags::META
         | Flags::VIRTUAL
         | Flags::TEAM
