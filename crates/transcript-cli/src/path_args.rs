@@ -4,17 +4,20 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use transcript_resume::{ConversationPath, NodeId, Policy, Tree};
 
+use crate::session;
+
 /// Options that choose a path.
 #[derive(Debug, Args)]
 pub(crate) struct PathArgs {
     /// Rules that choose the path
     #[arg(long, value_enum, default_value_t = PolicyName::Recover)]
     policy: PolicyName,
-    /// End the conversation at this entry instead of the leaf that the policy chooses
-    #[arg(long, value_name = "UUID", conflicts_with = "at")]
+    /// End the conversation at this entry instead of the leaf that the policy chooses. ENTRY is a line
+    /// number, a uuid, or the start of one
+    #[arg(long, value_name = "ENTRY", conflicts_with = "at")]
     leaf: Option<String>,
     /// Stop after this entry of the path
-    #[arg(long, value_name = "UUID")]
+    #[arg(long, value_name = "ENTRY")]
     at: Option<String>,
 }
 
@@ -51,10 +54,10 @@ impl PathArgs {
             return Ok(tree.path_to_leaf(leaf));
         }
         let mut path = tree.path();
-        if let (Some(uuid), Some(node)) = (&self.at, self.at(tree)?)
+        if let (Some(name), Some(node)) = (&self.at, self.at(tree)?)
             && !path.cut_after(tree.entry(node).number())
         {
-            bail!("--at: the entry is not on the path; --leaf {uuid} shows the branch it is on");
+            bail!("--at: the entry is not on the path; --leaf {name} shows the branch it is on");
         }
         Ok(path)
     }
@@ -79,11 +82,12 @@ impl PathArgs {
     }
 }
 
-fn find(tree: &Tree<'_>, option: &str, uuid: Option<&str>) -> Result<Option<NodeId>> {
-    let Some(uuid) = uuid else { return Ok(None) };
-    let id = tree.index().id(uuid);
+fn find(tree: &Tree<'_>, option: &str, name: Option<&str>) -> Result<Option<NodeId>> {
+    let Some(name) = name else { return Ok(None) };
+    let entry = session::find_entry(tree.index(), option, name)?.to_string();
+    let id = tree.index().id(&entry);
     match id.and_then(|id| tree.node_with_uuid(id)) {
         Some(node) => Ok(Some(node)),
-        None => bail!("{option}: no entry has the uuid {uuid}"),
+        None => bail!("{option}: entry {name} is not part of a conversation"),
     }
 }

@@ -29,7 +29,8 @@ use crate::{exit, moment, progress, record, session};
 /// compactions and gaps. On a terminal the output goes through $PAGER.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Path of a .jsonl file, or - for standard input
+    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input
+    #[arg(default_value = "latest")]
     session: PathBuf,
     #[command(flatten)]
     path_args: PathArgs,
@@ -63,6 +64,9 @@ pub(crate) struct Args {
     /// Replay with the recorded pauses, X times faster; each pause takes at most 3 seconds
     #[arg(long, value_name = "X", value_parser = parse_speed)]
     speed: Option<f64>,
+    /// Show the line and the start of the id of each entry, as --at and --leaf take them
+    #[arg(long)]
+    ids: bool,
     /// Print the decisions that led to the path, and the findings, to standard error
     #[arg(long)]
     explain: bool,
@@ -218,7 +222,10 @@ fn write_text(
         }
     }
     let options = ui.render.clone();
-    let options = options.thinking(args.thinking).tools(args.tools.tools());
+    let options = options
+        .thinking(args.thinking)
+        .tools(args.tools.tools())
+        .ids(args.ids);
     let main_path = parts.first().map(|main| main.path.clone());
     let main_path = main_path.unwrap_or_default();
     let header = Header::read(

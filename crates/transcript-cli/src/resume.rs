@@ -24,7 +24,8 @@ use crate::{exit, progress, record, replay, session};
 /// omissions and their reasons. The exit code is 1 if the session cannot be resumed.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Path of a .jsonl file, or - for standard input
+    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input
+    #[arg(default_value = "latest")]
     session: PathBuf,
     #[command(flatten)]
     path_args: PathArgs,

@@ -6,11 +6,16 @@ use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use transcript::{Error, ErrorKind, History, Store};
+use jiff::Zoned;
+use transcript::{EntryId, EntryMatch, Error, ErrorKind, History, Index, Store, entries_named};
 use transcript_reader::Source;
+use transcript_render::clock;
 
 use crate::progress;
 use crate::ui::Ui;
+
+/// How many matches of an ambiguous name are listed.
+const MATCHES: usize = 20;
 
 /// Returns the store: `--root`, or the default folder of the client.
 pub(crate) fn store(ui: &Ui) -> Result<Store> {
@@ -50,8 +55,7 @@ pub(crate) fn find(ui: &Ui, argument: &Path) -> Result<PathBuf> {
     if text == "latest" {
         return latest(ui);
     }
-    let is_path = argument.extension().is_some() || argument.components().count() != 1;
-    if is_path {
+    if is_path(argument) {
         bail!("{}: no such file", argument.display());
     }
     store(ui)?
@@ -59,11 +63,55 @@ pub(crate) fn find(ui: &Ui, argument: &Path) -> Result<PathBuf> {
         .map_err(|error| explained(&text, error))
 }
 
+/// Returns whether an argument can only be a path, not the id of a session.
+pub(crate) fn is_path(argument: &Path) -> bool {
+    argument == Path::new("-")
+        || argument.extension().is_some()
+        || argument.components().count() != 1
+}
+
 fn latest(ui: &Ui) -> Result<PathBuf> {
     let here = env::current_dir().context("cannot determine the current directory")?;
     let path = store(ui)?.latest(&here)?;
     ui.note(&format!("latest: {}", path.display()));
     Ok(path)
+}
+
+/// Returns the entry that the value of `option` names: a uuid, the start of one, or a line.
+pub(crate) fn find_entry(index: &Index, option: &str, name: &str) -> Result<EntryId> {
+    let mut found = entries_named(index, name);
+    match found.len() {
+        0 => bail!(
+            "{option}: no entry {name}: give the number of its line, or the start of its uuid, at \
+             least 4 characters (`transcript replay --ids` shows both)"
+        ),
+        1 => Ok(found.remove(0).id),
+        count => {
+            let shown: String = found.iter().take(MATCHES).map(describe).collect();
+            let more = match count.saturating_sub(MATCHES) {
+                0 => String::new(),
+                more => format!("\n  … and {more} more"),
+            };
+            bail!("{option}: {name} is ambiguous: {count} entries match:{shown}{more}")
+        }
+    }
+}
+
+/// Describes an entry without its content.
+fn describe(entry: &EntryMatch) -> String {
+    let line = entry.line.map(|line| format!("line {line}"));
+    let time = entry
+        .millis
+        .and_then(|millis| clock(millis, Zoned::now().time_zone()));
+    let time = time.map(|time| time.strftime("%Y-%m-%d %H:%M:%S").to_string());
+    let parts = [
+        line,
+        time,
+        Some(entry.role.to_owned()),
+        Some(entry.id.to_string()),
+    ];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    format!("\n  {}", parts.join("  "))
 }
 
 /// Lists the sessions that an ambiguous id prefix matches.

@@ -10,10 +10,12 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use signal_hook::consts::SIGINT;
 use transcript::wire::EntryRecord;
+use transcript::{History, entries_named};
+use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_format::names::agent_of;
 use transcript_format::scan::Flags;
@@ -39,7 +41,7 @@ const BATCH: usize = 256 << 10;
 ///
 /// Prints entries in file order, in the form of `replay`. With -f the command runs until Ctrl-C. When
 /// it follows several sessions, each block starts with a label. Files are only read.
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct Args {
     /// A .jsonl file, a session id or a prefix of one, `latest`, a project folder, or the folder of
     /// all projects [default: latest]
@@ -52,10 +54,11 @@ pub(crate) struct Args {
     /// in text, none for the sessions of a folder]
     #[arg(short = 'n', value_name = "N", conflicts_with = "from")]
     last: Option<usize>,
-    /// Start with the first line that begins at or after this byte offset
-    #[arg(long, value_name = "OFFSET")]
-    from: Option<u64>,
-    /// Stop as soon as this is in the file: uuid:UUID, text:PREFIX (of a message of the last turn),
+    /// Start with the first line that begins at or after this byte offset, or with this entry: a uuid, the
+    /// start of one, or line:N
+    #[arg(long, value_name = "OFFSET|ENTRY", value_parser = Place::parse)]
+    from: Option<Place>,
+    /// Stop as soon as this is in the file: uuid:ENTRY, text:PREFIX (of a message of the last turn),
     /// turn-end
     #[arg(long, value_name = "WHAT", value_parser = Until::parse)]
     until: Option<Until>,
@@ -92,12 +95,12 @@ impl Args {
 
     /// Returns how to follow the files of folders.
     fn options(&self) -> FollowOptions {
-        let start = match (self.last, self.from) {
+        let start = match (self.last, &self.from) {
             (Some(count), _) => StartAt::Last(count),
-            (None, Some(offset)) => StartAt::Offset(offset),
+            (None, Some(Place::Offset(offset))) => StartAt::Offset(*offset),
             // A person who follows folders does not want the history of every session.
             (None, None) if self.waits() && !self.json => StartAt::End,
-            (None, None) => StartAt::Beginning,
+            (None, _) => StartAt::Beginning,
         };
         let options = FollowOptions::new().start(start).trailing(self.trailing());
         match self.changes || self.until == Some(Until::TurnEnd) {
@@ -118,12 +121,44 @@ impl Args {
 
     /// Returns where to start in a file that is named on the command line.
     fn start(&self, file: &Path) -> Result<StartAt> {
-        Ok(match (self.last, self.from) {
+        Ok(match (self.last, &self.from) {
             (Some(count), _) if self.json || !file.exists() => StartAt::Last(count),
             (Some(count), _) => StartAt::Offset(last_printed(file, count, self.trailing())?),
-            (None, Some(offset)) => StartAt::Offset(offset),
-            (None, None) => StartAt::Beginning,
+            (None, Some(Place::Offset(offset))) => StartAt::Offset(*offset),
+            (None, _) => StartAt::Beginning,
         })
+    }
+
+    /// Looks up the entries that `--from` and `--until` name in the files on the command line. An entry
+    /// of `--until` may also be written later.
+    fn look_up(&mut self, targets: &Targets) -> Result<()> {
+        let file = match (&targets.folders[..], &targets.files[..]) {
+            ([], [file]) => Some(file),
+            _ => None,
+        };
+        if let Some(Place::Entry(name)) = &self.from {
+            let Some(file) = file else {
+                bail!("--from: an entry is looked up in one session; name it");
+            };
+            let history = History::open(file)?;
+            let id = session::find_entry(history.index(), "--from", name)?;
+            let index = history.index();
+            let id = index.id(&id.to_string());
+            let entry = id.and_then(|id| index.with_uuid(id).next());
+            let entry = entry.context("--from: the file has changed")?;
+            self.from = Some(Place::Offset(index.entry(entry).offset()));
+        }
+        if let Some(Until::Entry(name)) = &self.until
+            && let Some(file) = file.filter(|file| file.exists())
+            && Uuid::parse(name.to_ascii_lowercase().as_bytes()).is_none()
+        {
+            let history = History::open(file)?;
+            if !entries_named(history.index(), name).is_empty() {
+                let id = session::find_entry(history.index(), "--until", name)?;
+                self.until = Some(Until::Entry(id.to_string()));
+            }
+        }
+        Ok(())
     }
 
     /// Returns whether entries of subagents are printed. JSON output always includes them.
@@ -134,6 +169,9 @@ impl Args {
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let targets = Targets::of(ui, args)?;
+    let mut args = args.clone();
+    args.look_up(&targets)?;
+    let args = &args;
     // Output is flushed whenever no event is pending, so Ctrl-C may end the process at any time.
     let always = Arc::new(AtomicBool::new(true));
     signal_hook::flag::register_conditional_shutdown(SIGINT, i32::from(exit::DONE), always)
@@ -590,6 +628,25 @@ fn ends_turn(event: &FollowEvent) -> bool {
 fn is_subagent(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.and_then(agent_of).is_some()
+}
+
+/// Where `--from` starts.
+#[derive(Clone, Debug)]
+enum Place {
+    /// A byte of the file.
+    Offset(u64),
+    /// The name of an entry.
+    Entry(String),
+}
+
+impl Place {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(match (text.parse(), text.strip_prefix("line:")) {
+            (Ok(offset), _) => Self::Offset(offset),
+            (Err(_), Some(line)) => Self::Entry(line.to_owned()),
+            (Err(_), None) => Self::Entry(text.to_owned()),
+        })
+    }
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {

@@ -20,7 +20,8 @@ use crate::{exit, record, replay, session};
 /// missing, and the leaf of each policy. A row represents all entries up to the next fork.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Path of a .jsonl file, or - for standard input
+    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input
+    #[arg(default_value = "latest")]
     session: PathBuf,
     /// Print the whole tree as one JSON object
     #[arg(long)]

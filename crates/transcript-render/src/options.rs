@@ -30,6 +30,7 @@ pub struct RenderOptions {
     home: Option<PathBuf>,
     pub(crate) thinking: bool,
     pub(crate) tools: Tools,
+    pub(crate) ids: bool,
 }
 
 impl Default for RenderOptions {
@@ -42,6 +43,7 @@ impl Default for RenderOptions {
             home: None,
             thinking: false,
             tools: Tools::Short,
+            ids: false,
         }
     }
 }
@@ -85,6 +87,11 @@ impl RenderOptions {
     /// How much of tool calls is printed.
     pub fn tools(self, tools: Tools) -> Self {
         Self { tools, ..self }
+    }
+
+    /// Whether line and id are printed above each entry of a replay.
+    pub fn ids(self, ids: bool) -> Self {
+        Self { ids, ..self }
     }
 
     /// Returns the styles.

@@ -452,14 +452,14 @@ impl<'s> TreePrinter<'s> {
             if is_pinned {
                 name.push_str(", pinned by last-prompt");
             }
-            let uuid = index.entry(*entry).uuid().map(|id| index.id_text(id));
-            let uuid = uuid.unwrap_or_else(|| "without a uuid".to_owned());
             let is_end = shown.is_tip && place + 1 == leaves.len();
             let corner = if is_end { "└─" } else { "├─" };
             let lead = format!("{}{corner} ", "│ ".repeat(level));
-            let text = format!("{name} · {}", self.one_line(&uuid));
-            let kind = explain::entry_name(index, *entry);
-            let text = cut(&format!("{text} · {kind}"), self.room(&lead));
+            // What `--leaf` takes comes first, so that it is never cut off.
+            let entry = index.entry(*entry);
+            let place = self.one_line(&explain::short_name(index, &entry));
+            let text = format!("{place} · {name} · {}", explain::kind_name(&entry));
+            let text = cut(&text, self.room(&lead));
             let dim = self.styles.dim;
             writeln!(out, "{dim}{lead}{dim:#}{style}{text}{style:#}")?;
         }
@@ -622,7 +622,7 @@ impl<'s> TreePrinter<'s> {
         }
         if self.is_main.contains(&true) && self.is_main.contains(&false) {
             let text = format!(
-                "● leads to the leaf of {}, ○ does not; replay --leaf UUID shows another branch",
+                "● leads to the leaf of {}, ○ does not; replay --leaf LINE shows another branch",
                 self.session_tree.paths[0].0.name()
             );
             page.line(&[Span::new(self.styles.dim, &text)])?;

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Write};
 use transcript_format::kind::EntryKind;
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
 use transcript_format::object::{Object, Raw};
-use transcript_writer::{Draft, EntryId, ErrorKind, RecordOptions, Rescue};
+use transcript_writer::{Draft, ErrorKind, RecordOptions, Rescue};
 
 use crate::make::Compaction;
 use crate::wire::{self, Answer, Append, Command, CommandError, Json};
@@ -189,17 +189,18 @@ impl<W: Write> CommandServer<W> {
             })?,
             Ok(Command::Compact(compact)) => self.answer(id, |session| {
                 let preserved = compact.preserved.iter();
-                let preserved: Vec<_> = preserved.map(|id| EntryId::from(&**id)).collect();
+                let preserved: Result<Vec<_>, _> =
+                    preserved.map(|name| session.find_entry(name)).collect();
                 let compaction = Compaction::new(compact.trigger, compact.pre_tokens);
-                let done = session.compact(compaction, &compact.summary, preserved)?;
+                let done = session.compact(compaction, &compact.summary, preserved?)?;
                 Ok(Answer::written(vec![done.boundary, done.summary]))
             })?,
             Ok(Command::Rewind { to }) => self.answer(id, |session| {
-                session.rewind(to.map(|uuid| EntryId::from(&*uuid)))?;
+                session.rewind(to.map(|name| session.find_entry(&name)).transpose()?)?;
                 Ok(Answer::written_with_leaf(Vec::new(), session.leaf()))
             })?,
             Ok(Command::Tombstone { uuid }) => self.answer(id, |session| {
-                session.tombstone(&EntryId::from(&*uuid))?;
+                session.tombstone(&session.find_entry(&uuid)?)?;
                 Ok(Answer::written_with_leaf(Vec::new(), session.leaf()))
             })?,
             Err(error) => self.answer(id, |_| Err(error))?,

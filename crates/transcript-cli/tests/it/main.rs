@@ -8,6 +8,7 @@ mod healthy;
 mod hostile;
 mod list;
 mod moving;
+mod names;
 mod repair;
 mod replay;
 mod resume;

@@ -5,7 +5,7 @@ use std::io::Write;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Raw;
 use transcript_format::scan::ToolRole;
-use transcript_reader::{EntryNo, EntryRef, ToolEnd, in_order};
+use transcript_reader::{EntryNo, EntryRef, Index, ToolEnd, in_order};
 use transcript_resume::items::{
     Displays, GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, Nesting, Speaker,
 };
@@ -14,6 +14,7 @@ use super::{PrintState, RenderItem, RenderItems, TextPrinter};
 use crate::Result;
 use crate::blocks::input;
 use crate::conversation::{Conversation, Parts, gap};
+use crate::explain::short_name;
 use crate::header::Header;
 use crate::options::{RenderOptions, Tools};
 
@@ -280,7 +281,16 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         self.last.is_kept = is_kept;
         self.wait(rendered.entry_ref.millis())?;
         self.printer.note_entry(rendered);
-        Ok(())
+        self.ids(conversation.index, &rendered.entry_ref)
+    }
+
+    /// Prints line and id of an entry, as `--leaf` and `--at` take them.
+    fn ids(&mut self, index: &Index, entry: &EntryRef<'_>) -> Result<()> {
+        if !self.printer.options.ids {
+            return Ok(());
+        }
+        let name = short_name(index, entry);
+        self.printer.dim(&self.printer.one_line(&name))
     }
 
     /// With `--speed`, waits until the time of an entry.
@@ -300,6 +310,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         group: usize,
         render_items: &mut RenderItems<'_>,
     ) -> Result<()> {
+        let index = render_items.conversation.index;
         let display = &render_items.conversation.display;
         let printed = &display.groups()[group];
         if printed.kind() == GroupKind::Hooks {
@@ -342,6 +353,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
             }
             let rendered = render_items.at(place)?;
             self.wait(rendered.entry_ref.millis())?;
+            self.ids(index, &rendered.entry_ref)?;
             self.printer
                 .answer(printed.tool(), rendered, input, called)?;
         }

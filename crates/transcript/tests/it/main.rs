@@ -9,6 +9,7 @@ mod end;
 mod fronts;
 mod looking;
 mod merging;
+mod names;
 mod requests;
 mod resume;
 mod serve;
