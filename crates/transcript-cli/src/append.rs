@@ -97,7 +97,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
 
 fn open(args: &Args, path: &Path) -> Result<Session> {
     if path == Path::new("-") {
-        bail!("append needs a session; commands are read from standard input");
+        bail!(
+            "append needs the path of a file or a session; commands are read from standard input"
+        );
     }
     let cwd = match &args.cwd {
         Some(cwd) => std::path::absolute(cwd),

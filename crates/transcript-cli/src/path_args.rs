@@ -1,10 +1,15 @@
 //! Options that choose a conversation of a session.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use transcript::History;
+use transcript_format::names::is_id;
 use transcript_resume::{ConversationPath, NodeId, Policy, Tree};
 
 use crate::session;
+use crate::ui::Ui;
 
 /// Options that choose a path.
 #[derive(Debug, Args)]
@@ -47,6 +52,34 @@ impl PathArgs {
     /// Returns whether `--leaf` or `--at` names an entry, which may be anywhere in the file.
     pub(crate) fn names_an_entry(&self) -> bool {
         self.leaf.is_some() || self.at.is_some()
+    }
+
+    /// Returns the shell command that continues the conversation in the client, which only finds the
+    /// sessions of the folder that it is started in. It continues a whole session: from an entry that is
+    /// named, a fork. `None` for names that are not safe to paste into a shell.
+    pub(crate) fn continue_command(
+        &self,
+        ui: &Ui,
+        session: &History,
+        cwd: Option<&str>,
+    ) -> Option<String> {
+        let word = |text: &str| {
+            let is_shown = !text.contains(char::is_control) && ui.escaping.escape(text) == *text;
+            is_shown.then(|| format!("'{}'", text.replace('\'', r"'\''")))
+        };
+        let (file, folder) = (session.source().path(), word(cwd?)?);
+        if file == Path::new("-") {
+            return None;
+        }
+        let id = match self.at.as_ref().or(self.leaf.as_ref()) {
+            None => session.session_id().filter(|id| is_id(id))?,
+            Some(entry) => {
+                let file = std::path::absolute(file).ok()?;
+                let (file, entry) = (word(file.to_str()?)?, word(entry)?);
+                format!("\"$(transcript fork {file} --at {entry})\"")
+            }
+        };
+        Some(format!("cd {folder} && claude --resume {id}"))
     }
 
     pub(crate) fn path(&self, tree: &Tree<'_>) -> Result<ConversationPath> {

@@ -3,9 +3,8 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
-use jiff::Zoned;
 use transcript::History;
 use transcript::wire::{
     EntryRecord, ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain,
@@ -16,12 +15,13 @@ use transcript_render::{
     Conversation, Escaping, Header, Pace, ReplayPrinter, count, explain, usage, write_markdown,
 };
 use transcript_resume::items::{Displays, Nesting, Origin, sidechains};
-use transcript_resume::{ConversationPath, PathEntry, Tree};
+use transcript_resume::{ConversationPath, Tree};
 
+use crate::filter::{EntryFilter, Selection};
 use crate::pager::Output;
 use crate::path_args::PathArgs;
 use crate::ui::{ToolDetail, Ui};
-use crate::{exit, moment, progress, record, session};
+use crate::{exit, progress, record, session};
 
 /// Print the conversation of a session
 ///
@@ -37,15 +37,8 @@ pub(crate) struct Args {
     /// Also show the branches that leave the conversation, each once
     #[arg(long, conflicts_with_all = ["leaf", "at"])]
     all_branches: bool,
-    /// Also show subagents; in text, below the calls that started them
-    #[arg(long)]
-    sidechains: bool,
-    /// Hide entries before TIME: 2026-01-31, 2026-01-31T12:00:00Z, 2h, 3d, yesterday
-    #[arg(long, value_name = "TIME")]
-    since: Option<String>,
-    /// Hide entries after TIME
-    #[arg(long, value_name = "TIME")]
-    until: Option<String>,
+    #[command(flatten)]
+    filter: EntryFilter,
     /// Format of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -89,11 +82,12 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if args.speed.is_some() && format != Format::Text {
         bail!("--speed works with the text format only");
     }
-    let window = Window::of(args)?;
-    let session = session::open(ui, &args.session)?;
+    let selection = args.filter.selection()?;
+    let project = args.filter.common.project.as_deref();
+    let session = session::open_in(ui, &args.session, project)?;
     let tree = session.tree(args.path_args.policy());
     let path = args.path_args.path(&tree)?;
-    let parts = parts(args, &tree, &path, &window);
+    let parts = parts(args, &session, &tree, &path, &selection)?;
     let mut out = match format {
         Format::Text | Format::Markdown if args.speed.is_none() => Output::paged(),
         _ => Output::plain(),
@@ -102,7 +96,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         Format::Ids => write_ids(ui, &mut out, &session, &parts),
         Format::Json => write_json(ui, &mut out, args, &session, &tree, &path, &parts),
         Format::Text | Format::Markdown => {
-            write_text(ui, &mut out, args, &session, &tree, parts, &window)
+            write_text(ui, &mut out, args, &session, &tree, parts, &selection)
         }
     };
     match written {
@@ -115,38 +109,6 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         print_finding_count(ui, &tree, &path);
     }
     Ok(exit::DONE)
-}
-
-/// The times between which entries are shown, in milliseconds since 1970.
-struct Window {
-    since: i64,
-    until: i64,
-}
-
-impl Window {
-    fn of(args: &Args) -> Result<Self> {
-        let now = Zoned::now();
-        let read = |option: &str, text: &Option<String>, default| match text {
-            Some(text) => moment::parse(text, &now).map_err(|error| anyhow!("{option}: {error}")),
-            None => Ok(default),
-        };
-        Ok(Self {
-            since: read("--since", &args.since, i64::MIN)?,
-            until: read("--until", &args.until, i64::MAX)?,
-        })
-    }
-
-    /// Removes entries outside the window. An entry without a timestamp is treated like the one
-    /// before it.
-    fn apply(&self, index: &Index, entries: &mut Vec<PathEntry>) {
-        let mut is_in = self.since == i64::MIN;
-        entries.retain(|entry| {
-            if let Some(millis) = index.entry(entry.entry_no()).millis() {
-                is_in = self.since <= millis && millis <= self.until;
-            }
-            is_in
-        });
-    }
 }
 
 /// A part of a session: the conversation, a branch that leaves it, or a subagent in the same file.
@@ -167,10 +129,11 @@ enum PartKind {
 /// Returns the conversation, followed by the requested branches and subagents.
 fn parts(
     args: &Args,
+    session: &History,
     tree: &Tree<'_>,
     path: &ConversationPath,
-    window: &Window,
-) -> Vec<ConversationPart> {
+    selection: &Selection<'_>,
+) -> Result<Vec<ConversationPart>> {
     let mut parts = vec![ConversationPart {
         path: path.clone(),
         kind: PartKind::Main,
@@ -182,7 +145,7 @@ fn parts(
             kind: PartKind::Branch { from: branch.from },
         }));
     }
-    if args.sidechains {
+    if args.filter.common.sidechains {
         parts.extend(
             sidechains(tree)
                 .into_iter()
@@ -193,9 +156,9 @@ fn parts(
         );
     }
     for part in &mut parts {
-        window.apply(tree.index(), &mut part.path.entries);
+        selection.apply(session.source(), tree.index(), &mut part.path.entries)?;
     }
-    parts
+    Ok(parts)
 }
 
 fn write_text(
@@ -205,7 +168,7 @@ fn write_text(
     session: &History,
     tree: &Tree<'_>,
     parts: Vec<ConversationPart>,
-    window: &Window,
+    selection: &Selection<'_>,
 ) -> Result<()> {
     let file = session.source().path();
     // If the files of subagents cannot be listed, the conversation itself is still printed.
@@ -215,7 +178,7 @@ fn write_text(
     };
     let in_this_file = sidechains(tree).len();
     let mut agents = Vec::new();
-    if args.sidechains {
+    if args.filter.common.sidechains {
         for agent in &found {
             let history = progress::read(ui, Source::open(&agent.path)?)?;
             agents.push((Origin::from(agent), history));
@@ -228,13 +191,16 @@ fn write_text(
         .ids(args.ids);
     let main_path = parts.first().map(|main| main.path.clone());
     let main_path = main_path.unwrap_or_default();
-    let header = Header::read(
+    let mut header = Header::read(
         session.source(),
         session.session_id(),
         tree,
         &main_path,
         &options,
     )?;
+    header.command = args
+        .path_args
+        .continue_command(ui, session, header.cwd.as_deref());
     // The main conversation, its subagents, then branches.
     let mut origins = Vec::new();
     let mut main = Vec::new();
@@ -242,7 +208,7 @@ fn write_text(
     let mut branches = Vec::new();
     let (source, index) = (session.source(), session.index());
     // A subagent is printed below its call, and a pause is between items: both need the whole list.
-    let is_whole = args.sidechains || args.all_branches || args.speed.is_some();
+    let is_whole = args.filter.common.sidechains || args.all_branches || args.speed.is_some();
     let mut displays = is_whole.then(|| Displays::new(tree));
     for part in parts {
         let title = title(tree.index(), &part, ui.escaping);
@@ -262,7 +228,7 @@ fn write_text(
     for (origin, history) in &agents {
         let tree = history.tree(args.path_args.policy());
         let mut path = tree.path();
-        window.apply(history.index(), &mut path.entries);
+        selection.apply(history.source(), history.index(), &mut path.entries)?;
         let title = agent_title(origin, ui.escaping);
         let mut displays = Displays::new(&tree);
         below.push(Conversation::new(
@@ -289,9 +255,10 @@ fn write_text(
         for branch in origins.len() + 1..shown.len() {
             printer.print(branch)?;
         }
+        printer.foot(&header)?;
     }
     let hidden = found.len() + in_this_file;
-    if !args.sidechains && hidden > 0 {
+    if !args.filter.common.sidechains && hidden > 0 {
         let hidden = count(hidden, "subagent");
         ui.note(&format!("note: {hidden}; --sidechains shows them"));
     }

@@ -23,15 +23,14 @@ pub(crate) enum Until {
 }
 
 impl Until {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let parsed = match text.split_once(':') {
+        match text.split_once(':') {
             Some(("uuid", uuid)) => some(uuid.trim()).map(Self::Entry),
             Some(("text", text)) => some(text.trim_start()).map(Self::Text),
             None if text == "turn-end" => Some(Self::TurnEnd),
             _ => None,
-        };
-        parsed.ok_or_else(|| "expected uuid:ENTRY, text:PREFIX or turn-end".to_owned())
+        }
     }
 
     /// Returns whether `entry` satisfies the condition. Texts of a subagent in the file of another
@@ -103,14 +102,17 @@ mod tests {
 
     #[test]
     fn three_things_can_be_waited_for() {
-        assert_eq!(Until::parse("turn-end"), Ok(Until::TurnEnd));
-        assert_eq!(Until::parse("uuid: A1"), Ok(Until::Entry("A1".to_owned())));
+        assert_eq!(Until::parse("turn-end"), Some(Until::TurnEnd));
+        assert_eq!(
+            Until::parse("uuid: A1"),
+            Some(Until::Entry("A1".to_owned()))
+        );
         assert_eq!(
             Until::parse("text:  uuid: x"),
-            Ok(Until::Text("uuid: x".to_owned()))
+            Some(Until::Text("uuid: x".to_owned()))
         );
         for odd in ["", "turn", "text:", "uuid: ", "line:3", "turn-end:"] {
-            assert!(Until::parse(odd).is_err(), "{odd}");
+            assert!(Until::parse(odd).is_none(), "{odd}");
         }
     }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod append;
+mod filters;
 mod fork;
 mod healthy;
 mod hostile;

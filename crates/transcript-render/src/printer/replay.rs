@@ -6,6 +6,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::object::Raw;
 use transcript_format::scan::ToolRole;
 use transcript_reader::{EntryNo, EntryRef, Index, ToolEnd, in_order};
+use transcript_resume::Policy;
 use transcript_resume::items::{
     Displays, GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, Nesting, Speaker,
 };
@@ -21,6 +22,7 @@ use crate::options::{RenderOptions, Tools};
 use crate::pace::Pace;
 use crate::text::{PageState, Span};
 use crate::tool_summary::grouped;
+use crate::words::noun;
 
 /// Nested subagents are printed down to this depth.
 const MAX_NESTED: usize = 8;
@@ -141,16 +143,22 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
     /// # Errors
     /// When the output cannot be written.
     pub fn head(&mut self, header: &Header) -> Result<()> {
-        let main = &self.conversations[0];
         let id = header.session_id.as_deref().unwrap_or("without an id");
-        let lines = main.index.line_count();
-        let session = format!(
-            "session {} · {} entries of {} lines · {}",
+        let mut session = format!(
+            "session {} · {}",
             self.printer.one_line(id),
-            grouped(main.entries as u64),
-            grouped(lines),
-            header.policy,
+            format_args!(
+                "{} {}",
+                grouped(header.messages as u64),
+                noun(header.messages, "message")
+            ),
         );
+        if let Some(tokens) = header.tokens {
+            session.push_str(&format!(" · {} tokens", grouped(tokens)));
+        }
+        if header.policy != Policy::Recover.name() {
+            session.push_str(&format!(" · {}", header.policy));
+        }
         self.printer.dim(&session)?;
         if let Some(title) = &header.title {
             let style = self.printer.styles.bold(self.printer.styles.plain);
@@ -164,6 +172,21 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
             }
             None => Ok(()),
         }
+    }
+
+    /// Prints the command that continues the session, on one line, so that it can be copied.
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    pub fn foot(&mut self, header: &Header) -> Result<()> {
+        let Some(command) = &header.command else {
+            return Ok(());
+        };
+        let page = &mut self.printer.page;
+        let dim = self.printer.styles.dim;
+        let line = format!("\n{dim}to go on:{dim:#} {command}\n");
+        let state = page.state();
+        Ok(page.append(line.as_bytes(), state)?)
     }
 
     /// Prints the conversation with this number, with the subagents that it started.
