@@ -465,7 +465,7 @@ fn short_time(time: &Zoned, now: &Zoned) -> String {
 }
 
 /// Adds what is different to titles that look the same, so that their sessions can be told apart: the
-/// last prompt, else the words at which the first prompt differs from the others.
+/// last prompt, the words at which the first prompt differs from the others, or the last answer.
 fn tell_apart(
     escaping: Escaping,
     rows: &[&SessionRow],
@@ -502,14 +502,25 @@ fn tell_apart(
         });
         let mut whole: Vec<(String, usize)> = whole.collect();
         whole.sort();
-        for (place, (text, at)) in whole.iter().enumerate() {
-            let above = place.checked_sub(1).and_then(|above| whole.get(above));
-            let neighbours = [above, whole.get(place + 1)].into_iter().flatten();
-            let same = neighbours.map(|(other, _)| same_start(text, other)).max();
-            if let Some(same) = same.filter(|same| *same < text.len()) {
-                let rest: String = text[same..].chars().take(MAX_REST).collect();
+        let texts = whole.chunk_by(|one, other| one.0 == other.0);
+        let texts: Vec<&[(String, usize)]> = texts.collect();
+        for (place, same) in texts.iter().enumerate() {
+            let text = &same[0].0;
+            let above = place.checked_sub(1).map(|above| &texts[above]);
+            let adjacent = [above, texts.get(place + 1)].into_iter().flatten();
+            let start = adjacent.map(|other| same_start(text, &other[0].0)).max();
+            for (_, at) in *same {
+                let answer = rows[*at].last_answer.as_deref().filter(|_| same.len() > 1);
+                let rest = match (answer, start) {
+                    (Some(answer), _) => escaping.one_line(answer),
+                    (None, Some(start)) => {
+                        let rest = text[start..].chars().take(MAX_REST);
+                        format!("…{}", rest.collect::<String>())
+                    }
+                    (None, None) => continue,
+                };
                 let title = start_of(&cells[*at][TITLE], width);
-                cells[*at][TITLE] = format!("{title} › …{rest}");
+                cells[*at][TITLE] = format!("{title} › {rest}");
             }
         }
     }

@@ -82,6 +82,9 @@ pub struct SessionRow {
     pub first_prompt: Option<String>,
     /// The last prompt: of the last `last-prompt` line, else the last one in the last 64 KiB.
     pub last_prompt: Option<String>,
+    /// The last text of the last answer, on one line and truncated to 200 UTF-16 units, if the session ended
+    /// with it.
+    pub last_answer: Option<String>,
     /// The time of the first line that has a time.
     pub created: Option<String>,
     /// The time of the last message; without messages, the modification time of the file.
@@ -120,6 +123,7 @@ impl SessionRow {
             title: None,
             first_prompt: None,
             last_prompt: None,
+            last_answer: None,
             created: None,
             modified: None,
             has_conversation: false,
@@ -226,6 +230,7 @@ impl SessionRow {
         tail.settings = tail.settings.or(start);
         self.state = tail.state();
         self.model = tail.model.take();
+        self.last_answer = tail.last_answer();
         self.messages = tail.messages;
         if source.len() <= SMALL {
             let all = bytes.read(source, 0, source.len())?;

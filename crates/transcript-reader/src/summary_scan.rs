@@ -16,7 +16,7 @@ use transcript_format::scan::{Envelope, Flags, Scanner, ToolRole};
 use transcript_format::texts::is_synthetic;
 
 use crate::listing::SessionState;
-use crate::prompt::Prompt;
+use crate::prompt::{Prompt, shorten};
 
 /// The summary of the first lines.
 #[derive(Debug, Default)]
@@ -254,6 +254,8 @@ pub(crate) struct TailScan {
     pub(crate) model: Option<String>,
     /// How many entries the conversation had at the end of its last turn.
     pub(crate) messages: Option<u64>,
+    /// Whether the line with that number was seen.
+    has_turn_end: bool,
     end: LastTurn,
 }
 
@@ -295,6 +297,10 @@ impl TailScan {
         self.title_is_near && title.is_some_and(|title| !title.is_empty())
     }
 
+    pub(crate) fn last_answer(&mut self) -> Option<String> {
+        self.end.text.take()
+    }
+
     pub(crate) fn state(&self) -> Option<SessionState> {
         self.end.state()
     }
@@ -311,7 +317,7 @@ impl TailScan {
         if self.is_complete()
             && starts_other_entry(line.bytes)
             && !self.settings.wants(line.bytes)
-            && !(self.messages.is_none() && may_be_duration(line.bytes))
+            && (self.has_turn_end || !may_be_duration(line.bytes))
             && !(wants_prompt && may_be_prompt())
         {
             return true;
@@ -332,10 +338,11 @@ impl TailScan {
                 self.modified = entry.timestamp().map(|time| time.decode().into_owned());
                 self.is_copied = has(object.text, &FORKED);
             }
-            if self.messages.is_none() && entry.sub_code() == SystemKind::TurnDuration as u8 {
-                let is_system = entry.kind() == EntryKind::System;
-                let line = object.parsed().filter(|_| is_system);
-                self.messages = line.and_then(|line| line.u64("messageCount"));
+            let is_turn_end = entry.kind() == EntryKind::System
+                && entry.sub_code() == SystemKind::TurnDuration as u8;
+            if is_turn_end && !self.has_turn_end {
+                self.has_turn_end = true;
+                self.messages = object.parsed().and_then(|line| line.u64("messageCount"));
             }
             if self.model.is_none()
                 && entry.kind() == EntryKind::Assistant
@@ -357,6 +364,8 @@ struct LastTurn {
     answer: Option<Option<Vec<u8>>>,
     /// The ids of calls with a result.
     answered: HashSet<Vec<u8>>,
+    /// The text of the last answer, if it decided the state.
+    text: Option<String>,
     has_open_call: bool,
     has_question: bool,
     is_done: bool,
@@ -476,6 +485,9 @@ impl LastTurn {
             return;
         }
         self.answer.get_or_insert(id);
+        if let Some(text) = blocks.last_text.as_deref().filter(|_| needs_text) {
+            self.text.get_or_insert(shorten(text));
+        }
         self.has_open_call |= !open.is_empty();
         self.has_question |= !open.is_empty() && blocks.asks_person;
         let has_answer = Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK;

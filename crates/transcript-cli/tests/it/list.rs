@@ -267,6 +267,7 @@ fn sessions_with_the_same_first_prompt_can_be_told_apart() {
     assert_eq!(whole[1], format!("{prompt} › and zinc?"));
     let ends = [2, 3].map(|at: usize| whole[at].ends_with(["… › …oil", "… › …tin"][at - 2]));
     assert_eq!(ends, [true, true], "{whole:?}");
+    // Of the same prompts the answers differ.
     if cfg!(target_os = "linux") {
         for columns in [100, 60] {
             let shown = titles(&prompts, Some(columns));

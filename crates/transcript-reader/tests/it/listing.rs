@@ -113,7 +113,10 @@ fn model_and_number_of_entries_are_shown_where_they_are_known() {
     // Also after a prompt that has no answer yet.
     large.push(user("And now?"));
     let row = root.row(&large);
-    assert_eq!((row.model.as_deref(), row.messages), (None, Some(77)));
+    assert_eq!(
+        (row.model.as_deref(), row.messages),
+        (Some("m-2"), Some(77))
+    );
 }
 
 #[test]
