@@ -500,30 +500,51 @@ fn tell_apart(
             let prompt = rows[at].whole_first_prompt()?;
             Some((escaping.one_line(&prompt), at))
         });
-        let mut whole: Vec<(String, usize)> = whole.collect();
-        whole.sort();
-        let texts = whole.chunk_by(|one, other| one.0 == other.0);
-        let texts: Vec<&[(String, usize)]> = texts.collect();
-        for (place, same) in texts.iter().enumerate() {
-            let text = &same[0].0;
-            let above = place.checked_sub(1).map(|above| &texts[above]);
-            let adjacent = [above, texts.get(place + 1)].into_iter().flatten();
-            let start = adjacent.map(|other| same_start(text, &other[0].0)).max();
-            for (_, at) in *same {
-                let answer = rows[*at].last_answer.as_deref().filter(|_| same.len() > 1);
-                let rest = match (answer, start) {
-                    (Some(answer), _) => escaping.one_line(answer),
-                    (None, Some(start)) => {
-                        let rest = text[start..].chars().take(MAX_REST);
-                        format!("…{}", rest.collect::<String>())
-                    }
-                    (None, None) => continue,
-                };
-                let title = start_of(&cells[*at][TITLE], width);
-                cells[*at][TITLE] = format!("{title} › {rest}");
+        let whole: Vec<_> = whole.collect();
+        if whole.len() < 2 {
+            continue;
+        }
+        for (rest, same) in differences(whole) {
+            let named = match &same[..] {
+                [at] => vec![(rest, vec![*at])],
+                _ => {
+                    let answers = same.into_iter().filter_map(|at| {
+                        let answer = rows[at].last_answer.as_deref()?;
+                        Some((escaping.one_line(answer), at))
+                    });
+                    differences(answers.collect())
+                }
+            };
+            for (rest, places) in named {
+                for at in places {
+                    let title = start_of(&cells[at][TITLE], width);
+                    cells[at][TITLE] = format!("{title} › {rest}");
+                }
             }
         }
     }
+}
+
+/// Returns each different text from the word on in which it differs from the others, and its places.
+fn differences(mut texts: Vec<(String, usize)>) -> Vec<(String, Vec<usize>)> {
+    texts.sort();
+    let same = texts.chunk_by(|one, other| one.0 == other.0);
+    let same: Vec<&[(String, usize)]> = same.collect();
+    let differences = same.iter().enumerate().map(|(place, own)| {
+        let text = &own[0].0;
+        let above = place.checked_sub(1).map(|above| &same[above]);
+        let adjacent = [above, same.get(place + 1)].into_iter().flatten();
+        let start = adjacent.map(|other| same_start(text, &other[0].0)).max();
+        let start = start.unwrap_or(0);
+        let rest: String = text[start..].chars().take(MAX_REST).collect();
+        let rest = if start > 0 {
+            format!("…{rest}")
+        } else {
+            rest
+        };
+        (rest, own.iter().map(|(_, at)| *at).collect())
+    });
+    differences.collect()
 }
 
 /// Returns the part of a title that is left of what tells it apart.
@@ -626,7 +647,14 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_the_same_up_to_a_word() {
+    fn texts_are_shown_from_the_word_on_in_which_they_differ() {
+        let texts = ["a map of tin", "a map of oil", "a map of tin", "charts"];
+        let texts = texts.into_iter().enumerate();
+        let found = differences(texts.map(|(at, text)| (text.to_owned(), at)).collect());
+        let found: Vec<_> = found.iter().map(|(rest, at)| (&**rest, &at[..])).collect();
+        let expected: [(&str, &[usize]); 3] = [("…oil", &[1]), ("…tin", &[0, 2]), ("charts", &[3])];
+        assert_eq!(found, expected);
+
         assert_eq!(same_start("read the map", "read the moon"), 9);
         assert_eq!(same_start("read", "read the moon"), 4);
         assert_eq!(same_start("海辺の町", "海辺の港"), 9);

@@ -155,12 +155,12 @@ impl SessionRow {
     }
 
     /// Reads the first prompt as a whole, to tell sessions apart that start alike. `None` if it is not
-    /// within the first 512 KiB of the file, or cannot be read.
+    /// within the first 64 KiB of the file, or cannot be read.
     #[must_use]
     pub fn whole_first_prompt(&self) -> Option<String> {
         let source = Source::open(&self.path).ok()?;
         let mut bytes = Bytes::default();
-        let start = bytes.read(&source, 0, FAR).ok()?;
+        let start = bytes.read(&source, 0, NEAR).ok()?;
         summary_scan::whole_first_prompt(start)
     }
 
