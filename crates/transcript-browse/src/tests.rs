@@ -243,28 +243,27 @@ fn the_help_fits_on_a_small_screen() {
 #[test]
 fn lines_are_walked_through_once_and_in_order() {
     let mut screen = Screen::new((60, 20), &turns(250, 12));
-    let parts = screen.app.open.as_ref().unwrap().document.facts.parts;
+    let open = screen.app.open.as_ref().unwrap();
+    let (parts, width) = (open.document.facts.parts, open.document.width());
     assert!(parts > 3, "{parts} parts");
+    // A thread of its own: the answers of the other one are for the view.
+    let (sender, answers) = channel();
+    let reply = move |answer| drop(sender.send(answer));
+    let options = RenderOptions::new();
+    let thread = session::open(&open.path, &options, false, Duration::ZERO, Arc::new(reply));
     let mut laid = Vec::new();
-    let width = screen.app.open.as_ref().unwrap().document.width();
     for part in 0..parts {
-        let number = screen.app.open.as_ref().unwrap().number;
         let layout = Layout {
             width,
             ..Layout::default()
         };
-        screen.threads[&number]
-            .send(Request::Lay { part, layout })
-            .unwrap();
-        let page = loop {
-            let answer = screen.answers.1.recv_timeout(Duration::from_secs(60));
-            // The view asks for parts near the screen by itself.
-            match answer.expect("an answer").1 {
-                Answer::Laid { part: of, page, .. } if of == part => break page,
-                _ => {}
-            }
-        };
-        laid.extend(page.lines.iter().map(|line| line.text()));
+        thread.send(Request::Lay { part, layout }).unwrap();
+    }
+    drop(thread);
+    for answer in answers {
+        if let Answer::Laid { page, .. } = answer {
+            laid.extend(page.lines.iter().map(|line| line.text()));
+        }
     }
     screen.keys("g");
     let mut walked = vec![screen.at_cursor()];

@@ -9,8 +9,8 @@ use clap::{Args as ClapArgs, ValueEnum};
 use transcript::serve::{CommandServer, ServeError};
 use transcript::{Kept, OnBusy, Repair, Rescue, Session, SessionOptions, SyncPolicy};
 
-use crate::exit;
 use crate::ui::Ui;
+use crate::{exit, session};
 
 /// Append to a session: commands on standard input, answers on standard output
 ///
@@ -19,8 +19,8 @@ use crate::ui::Ui;
 /// code is 1 if any command failed.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Path of a .jsonl file
-    #[arg(value_name = "SESSION-FILE")]
+    /// A .jsonl file; without --create also a session id or the start of one, or `latest`
+    #[arg(value_name = "SESSION")]
     file: PathBuf,
     /// When to sync written bytes to disk
     #[arg(long, value_enum, default_value_t = Sync::Interval, value_name = "WHEN")]
@@ -71,8 +71,12 @@ const INPUT_BYTES: usize = 256 << 10;
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     transcript::ignore_file_size_signal();
-    let session = open(args)?;
-    note_opening(ui, &session, &args.file);
+    let file = match args.create || session::is_path(&args.file) {
+        true => args.file.clone(),
+        false => session::find(ui, &args.file)?,
+    };
+    let session = open(args, &file)?;
+    note_opening(ui, &session, &file);
     let path = session.path().to_owned();
     let out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     let input = BufReader::with_capacity(INPUT_BYTES, io::stdin().lock());
@@ -91,10 +95,11 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
 }
 
-fn open(args: &Args) -> Result<Session> {
-    let path = &args.file;
+fn open(args: &Args, path: &Path) -> Result<Session> {
     if path == Path::new("-") {
-        bail!("append needs the path of a file; commands are read from standard input");
+        bail!(
+            "append needs the path of a file or a session; commands are read from standard input"
+        );
     }
     let cwd = match &args.cwd {
         Some(cwd) => std::path::absolute(cwd),

@@ -1,31 +1,77 @@
-//! Chooses the entries that `tail` prints.
+//! Options that choose what a command shows: the same ones, with the same meaning, for every command.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 
+use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
+use jiff::Zoned;
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{FromRaw, Raw};
+use transcript_format::time;
+use transcript_reader::{Bodies, Index, Source};
 use transcript_render::blocks::{blocks, message_content, plain_text};
+use transcript_resume::PathEntry;
+
+use crate::moment;
 
 /// At most this many calls wait for their results; the oldest is dropped.
 const MAX_CALLS: usize = 1024;
 /// The longest id of a call, in bytes.
 const MAX_ID: usize = 256;
 
-/// Options that select entries.
+/// Options of every command that shows sessions or entries.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Filter {
+    /// Only what contains this text, ignoring case
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) text: Option<String>,
+    /// Only from TIME on: 2026-01-31, 2026-01-31T12:00:00Z, 2h, 3d, yesterday
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only up to TIME
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// Only sessions of the project at PATH, in any of its worktrees
+    #[arg(long, value_name = "PATH")]
+    pub(crate) project: Option<PathBuf>,
+    /// Only what was written on this branch of git
+    #[arg(long, value_name = "NAME")]
+    pub(crate) branch: Option<String>,
+    /// Also show subagents
+    #[arg(long)]
+    pub(crate) sidechains: bool,
+    /// Only the last N
+    #[arg(short = 'n', value_name = "N")]
+    pub(crate) last: Option<usize>,
+}
+
+/// Options of commands that read entries.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct EntryFilter {
     /// Only entries with one of these roles
     #[arg(long, value_enum, value_name = "ROLE")]
     role: Vec<Role>,
     /// Only calls of one of these tools, and their results
     #[arg(long, value_name = "NAME")]
     tool: Vec<String>,
-    /// Only entries that contain this text, ignoring case
-    #[arg(long, value_name = "TEXT")]
-    text: Option<String>,
+    #[command(flatten)]
+    pub(crate) common: Filter,
+}
+
+/// A range of times, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Window {
+    pub(crate) since: i64,
+    pub(crate) until: i64,
+}
+
+/// The entries that the options select.
+pub(crate) struct Selection<'f> {
+    filter: &'f EntryFilter,
+    window: Window,
 }
 
 /// Who an entry is from.
@@ -41,26 +87,128 @@ enum Role {
     System,
 }
 
-/// Open calls of the selected tools, oldest first. Their results are printed too.
+/// What the entries above decide about the next one.
 #[derive(Debug, Default)]
-pub(crate) struct Calls(VecDeque<String>);
+pub(crate) struct Above {
+    /// Open calls of the selected tools, oldest first. Their results are selected too.
+    calls: Calls,
+    /// Whether the last time was within the window.
+    is_in: Option<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Calls(VecDeque<String>);
 
 impl Filter {
-    /// Returns whether no option is given, so that every entry is printed.
+    /// Reads the times.
+    pub(crate) fn window(&self) -> Result<Window> {
+        let now = Zoned::now();
+        let read = |option: &str, text: &Option<String>, default| match text {
+            Some(text) => moment::parse(text, &now).map_err(|error| anyhow!("{option}: {error}")),
+            None => Ok(default),
+        };
+        Ok(Window {
+            since: read("--since", &self.since, i64::MIN)?,
+            until: read("--until", &self.until, i64::MAX)?,
+        })
+    }
+}
+
+impl EntryFilter {
+    pub(crate) fn selection(&self) -> Result<Selection<'_>> {
+        Ok(Selection {
+            filter: self,
+            window: self.common.window()?,
+        })
+    }
+}
+
+impl Window {
+    const ALWAYS: Self = Self {
+        since: i64::MIN,
+        until: i64::MAX,
+    };
+
+    /// Returns whether an entry of this time is inside. One without a time is where the one before is.
+    fn holds(self, millis: Option<i64>, is_in: &mut Option<bool>) -> bool {
+        if let Some(millis) = millis {
+            *is_in = Some(self.since <= millis && millis <= self.until);
+        }
+        is_in.unwrap_or(self.since == i64::MIN)
+    }
+}
+
+impl Selection<'_> {
+    /// Returns whether every entry is selected.
     pub(crate) fn is_empty(&self) -> bool {
-        self.role.is_empty() && self.tool.is_empty() && self.text.is_none()
+        self.window == Window::ALWAYS && !self.reads_bodies()
+    }
+
+    /// Returns whether the results that are selected depend on the calls above them.
+    pub(crate) fn follows_calls(&self) -> bool {
+        !self.filter.tool.is_empty()
+    }
+
+    fn reads_bodies(&self) -> bool {
+        let EntryFilter { role, tool, common } = self.filter;
+        !role.is_empty() || !tool.is_empty() || common.text.is_some() || common.branch.is_some()
     }
 
     /// Returns whether an entry matches every given option. Must be called for every entry in file
-    /// order, because `calls` tracks which results belong to the selected tools.
-    pub(crate) fn wants(&self, entry: &Entry<'_>, calls: &mut Calls) -> bool {
+    /// order.
+    pub(crate) fn wants(&self, entry: &Entry<'_>, above: &mut Above) -> bool {
+        let time = entry.object().str("timestamp");
+        let millis = time.and_then(|time| time::millis(time.as_bytes()));
+        self.wants_at(entry, millis, above)
+    }
+
+    fn wants_at(&self, entry: &Entry<'_>, millis: Option<i64>, above: &mut Above) -> bool {
+        let EntryFilter { role, tool, common } = self.filter;
         let content = message_content(entry);
         // Evaluated first: calls must be tracked even if another option rejects the entry.
-        let has_tool = self.tool.is_empty() || self.is_of_tool(content, calls);
-        let role = || role(entry, content);
-        let has_role = self.role.is_empty() || role().is_some_and(|role| self.role.contains(&role));
-        let text = self.text.as_deref();
-        has_tool && has_role && text.is_none_or(|text| says(entry, content, text))
+        let has_tool = tool.is_empty() || self.is_of_tool(content, &mut above.calls);
+        let is_in = self.window.holds(millis, &mut above.is_in);
+        let is_role = || role_of(entry, content).is_some_and(|one| role.contains(&one));
+        let is_on = |branch: &String| entry.object().str("gitBranch").as_deref() == Some(&**branch);
+        let text = common.text.as_deref();
+        has_tool
+            && is_in
+            && (role.is_empty() || is_role())
+            && common.branch.as_ref().is_none_or(is_on)
+            && text.is_none_or(|text| says(entry, content, text))
+    }
+
+    /// Removes the entries of a path that are not selected. Bodies are read only if an option needs
+    /// them.
+    pub(crate) fn apply(
+        &self,
+        source: &Source,
+        index: &Index,
+        entries: &mut Vec<PathEntry>,
+    ) -> Result<()> {
+        if !self.is_empty() {
+            let (mut bodies, mut above) = (Bodies::new(source), Above::default());
+            let all = std::mem::take(entries);
+            for path_entry in all {
+                let entry = index.entry(path_entry.entry_no());
+                let is_wanted = match self.reads_bodies() {
+                    true => {
+                        let body = bodies.get(&entry)?;
+                        let parsed = Entry::parse(body.text);
+                        parsed
+                            .is_ok_and(|parsed| self.wants_at(&parsed, entry.millis(), &mut above))
+                    }
+                    false => self.window.holds(entry.millis(), &mut above.is_in),
+                };
+                if is_wanted {
+                    entries.push(path_entry);
+                }
+            }
+        }
+        if let Some(last) = self.filter.common.last {
+            entries.drain(..entries.len().saturating_sub(last));
+        }
+        Ok(())
     }
 
     fn is_of_tool(&self, content: Option<Raw<'_>>, calls: &mut Calls) -> bool {
@@ -72,7 +220,7 @@ impl Filter {
             if let Some(call) = object.str("tool_use_id") {
                 is_any |= calls.close(&call);
             } else if let Some((name, id)) = object.str("name").zip(object.str("id"))
-                && self.tool.iter().any(|tool| *tool == *name)
+                && self.filter.tool.iter().any(|tool| *tool == *name)
             {
                 calls.open(&id);
                 is_any = true;
@@ -100,7 +248,7 @@ impl Calls {
     }
 }
 
-fn role(entry: &Entry<'_>, content: Option<Raw<'_>>) -> Option<Role> {
+fn role_of(entry: &Entry<'_>, content: Option<Raw<'_>>) -> Option<Role> {
     let blocks = content.map(blocks).unwrap_or_default();
     let is_result = |block: &Raw<'_>| {
         let object = block.object();
@@ -159,7 +307,7 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        filter: Filter,
+        filter: EntryFilter,
     }
 
     const LINES: [&str; 8] = [
@@ -178,8 +326,8 @@ mod tests {
         let filter = Line::try_parse_from([&["tail"], arguments].concat())
             .unwrap()
             .filter;
-        let mut calls = Calls::default();
-        let mut wants = |line: &str| filter.wants(&Entry::parse(line).unwrap(), &mut calls);
+        let (selection, mut above) = (filter.selection().unwrap(), Above::default());
+        let mut wants = |line: &str| selection.wants(&Entry::parse(line).unwrap(), &mut above);
         (0..LINES.len())
             .filter(|number| wants(LINES[*number]))
             .collect()
@@ -213,18 +361,48 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_are_never_answered_are_given_up() {
-        let filter = Filter {
-            tool: vec!["Read".to_owned()],
-            ..Filter::default()
+    fn times_and_branches_select_entries_and_one_without_a_time_is_like_the_one_before() {
+        let at = |time: &str, branch: &str| {
+            format!(r#"{{"type":"user","timestamp":"{time}","gitBranch":"{branch}"}}"#)
         };
-        let mut calls = Calls::default();
+        let lines = [
+            r#"{"type":"user"}"#.to_owned(),
+            at("2026-01-01T00:00:00Z", "main"),
+            at("2026-01-02T00:00:00Z", "tides"),
+            r#"{"type":"user"}"#.to_owned(),
+            at("2026-01-03T00:00:00Z", "main"),
+        ];
+        let shown = |arguments: &[&str]| {
+            let filter = Line::try_parse_from([&["tail"], arguments].concat());
+            let filter = filter.unwrap().filter;
+            let (selection, mut above) = (filter.selection().unwrap(), Above::default());
+            let mut wants =
+                |at: &usize| selection.wants(&Entry::parse(&lines[*at]).unwrap(), &mut above);
+            (0..lines.len()).filter(|at| wants(at)).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&["--since", "2026-01-02T00:00:00Z"]), [2, 3, 4]);
+        assert_eq!(shown(&["--until", "2026-01-02T00:00:00Z"]), [0, 1, 2, 3]);
+        assert_eq!(shown(&["--branch", "main"]), [1, 4]);
+        assert_eq!(
+            shown(&["--branch", "main", "--since", "2026-01-02T00:00:00Z"]),
+            [4]
+        );
+    }
+
+    #[test]
+    fn calls_that_are_never_answered_are_given_up() {
+        let filter = EntryFilter {
+            tool: vec!["Read".to_owned()],
+            ..EntryFilter::default()
+        };
+        let (selection, mut above) = (filter.selection().unwrap(), Above::default());
         for number in 0..3 * MAX_CALLS {
             let line = format!(
                 r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{number}","name":"Read"}}]}}}}"#
             );
-            assert!(filter.wants(&Entry::parse(&line).unwrap(), &mut calls));
+            assert!(selection.wants(&Entry::parse(&line).unwrap(), &mut above));
         }
+        let mut calls = above.calls;
         assert_eq!(calls.0.len(), MAX_CALLS);
         assert!(!calls.close("0"));
         assert!(calls.close(&(3 * MAX_CALLS - 1).to_string()));

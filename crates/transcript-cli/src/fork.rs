@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
+use transcript::ForkOptions;
 use transcript::wire::ForkRecord;
-use transcript::{EntryId, ForkOptions};
 
 use crate::path_args::PolicyName;
 use crate::ui::Ui;
@@ -18,14 +18,15 @@ use crate::{exit, record, session};
 /// original, which is not changed. Prints the id of the new session.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Path of a .jsonl file, or - for standard input
+    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input
     #[arg(value_name = "SESSION")]
     session: PathBuf,
     /// Rules that choose the path
     #[arg(long, value_enum, default_value_t = PolicyName::Recover)]
     policy: PolicyName,
-    /// End the copy at this entry, which may be on any branch
-    #[arg(long, value_name = "UUID")]
+    /// End the copy at this entry, which may be on any branch: a line number, a uuid, or the start of
+    /// one
+    #[arg(long, value_name = "ENTRY")]
     at: Option<String>,
     /// Path of the new file [default: next to the original, named after the new id]
     #[arg(long, value_name = "FILE")]
@@ -45,12 +46,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     let history = session::open(ui, &args.session)?;
     let mut options = ForkOptions::new();
-    if let Some(uuid) = &args.at {
-        let at = EntryId::from(uuid.as_str());
-        if history.index().id(&at.to_string()).is_none() {
-            bail!("--at: no entry has the uuid {uuid}");
-        }
-        options = options.at(at);
+    if let Some(name) = &args.at {
+        options = options.at(session::find_entry(history.index(), "--at", name)?);
     }
     if let Some(title) = &args.title {
         options = options.title(title);

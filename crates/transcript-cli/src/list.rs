@@ -1,50 +1,108 @@
 //! `transcript list`: the sessions of all projects, or of one.
 
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
-use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
 use transcript::wire::SessionRecord;
 use transcript::{SessionRow, SessionState};
+use transcript_format::time;
+use transcript_reader::subagents;
 use transcript_render::{Escaping, Styles, TextStyle, clock, count, cut_text};
-use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
+use crate::filter::Filter;
 use crate::pager::Output;
 use crate::ui::{Ui, terminal_width};
 use crate::{exit, record, session};
 
 /// List sessions, the most recent conversation first
 ///
-/// Reads only the start and the end of each file. Includes sessions without a prompt and empty
-/// files.
+/// Reads only the start and the end of each file. Includes sessions without a prompt, empty files,
+/// and sessions of which only subagents are left.
 #[derive(Debug, ClapArgs)]
+#[command(mut_arg("last", |arg| arg.long("limit")), mut_arg("text", |arg| arg.visible_alias("grep")))]
 pub(crate) struct Args {
-    /// Only sessions of the project at this path, in any of its worktrees
-    #[arg(long, value_name = "PATH")]
-    project: Option<PathBuf>,
-    /// Show at most N sessions
-    #[arg(long, value_name = "N")]
-    limit: Option<usize>,
+    #[command(flatten)]
+    filter: Filter,
+    /// Only sessions in one of these states
+    #[arg(long, value_enum, value_name = "STATE")]
+    state: Vec<State>,
+    /// Order of the sessions
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = Sort::Modified)]
+    sort: Sort,
+    /// Group the sessions
+    #[arg(long, value_enum, value_name = "GROUP")]
+    by: Option<Group>,
     /// Print one JSON object per line for each session
     #[arg(long)]
     json: bool,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum State {
+    /// Ended with an answer
+    Finished,
+    /// Waits for the person
+    Waiting,
+    /// Ended with a call without a result
+    OpenCall,
+    /// Ended without an answer
+    Stalled,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Sort {
+    /// The last message, newest first; a fork counts as new when it was made
+    Modified,
+    /// The first message, newest first
+    Created,
+    /// The size of the file, largest first
+    Size,
+    /// The number of entries, largest first
+    Messages,
+    /// The title
+    Title,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Group {
+    /// By folder, that of the first session first
+    Project,
+}
+
 /// Runs the command.
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    let window = args.filter.window()?;
     let store = session::store(ui)?;
     let listing = store.list()?;
     for problem in &listing.problems {
         ui.note(&format!("transcript: {problem}"));
     }
-    let rows = match &args.project {
+    let mut rows = match &args.filter.project {
         Some(project) => listing.of_project(project, true),
         None => listing.rows.iter().collect(),
     };
-    let rows = &rows[..args.limit.unwrap_or(rows.len()).min(rows.len())];
+    let text = args.filter.text.as_deref().map(str::to_lowercase);
+    rows.retain(|row| {
+        let created = row.created.as_deref();
+        let created = created.and_then(|created| time::millis(created.as_bytes()));
+        let is_state = |state: &State| row.state.map(SessionState::name) == Some(name_of(*state));
+        let is_on = |branch: &String| row.branch.as_ref() == Some(branch);
+        row.order_millis().is_none_or(|last| last >= window.since)
+            && (created.or(row.modified_millis())).is_none_or(|first| first <= window.until)
+            && (args.state.is_empty() || args.state.iter().any(is_state))
+            && args.filter.branch.as_ref().is_none_or(is_on)
+            && text.as_ref().is_none_or(|text| says(row, text))
+    });
+    sort(&mut rows, args.sort);
+    rows.truncate(args.filter.last.unwrap_or(rows.len()));
+    if args.by.is_some() {
+        group(&mut rows);
+    }
     // The pager starts at the top; without it, a long list would end with the oldest sessions on the
     // screen.
     let mut out = match args.json {
@@ -52,22 +110,88 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         false => Output::paged(),
     };
     let written = match args.json {
-        true => write_json(&mut out, rows),
-        false => Table::new(ui, rows, terminal_width()).print(&mut out, &ui.render.styles()),
+        true => write_json(&mut out, &rows, args.filter.sidechains),
+        false => {
+            let table = Table::new(ui, &rows, terminal_width(), args);
+            table.print(&mut out, &ui.render.styles())
+        }
     };
     match written {
         Err(error) if !out.is_closed(&error) => return Err(error),
         _ => out.finish()?,
     }
     if rows.is_empty() && !args.json {
-        ui.note(&format!("no sessions in {}", store.root().display()));
+        let such = if listing.rows.is_empty() { "" } else { "such " };
+        ui.note(&format!("no {such}sessions in {}", store.root().display()));
     }
     Ok(exit::DONE)
 }
 
-fn write_json(out: &mut impl Write, rows: &[&SessionRow]) -> Result<()> {
+fn name_of(state: State) -> &'static str {
+    match state {
+        State::Finished => SessionState::Finished.name(),
+        State::Waiting => SessionState::Waiting.name(),
+        State::OpenCall => SessionState::OpenCall.name(),
+        State::Stalled => SessionState::Stalled.name(),
+    }
+}
+
+/// Returns whether a value of the row contains a lower-case text.
+fn says(row: &SessionRow, text: &str) -> bool {
+    let values = [
+        &row.title,
+        &row.tag,
+        &row.first_prompt,
+        &row.last_prompt,
+        &row.cwd,
+        &row.branch,
+    ];
+    let values = values.into_iter().flatten().chain([&row.session_id]);
+    values
+        .into_iter()
+        .any(|value| value.to_lowercase().contains(text))
+}
+
+/// Sorts the rows, which are sorted by time; unknown values come last.
+fn sort(rows: &mut [&SessionRow], sort: Sort) {
+    match sort {
+        Sort::Modified => {}
+        Sort::Created => rows.sort_by_cached_key(|row| {
+            let created = row.created.as_deref();
+            Reverse(created.and_then(|created| time::millis(created.as_bytes())))
+        }),
+        Sort::Size => rows.sort_by_key(|row| Reverse(row.bytes)),
+        Sort::Messages => rows.sort_by_key(|row| Reverse(row.messages)),
+        Sort::Title => rows.sort_by_cached_key(|row| {
+            let title = row.title.as_ref().or(row.first_prompt.as_ref());
+            (title.is_none(), title.map(|title| title.to_lowercase()))
+        }),
+    }
+}
+
+/// Puts the sessions of each folder together; the folders are in the order of their first session.
+fn group(rows: &mut [&SessionRow]) {
+    let mut places = HashMap::new();
+    for row in rows.iter() {
+        let next = places.len();
+        places.entry(folder_of(row)).or_insert(next);
+    }
+    rows.sort_by_cached_key(|row| places.get(folder_of(row)).copied());
+}
+
+/// Returns the folder of a session, or the name of its project.
+fn folder_of(row: &SessionRow) -> &str {
+    row.cwd.as_deref().unwrap_or(&row.project)
+}
+
+fn write_json(out: &mut impl Write, rows: &[&SessionRow], with_agents: bool) -> Result<()> {
     for row in rows {
-        record::write(out, &SessionRecord::new(row))?;
+        let mut record = SessionRecord::new(row);
+        if with_agents && row.subagents > 0 {
+            let agents = subagents(&row.path).unwrap_or_default();
+            record.agents = agents.into_iter().map(|agent| agent.id).collect();
+        }
+        record::write(out, &record)?;
     }
     Ok(())
 }
@@ -75,33 +199,63 @@ fn write_json(out: &mut impl Write, rows: &[&SessionRow]) -> Result<()> {
 const ID: usize = 0;
 const MODIFIED: usize = 1;
 const STATE: usize = 2;
-const SIZE: usize = 3;
-const FOLDER: usize = 4;
-const BRANCH: usize = 5;
-const TITLE: usize = 6;
+const MESSAGES: usize = 3;
+const MODEL: usize = 4;
+const SIZE: usize = 5;
+const FOLDER: usize = 6;
+const BRANCH: usize = 7;
+const TITLE: usize = 8;
+const COLUMNS: usize = 9;
 /// The title is the last column because its width is not limited when the output is not a terminal.
-const NAMES: [&str; 7] = [
-    "SESSION", "MODIFIED", "STATE", "SIZE", "FOLDER", "BRANCH", "TITLE",
+const NAMES: [&str; COLUMNS] = [
+    "SESSION", "MODIFIED", "STATE", "MSGS", "MODEL", "SIZE", "FOLDER", "BRANCH", "TITLE",
 ];
 /// The width that other columns leave to the title; columns are dropped until it fits.
-const MIN_TITLE: usize = 24;
+const MIN_TITLE: usize = 28;
+/// The columns that are dropped, the least important first.
+const DROPPED: [usize; 6] = [BRANCH, SIZE, MODEL, MESSAGES, STATE, FOLDER];
+/// The widest model on a terminal.
+const MAX_MODEL: usize = 12;
+/// How many characters of a prompt tell a title apart.
+const MAX_REST: usize = 200;
 /// How many characters of an id are shown on a terminal.
 const SHORT_ID: usize = 8;
 
 /// The sessions as a table with a header. A value that the file does not have is an empty cell.
 struct Table<'r> {
-    cells: Vec<[String; 7]>,
+    cells: Vec<[String; COLUMNS]>,
     rows: &'r [&'r SessionRow],
     /// The width of each column; columns of width 0 are not printed.
-    widths: [usize; 7],
+    widths: [usize; COLUMNS],
+    /// The line above each session that starts a group.
+    groups: HashMap<usize, String>,
+    /// The lines below each session.
+    agents: Vec<Vec<String>>,
 }
 
 impl<'r> Table<'r> {
     /// Builds the cells. Without a `width` no cell is shortened.
-    fn new(ui: &Ui, rows: &'r [&'r SessionRow], width: Option<usize>) -> Self {
+    fn new(ui: &Ui, rows: &'r [&'r SessionRow], width: Option<usize>, args: &Args) -> Self {
         let now = Zoned::now();
-        let cells = rows.iter().map(|row| cells(ui, row, &now, width));
-        let cells: Vec<_> = cells.collect();
+        let folders = Folders::new(ui, rows);
+        let cells = rows.iter().map(|row| cells(ui, row, &now, width, &folders));
+        let mut cells: Vec<_> = cells.collect();
+        let mut groups = HashMap::new();
+        if args.by.is_some() {
+            for (at, row) in rows.iter().enumerate() {
+                if at == 0 || folder_of(rows[at - 1]) != folder_of(row) {
+                    let sessions = rows[at..].iter();
+                    let sessions = sessions.take_while(|other| folder_of(other) == folder_of(row));
+                    let sessions = count(sessions.count(), "session");
+                    let folder = ui.render.below_home(folder_of(row));
+                    groups.insert(
+                        at,
+                        format!("{} · {sessions}", ui.escaping.one_line(&folder)),
+                    );
+                }
+                cells[at][FOLDER].clear();
+            }
+        }
         let widest = |column: usize| {
             let widths = cells.iter().map(|cells| cells[column].width());
             widths.max().unwrap_or(0)
@@ -112,23 +266,38 @@ impl<'r> Table<'r> {
             width => width.max(NAMES[column].width()),
         });
         if let Some(width) = width {
+            // A longer folder is not cut: it takes the room of its title.
             widths[FOLDER] = widths[FOLDER].min((width / 5).max(NAMES[FOLDER].width()));
             widths[BRANCH] = widths[BRANCH].min((width / 7).max(NAMES[BRANCH].width()));
-            let used = |widths: &[usize; 7]| -> usize {
+            widths[MODEL] = widths[MODEL].min(MAX_MODEL);
+            let used = |widths: &[usize; COLUMNS]| -> usize {
                 let shown = widths[..TITLE].iter().filter(|width| **width > 0);
                 shown.map(|width| width + 1).sum()
             };
-            for column in [BRANCH, SIZE, FOLDER, STATE] {
+            for column in DROPPED {
                 if used(&widths) + MIN_TITLE > width {
                     widths[column] = 0;
                 }
             }
             widths[TITLE] = width.saturating_sub(used(&widths)).max(1);
         }
+        tell_apart(ui.escaping, rows, &mut cells, width.map(|_| widths[TITLE]));
+        if width.is_none() {
+            widths[TITLE] = usize::MAX;
+        }
+        let agents = rows.iter().map(|row| match args.filter.sidechains {
+            true if row.subagents > 0 => {
+                let agents = session::agents(&row.path).into_iter();
+                agents.map(|agent| ui.escaping.one_line(&agent)).collect()
+            }
+            _ => Vec::new(),
+        });
         Self {
             cells,
             rows,
             widths,
+            groups,
+            agents: agents.collect(),
         }
     }
 
@@ -137,8 +306,12 @@ impl<'r> Table<'r> {
             return Ok(());
         }
         let names = NAMES.map(str::to_owned);
-        self.line(out, &names, [styles.dim; 7])?;
-        for (row, cells) in self.rows.iter().zip(&self.cells) {
+        self.line(out, &names, [styles.dim; COLUMNS])?;
+        for (at, (row, cells)) in self.rows.iter().zip(&self.cells).enumerate() {
+            if let Some(group) = self.groups.get(&at) {
+                let bold = styles.bold(styles.plain);
+                writeln!(out, "\n{bold}{group}{bold:#}")?;
+            }
             let state = match row.state {
                 Some(SessionState::Waiting) => styles.person,
                 Some(SessionState::OpenCall) => styles.agent,
@@ -146,10 +319,15 @@ impl<'r> Table<'r> {
                 Some(SessionState::Finished) => styles.tool,
                 _ => styles.dim,
             };
-            let dim = styles.dim;
-            let title = title_style(row, styles);
-            let line = [dim, styles.plain, state, dim, dim, dim, title];
+            let mut line = [styles.dim; COLUMNS];
+            line[MODIFIED] = styles.plain;
+            line[STATE] = state;
+            line[TITLE] = title_style(row, styles);
             self.line(out, cells, line)?;
+            let dim = styles.dim;
+            for agent in &self.agents[at] {
+                writeln!(out, "{dim}  └ {agent}{dim:#}")?;
+            }
         }
         Ok(())
     }
@@ -157,16 +335,21 @@ impl<'r> Table<'r> {
     fn line(
         &self,
         out: &mut impl Write,
-        cells: &[String; 7],
-        styles: [TextStyle; 7],
+        cells: &[String; COLUMNS],
+        styles: [TextStyle; COLUMNS],
     ) -> Result<()> {
         let mut line = String::new();
-        for column in (0..NAMES.len()).filter(|column| self.widths[*column] > 0) {
+        // How much wider than its column the folder is.
+        let mut over = 0;
+        for column in (0..COLUMNS).filter(|column| self.widths[*column] > 0) {
             let (text, width) = (&cells[column], self.widths[column]);
             let text = match column {
-                TITLE => cut_text(text, width),
-                SIZE => format!("{text:>width$}"),
-                FOLDER => fit(&cut_start(text, width), width),
+                TITLE => cut_text(text, width.saturating_sub(over)),
+                SIZE | MESSAGES => format!("{text:>width$}"),
+                FOLDER => {
+                    over = text.width().saturating_sub(width);
+                    fit(text, width + over)
+                }
                 _ => fit(text, width),
             };
             let style = styles[column];
@@ -177,35 +360,98 @@ impl<'r> Table<'r> {
     }
 }
 
-fn cells(ui: &Ui, row: &SessionRow, now: &Zoned, width: Option<usize>) -> [String; 7] {
-    let mut cells: [String; 7] = Default::default();
+fn cells(
+    ui: &Ui,
+    row: &SessionRow,
+    now: &Zoned,
+    width: Option<usize>,
+    folders: &Folders,
+) -> [String; COLUMNS] {
+    let mut cells: [String; COLUMNS] = Default::default();
     let id = ui.escaping.one_line(&row.session_id);
     cells[ID] = match width {
         Some(_) => id.chars().take(SHORT_ID).collect(),
         None => id,
     };
-    let modified = row.modified_millis();
+    let modified = row.order_millis();
     let modified = modified.and_then(|millis| clock(millis, now.time_zone()));
     cells[MODIFIED] = modified.map_or(String::new(), |time| match width {
-        Some(..100) => short_time(&time, now),
+        Some(..120) => short_time(&time, now),
         _ => time.strftime("%Y-%m-%d %H:%M").to_string(),
     });
     cells[STATE] = row.state.map_or("", SessionState::name).to_owned();
+    cells[MESSAGES] = row
+        .messages
+        .map_or(String::new(), |count| count.to_string());
+    let model = row.model.as_deref().unwrap_or_default();
+    cells[MODEL] = ui.escaping.one_line(match width {
+        Some(_) => short_model(model),
+        None => model,
+    });
     cells[SIZE] = match row.has_file {
         true => size(row.bytes),
         false => String::new(),
     };
     let folder = row.cwd.as_deref().map(|cwd| ui.render.below_home(cwd));
     let folder = folder.unwrap_or_default();
-    cells[FOLDER] = ui.escaping.one_line(&match width {
-        Some(_) => last_parts(&folder),
-        None => folder,
+    cells[FOLDER] = ui.escaping.one_line(match width {
+        Some(width) => folders.short(&folder, width / 5),
+        None => &folder,
     });
     // Clients write `HEAD` outside a repository.
     let branch = row.branch.as_deref().filter(|branch| *branch != "HEAD");
     cells[BRANCH] = ui.escaping.one_line(branch.unwrap_or_default());
     cells[TITLE] = title_of(row, ui.escaping);
     cells
+}
+
+/// The folders of a list, each by as many of its last parts as no other folder ends with.
+struct Folders(HashMap<String, usize>);
+
+impl Folders {
+    fn new(ui: &Ui, rows: &[&SessionRow]) -> Self {
+        let folders = rows.iter().filter_map(|row| row.cwd.as_deref());
+        let folders: HashSet<String> = folders.map(|cwd| ui.render.below_home(cwd)).collect();
+        let mut ends: HashMap<&str, usize> = HashMap::new();
+        for folder in &folders {
+            for start in starts(folder) {
+                *ends.entry(&folder[start..]).or_default() += 1;
+            }
+        }
+        let shortest = folders.iter().map(|folder| {
+            let is_own = |start: &usize| ends[&folder[*start..]] == 1;
+            let start = starts(folder).find(is_own).unwrap_or(0);
+            (folder.clone(), start)
+        });
+        Self(shortest.collect())
+    }
+
+    /// Returns the longest end of a folder that fits, but at least what no other one ends with.
+    fn short<'f>(&self, folder: &'f str, width: usize) -> &'f str {
+        let least = self.0.get(folder).copied().unwrap_or(0);
+        let ends = starts(folder).filter(|start| *start <= least);
+        let fits = |start: &usize| folder[*start..].width() <= width;
+        let start = ends.filter(fits).min().unwrap_or(least);
+        &folder[start..]
+    }
+}
+
+/// Returns where the last part of a path starts, the last two, and so on.
+fn starts(path: &str) -> impl Iterator<Item = usize> + '_ {
+    let after = path.rmatch_indices(['/', '\\']).map(|(at, _)| at + 1);
+    after
+        .filter(|start| *start < path.len() && *start > 1)
+        .chain([0])
+}
+
+/// Shortens the name of a model: `claude-opus-4-1-20250805` is `opus-4-1`.
+fn short_model(model: &str) -> &str {
+    let name = model.strip_prefix("claude-").unwrap_or(model);
+    let is_date = |end: &str| end.len() == 8 && end.bytes().all(|byte| byte.is_ascii_digit());
+    match name.rsplit_once('-') {
+        Some((name, end)) if is_date(end) => name,
+        _ => name,
+    }
 }
 
 /// Formats a time for a narrow page: without the year if it is the current one, else without the
@@ -216,6 +462,105 @@ fn short_time(time: &Zoned, now: &Zoned) -> String {
         false => "%Y-%m-%d",
     };
     time.strftime(form).to_string()
+}
+
+/// Adds what is different to titles that look the same, so that their sessions can be told apart: the
+/// last prompt, the words at which the first prompt differs from the others, or the last answer.
+fn tell_apart(
+    escaping: Escaping,
+    rows: &[&SessionRow],
+    cells: &mut [[String; COLUMNS]],
+    width: Option<usize>,
+) {
+    let shown = |title: &str| width.map_or(title.to_owned(), |width| cut_text(title, width));
+    let mut alike: HashMap<String, Vec<usize>> = HashMap::new();
+    for (at, cells) in cells.iter().enumerate() {
+        alike.entry(shown(&cells[TITLE])).or_default().push(at);
+    }
+    for places in alike.into_values().filter(|places| places.len() > 1) {
+        let mut last: HashMap<&str, usize> = HashMap::new();
+        for prompt in places
+            .iter()
+            .filter_map(|at| rows[*at].last_prompt.as_deref())
+        {
+            *last.entry(prompt).or_default() += 1;
+        }
+        let mut others = Vec::new();
+        for at in places {
+            match rows[at].last_prompt.as_deref() {
+                Some(prompt) if last[prompt] == 1 => {
+                    let prompt = escaping.one_line(prompt);
+                    let title = start_of(&cells[at][TITLE], width);
+                    cells[at][TITLE] = format!("{title} › {prompt}");
+                }
+                _ => others.push(at),
+            }
+        }
+        let whole = others.into_iter().filter_map(|at| {
+            let prompt = rows[at].whole_first_prompt()?;
+            Some((escaping.one_line(&prompt), at))
+        });
+        let whole: Vec<_> = whole.collect();
+        if whole.len() < 2 {
+            continue;
+        }
+        for (rest, same) in differences(whole) {
+            let named = match &same[..] {
+                [at] => vec![(rest, vec![*at])],
+                _ => {
+                    let answers = same.into_iter().filter_map(|at| {
+                        let answer = rows[at].last_answer.as_deref()?;
+                        Some((escaping.one_line(answer), at))
+                    });
+                    differences(answers.collect())
+                }
+            };
+            for (rest, places) in named {
+                for at in places {
+                    let title = start_of(&cells[at][TITLE], width);
+                    cells[at][TITLE] = format!("{title} › {rest}");
+                }
+            }
+        }
+    }
+}
+
+/// Returns each different text from the word on in which it differs from the others, and its places.
+fn differences(mut texts: Vec<(String, usize)>) -> Vec<(String, Vec<usize>)> {
+    texts.sort();
+    let same = texts.chunk_by(|one, other| one.0 == other.0);
+    let same: Vec<&[(String, usize)]> = same.collect();
+    let differences = same.iter().enumerate().map(|(place, own)| {
+        let text = &own[0].0;
+        let above = place.checked_sub(1).map(|above| &same[above]);
+        let adjacent = [above, same.get(place + 1)].into_iter().flatten();
+        let start = adjacent.map(|other| same_start(text, &other[0].0)).max();
+        let start = start.unwrap_or(0);
+        let rest: String = text[start..].chars().take(MAX_REST).collect();
+        let rest = if start > 0 {
+            format!("…{rest}")
+        } else {
+            rest
+        };
+        (rest, own.iter().map(|(_, at)| *at).collect())
+    });
+    differences.collect()
+}
+
+/// Returns the part of a title that is left of what tells it apart.
+fn start_of(title: &str, width: Option<usize>) -> String {
+    width.map_or(title.to_owned(), |width| cut_text(title, width / 3))
+}
+
+/// Returns where the first word of `text` starts in which it differs from `other`.
+fn same_start(text: &str, other: &str) -> usize {
+    let pairs = text.char_indices().zip(other.chars());
+    let equal = pairs.take_while(|((_, one), two)| one == two);
+    let same = equal.last().map_or(0, |((at, one), _)| at + one.len_utf8());
+    match text[..same].rfind(' ') {
+        Some(space) if same < text.len() => space + 1,
+        _ => same,
+    }
 }
 
 /// Returns the title of a session, or a replacement for it.
@@ -248,35 +593,11 @@ fn title_style(row: &SessionRow, styles: &Styles) -> TextStyle {
     }
 }
 
-/// Shortens a text from the start, because the end of a path identifies it better than its start.
-fn cut_start(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut start = text.len();
-    for (at, _) in text.grapheme_indices(true).rev() {
-        if text[at..].width() + 1 > width {
-            break;
-        }
-        start = at;
-    }
-    format!("…{}", &text[start..])
-}
-
 /// Cuts or pads a text to exactly `width` columns.
 fn fit(text: &str, width: usize) -> String {
     let text = cut_text(text, width);
     let fill = width.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(fill))
-}
-
-/// Shortens a path to its last two parts, which distinguish folders best.
-fn last_parts(path: &str) -> String {
-    let parts: Vec<_> = path.split(['/', '\\']).collect();
-    match parts.len() {
-        0..=3 => path.to_owned(),
-        count => format!("…/{}", parts[count - 2..].join("/")),
-    }
 }
 
 /// Formats a size in bytes for people.
@@ -305,13 +626,39 @@ mod tests {
             "01-31 14:05"
         );
         assert_eq!(short_time(&at("2025-12-31T14:05[UTC]"), &now), "2025-12-31");
-        assert_eq!(cut_start("…/src/almanac", 8), "…almanac");
         let sizes = [0, 999, 1000, 9_949, 9_950, 999_499, 999_500, 2_000_000_000];
         let shown = sizes.map(size);
         let expected = [
             "0 B", "999 B", "1.0 KB", "9.9 KB", "10 KB", "999 KB", "1.0 MB", "2.0 GB",
         ];
         assert_eq!(shown, expected);
+        assert_eq!(short_model("claude-opus-4-1-20250805"), "opus-4-1");
+        assert_eq!(short_model("claude-fable-5"), "fable-5");
+        assert_eq!(short_model("20250805"), "20250805");
+    }
+
+    #[test]
+    fn a_folder_is_shown_by_the_parts_that_no_other_ends_with() {
+        let starts = |path| starts(path).map(|start| &path[start..]).collect::<Vec<_>>();
+        assert_eq!(starts("/a/b/c"), ["c", "b/c", "/a/b/c"]);
+        assert_eq!(starts("~/c"), ["c", "~/c"]);
+        assert_eq!(starts("/"), ["/"]);
+        assert_eq!(starts(""), [""]);
+    }
+
+    #[test]
+    fn texts_are_shown_from_the_word_on_in_which_they_differ() {
+        let texts = ["a map of tin", "a map of oil", "a map of tin", "charts"];
+        let texts = texts.into_iter().enumerate();
+        let found = differences(texts.map(|(at, text)| (text.to_owned(), at)).collect());
+        let found: Vec<_> = found.iter().map(|(rest, at)| (&**rest, &at[..])).collect();
+        let expected: [(&str, &[usize]); 3] = [("…oil", &[1]), ("…tin", &[0, 2]), ("charts", &[3])];
+        assert_eq!(found, expected);
+
+        assert_eq!(same_start("read the map", "read the moon"), 9);
+        assert_eq!(same_start("read", "read the moon"), 4);
+        assert_eq!(same_start("海辺の町", "海辺の港"), 9);
+        assert_eq!(same_start("x", "y"), 0);
     }
 
     #[test]
@@ -325,7 +672,6 @@ mod tests {
         ] {
             for width in 1..14 {
                 assert_eq!(fit(text, width).width(), width, "{text} {width}");
-                assert!(cut_start(text, width).width() <= width, "{text} {width}");
             }
         }
     }

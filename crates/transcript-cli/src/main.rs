@@ -129,3 +129,68 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
         io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    /// The table of docs/cli.md: for each option, the commands that have a meaning for it.
+    fn documented() -> Vec<(String, Vec<(String, bool)>)> {
+        let page = include_str!("../../../docs/cli.md");
+        let (_, rest) = page
+            .split_once("## Options that choose what is shown")
+            .unwrap();
+        let (section, _) = rest.split_once("\n## ").unwrap();
+        let cells = |line: &str| -> Vec<String> {
+            let cells = line.trim_matches('|').split('|');
+            cells.map(|cell| cell.trim().replace('`', "")).collect()
+        };
+        let mut lines = section.lines().filter(|line| line.starts_with('|'));
+        let commands = cells(lines.next().unwrap());
+        let rows = lines.skip(1).map(|line| {
+            let row = cells(line);
+            assert_eq!(row.len(), commands.len(), "{line}");
+            let takes = commands.iter().zip(&row).skip(1);
+            let takes = takes.map(|(command, cell)| (command.clone(), !cell.is_empty()));
+            (row[0].clone(), takes.collect())
+        });
+        rows.collect()
+    }
+
+    #[test]
+    fn the_documented_options_are_those_of_the_commands() {
+        let cli = Cli::command();
+        let options: HashMap<&str, Vec<String>> = cli
+            .get_subcommands()
+            .map(|command| {
+                let options = command.get_arguments().filter_map(|option| {
+                    let long = option.get_long().map(|long| format!("--{long}"));
+                    let short = option.get_short().map(|short| format!("-{short}"));
+                    let name = match long.as_deref() {
+                        Some("--limit") | None => short?,
+                        Some(_) => long?,
+                    };
+                    let has_value = option.get_action().takes_values();
+                    let values = option.get_value_names().filter(|_| has_value);
+                    let value = values.unwrap_or_default().first();
+                    // `tail --until` also takes what it waits for.
+                    let value = value.map(|value| value.trim_end_matches("|WHAT"));
+                    Some(value.map_or(name.clone(), |value| format!("{name} {value}")))
+                });
+                (command.get_name(), options.collect())
+            })
+            .collect();
+        let documented = documented();
+        assert_eq!(documented.len(), 9);
+        for (option, commands) in documented {
+            for (command, takes) in commands {
+                let has = options[&*command].contains(&option);
+                assert_eq!(has, takes, "{command} {option}: {:?}", options[&*command]);
+            }
+        }
+    }
+}

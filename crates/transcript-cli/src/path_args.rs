@@ -1,11 +1,15 @@
 //! Options that choose a conversation of a session.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use transcript::History;
+use transcript_format::names::is_id;
 use transcript_resume::{ConversationPath, NodeId, Policy, Story, Tree};
 
-const NOT_ON_PATH: &str =
-    "--at: the entry is not on the path; --leaf UUID shows the branch it is on";
+use crate::session;
+use crate::ui::Ui;
 
 /// Options that choose a path.
 #[derive(Debug, Args)]
@@ -13,11 +17,12 @@ pub(crate) struct PathArgs {
     /// Rules that choose the path
     #[arg(long, value_enum, default_value_t = PolicyName::Recover)]
     policy: PolicyName,
-    /// End the conversation at this entry instead of the leaf that the policy chooses
-    #[arg(long, value_name = "UUID", conflicts_with = "at")]
+    /// End the conversation at this entry instead of the leaf that the policy chooses. ENTRY is a line
+    /// number, a uuid, or the start of one
+    #[arg(long, value_name = "ENTRY", conflicts_with = "at")]
     leaf: Option<String>,
     /// Stop after this entry of the path
-    #[arg(long, value_name = "UUID")]
+    #[arg(long, value_name = "ENTRY")]
     at: Option<String>,
 }
 
@@ -49,15 +54,43 @@ impl PathArgs {
         self.leaf.is_some() || self.at.is_some()
     }
 
+    /// Returns the shell command that continues the conversation in the client, which only finds the
+    /// sessions of the folder that it is started in. It continues a whole session: from an entry that is
+    /// named, a fork. `None` for names that are not safe to paste into a shell.
+    pub(crate) fn continue_command(
+        &self,
+        ui: &Ui,
+        session: &History,
+        cwd: Option<&str>,
+    ) -> Option<String> {
+        let word = |text: &str| {
+            let is_shown = !text.contains(char::is_control) && ui.escaping.escape(text) == *text;
+            is_shown.then(|| format!("'{}'", text.replace('\'', r"'\''")))
+        };
+        let (file, folder) = (session.source().path(), word(cwd?)?);
+        if file == Path::new("-") {
+            return None;
+        }
+        let id = match self.at.as_ref().or(self.leaf.as_ref()) {
+            None => session.session_id().filter(|id| is_id(id))?,
+            Some(entry) => {
+                let file = std::path::absolute(file).ok()?;
+                let (file, entry) = (word(file.to_str()?)?, word(entry)?);
+                format!("\"$(transcript fork {file} --at {entry})\"")
+            }
+        };
+        Some(format!("cd {folder} && claude --resume {id}"))
+    }
+
     pub(crate) fn path(&self, tree: &Tree<'_>) -> Result<ConversationPath> {
         if let Some(leaf) = self.leaf(tree)? {
             return Ok(tree.path_to_leaf(leaf));
         }
         let mut path = tree.path();
-        if let (Some(uuid), Some(node)) = (&self.at, self.at(tree)?)
+        if let (Some(name), Some(node)) = (&self.at, self.at(tree)?)
             && !path.cut_after(tree.entry(node).number())
         {
-            bail!(NOT_ON_PATH.replace("UUID", uuid));
+            bail!(not_on_path(name));
         }
         Ok(path)
     }
@@ -78,10 +111,10 @@ impl PathArgs {
         let context = leaf.map_or_else(|| tree.path(), |leaf| tree.path_to_leaf(leaf));
         let tree = tree.unspliced();
         let mut story = tree.story(&context);
-        if let (Some(uuid), Some(node)) = (&self.at, self.at(&tree)?)
+        if let (Some(name), Some(node)) = (&self.at, self.at(&tree)?)
             && !story.cut_after(tree.entry(node).number())
         {
-            bail!(NOT_ON_PATH.replace("UUID", uuid));
+            bail!(not_on_path(name));
         }
         Ok((tree, story))
     }
@@ -106,11 +139,16 @@ impl PathArgs {
     }
 }
 
-fn find(tree: &Tree<'_>, option: &str, uuid: Option<&str>) -> Result<Option<NodeId>> {
-    let Some(uuid) = uuid else { return Ok(None) };
-    let id = tree.index().id(uuid);
+fn not_on_path(name: &str) -> String {
+    format!("--at: the entry is not on the path; --leaf {name} shows the branch it is on")
+}
+
+fn find(tree: &Tree<'_>, option: &str, name: Option<&str>) -> Result<Option<NodeId>> {
+    let Some(name) = name else { return Ok(None) };
+    let entry = session::find_entry(tree.index(), option, name)?.to_string();
+    let id = tree.index().id(&entry);
     match id.and_then(|id| tree.node_with_uuid(id)) {
         Some(node) => Ok(Some(node)),
-        None => bail!("{option}: no entry has the uuid {uuid}"),
+        None => bail!("{option}: entry {name} is not part of a conversation"),
     }
 }

@@ -3,9 +3,8 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
-use jiff::Zoned;
 use transcript::History;
 use transcript::wire::{
     EntryRecord, ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain,
@@ -16,12 +15,13 @@ use transcript_render::{
     Conversation, Escaping, Header, Pace, ReplayPrinter, count, explain, usage, write_markdown,
 };
 use transcript_resume::items::{Displays, Nesting, Origin, sidechains};
-use transcript_resume::{ConversationPath, PathEntry, Story, Tree};
+use transcript_resume::{ConversationPath, Story, Tree};
 
+use crate::filter::{EntryFilter, Selection};
 use crate::pager::Output;
 use crate::path_args::PathArgs;
 use crate::ui::{ToolDetail, Ui};
-use crate::{exit, moment, progress, record, session};
+use crate::{exit, progress, record, session};
 
 /// Print the conversation of a session
 ///
@@ -30,7 +30,8 @@ use crate::{exit, moment, progress, record, session};
 /// through $PAGER.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Path of a .jsonl file, or - for standard input
+    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input
+    #[arg(default_value = "latest")]
     session: PathBuf,
     #[command(flatten)]
     path_args: PathArgs,
@@ -40,15 +41,8 @@ pub(crate) struct Args {
     /// Also show the branches that leave the conversation, each once
     #[arg(long, conflicts_with_all = ["leaf", "at"])]
     all_branches: bool,
-    /// Also show subagents; in text, below the calls that started them
-    #[arg(long)]
-    sidechains: bool,
-    /// Hide entries before TIME: 2026-01-31, 2026-01-31T12:00:00Z, 2h, 3d, yesterday
-    #[arg(long, value_name = "TIME")]
-    since: Option<String>,
-    /// Hide entries after TIME
-    #[arg(long, value_name = "TIME")]
-    until: Option<String>,
+    #[command(flatten)]
+    filter: EntryFilter,
     /// Format of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -67,6 +61,9 @@ pub(crate) struct Args {
     /// Replay with the recorded pauses, X times faster; each pause takes at most 3 seconds
     #[arg(long, value_name = "X", value_parser = parse_speed)]
     speed: Option<f64>,
+    /// Show the line and the start of the id of each entry, as --at and --leaf take them
+    #[arg(long)]
+    ids: bool,
     /// Print the decisions that led to the path, and the findings, to standard error
     #[arg(long)]
     explain: bool,
@@ -89,8 +86,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if args.speed.is_some() && format != Format::Text {
         bail!("--speed works with the text format only");
     }
-    let window = Window::of(args)?;
-    let session = session::open(ui, &args.session)?;
+    let selection = args.filter.selection()?;
+    let project = args.filter.common.project.as_deref();
+    let session = session::open_in(ui, &args.session, project)?;
     let tree = session.tree(args.path_args.policy());
     let (tree, story) = match args.context {
         true => {
@@ -100,7 +98,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         false => args.path_args.story(tree)?,
     };
     let path = &story.path;
-    let parts = parts(args, &tree, &story, &window);
+    let parts = parts(args, &session, &tree, &story, &selection)?;
     let mut out = match format {
         Format::Text | Format::Markdown if args.speed.is_none() => Output::paged(),
         _ => Output::plain(),
@@ -115,7 +113,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             &session,
             (&tree, &story),
             parts,
-            &window,
+            &selection,
         ),
     };
     match written {
@@ -128,38 +126,6 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         print_finding_count(ui, &tree, path);
     }
     Ok(exit::DONE)
-}
-
-/// The times between which entries are shown, in milliseconds since 1970.
-struct Window {
-    since: i64,
-    until: i64,
-}
-
-impl Window {
-    fn of(args: &Args) -> Result<Self> {
-        let now = Zoned::now();
-        let read = |option: &str, text: &Option<String>, default| match text {
-            Some(text) => moment::parse(text, &now).map_err(|error| anyhow!("{option}: {error}")),
-            None => Ok(default),
-        };
-        Ok(Self {
-            since: read("--since", &args.since, i64::MIN)?,
-            until: read("--until", &args.until, i64::MAX)?,
-        })
-    }
-
-    /// Removes entries outside the window. An entry without a timestamp is treated like the one
-    /// before it.
-    fn apply(&self, index: &Index, entries: &mut Vec<PathEntry>) {
-        let mut is_in = self.since == i64::MIN;
-        entries.retain(|entry| {
-            if let Some(millis) = index.entry(entry.entry_no()).millis() {
-                is_in = self.since <= millis && millis <= self.until;
-            }
-            is_in
-        });
-    }
 }
 
 /// A part of a session: the conversation, a branch that leaves it, or a subagent in the same file.
@@ -178,7 +144,13 @@ enum PartKind {
 }
 
 /// Returns the conversation, followed by the requested branches and subagents.
-fn parts(args: &Args, tree: &Tree<'_>, story: &Story, window: &Window) -> Vec<ConversationPart> {
+fn parts(
+    args: &Args,
+    session: &History,
+    tree: &Tree<'_>,
+    story: &Story,
+    selection: &Selection<'_>,
+) -> Result<Vec<ConversationPart>> {
     let mut parts = vec![ConversationPart {
         path: story.path.clone(),
         kind: PartKind::Main,
@@ -193,7 +165,7 @@ fn parts(args: &Args, tree: &Tree<'_>, story: &Story, window: &Window) -> Vec<Co
             kind: PartKind::Branch { from: branch.from },
         }));
     }
-    if args.sidechains {
+    if args.filter.common.sidechains {
         parts.extend(
             sidechains(tree)
                 .into_iter()
@@ -204,9 +176,9 @@ fn parts(args: &Args, tree: &Tree<'_>, story: &Story, window: &Window) -> Vec<Co
         );
     }
     for part in &mut parts {
-        window.apply(tree.index(), &mut part.path.entries);
+        selection.apply(session.source(), tree.index(), &mut part.path.entries)?;
     }
-    parts
+    Ok(parts)
 }
 
 fn write_text(
@@ -216,7 +188,7 @@ fn write_text(
     session: &History,
     (tree, story): (&Tree<'_>, &Story),
     parts: Vec<ConversationPart>,
-    window: &Window,
+    selection: &Selection<'_>,
 ) -> Result<()> {
     let closed: Vec<EntryNo> = story.boundaries().collect();
     let file = session.source().path();
@@ -227,23 +199,29 @@ fn write_text(
     };
     let in_this_file = sidechains(tree).len();
     let mut agents = Vec::new();
-    if args.sidechains {
+    if args.filter.common.sidechains {
         for agent in &found {
             let history = progress::read(ui, Source::open(&agent.path)?)?;
             agents.push((Origin::from(agent), history));
         }
     }
     let options = ui.render.clone();
-    let options = options.thinking(args.thinking).tools(args.tools.tools());
+    let options = options
+        .thinking(args.thinking)
+        .tools(args.tools.tools())
+        .ids(args.ids);
     let main_path = parts.first().map(|main| main.path.clone());
     let main_path = main_path.unwrap_or_default();
-    let header = Header::read(
+    let mut header = Header::read(
         session.source(),
         session.session_id(),
         tree,
         &main_path,
         &options,
     )?;
+    header.command = args
+        .path_args
+        .continue_command(ui, session, header.cwd.as_deref());
     // The main conversation, its subagents, then branches.
     let mut origins = Vec::new();
     let mut main = Vec::new();
@@ -251,7 +229,7 @@ fn write_text(
     let mut branches = Vec::new();
     let (source, index) = (session.source(), session.index());
     // A subagent is printed below its call, and a pause is between items: both need the whole list.
-    let is_whole = args.sidechains || args.all_branches || args.speed.is_some();
+    let is_whole = args.filter.common.sidechains || args.all_branches || args.speed.is_some();
     let mut displays = is_whole.then(|| Displays::new(tree));
     for part in parts {
         let title = title(tree.index(), &part, ui.escaping);
@@ -278,7 +256,7 @@ fn write_text(
             tree = tree.unspliced();
             path = tree.story(&path).path;
         }
-        window.apply(history.index(), &mut path.entries);
+        selection.apply(history.source(), history.index(), &mut path.entries)?;
         let title = agent_title(origin, ui.escaping);
         let mut displays = Displays::new(&tree);
         let (source, index) = (history.source(), history.index());
@@ -304,9 +282,10 @@ fn write_text(
         for branch in origins.len() + 1..shown.len() {
             printer.print(branch)?;
         }
+        printer.foot(&header)?;
     }
     let hidden = found.len() + in_this_file;
-    if !args.sidechains && hidden > 0 {
+    if !args.filter.common.sidechains && hidden > 0 {
         let hidden = count(hidden, "subagent");
         ui.note(&format!("note: {hidden}; --sidechains shows them"));
     }

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
+use jiff::Zoned;
 use transcript::wire::{self, ResumeRefusal, ResumeReport};
 use transcript::{History, ReadEnd};
-use transcript_format::names::is_id;
+use transcript_format::time;
 use transcript_messages::{Block, Message, lint};
 use transcript_reader::{Bodies, EntryNo, ErrorKind, Index};
-use transcript_render::{Escaping, count, cut_text, explain};
+use transcript_render::{Escaping, clock, count, cut_text, explain};
 use transcript_resume::request::{self, Request};
 use transcript_resume::{PathState, Tree, Usage};
 
@@ -20,11 +21,12 @@ use crate::{exit, progress, record, replay, session};
 
 /// Print the request that continues a session
 ///
-/// Prints a summary of the messages that a client sends to continue, with the synthetic blocks and
-/// omissions and their reasons. The exit code is 1 if the session cannot be resumed.
+/// Prints a summary: whether the session can be resumed, where it ends, how much is synthetic or
+/// omitted, and the command that continues it. The exit code is 1 if the session cannot be resumed.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Path of a .jsonl file, or - for standard input
+    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input
+    #[arg(default_value = "latest")]
     session: PathBuf,
     #[command(flatten)]
     path_args: PathArgs,
@@ -40,7 +42,8 @@ pub(crate) struct Args {
     /// Print everything as one JSON object
     #[arg(long, conflicts_with = "request")]
     json: bool,
-    /// Print the decisions that led to the path, and the findings, to standard error
+    /// Print what is synthetic or omitted line by line; and the decisions that led to the path, and the
+    /// findings, to standard error
     #[arg(long)]
     explain: bool,
     /// Read the whole file even if its end is enough for the conversation
@@ -151,7 +154,7 @@ fn print(
         wire::write_messages(&mut out, &request.messages, |json| ui.verbatim(json))?;
         writeln!(out)?;
     } else {
-        write_text(&mut out, ui.escaping, session, &answer)?;
+        write_text(&mut out, ui, args, session, &answer)?;
     }
     out.flush()?;
     if args.explain {
@@ -183,8 +186,126 @@ fn other_format(error: &anyhow::Error) -> Option<String> {
     }
 }
 
-/// Writes a summary for people, without the messages.
+/// Writes a summary for people, without the messages: whether the session can be resumed, where it
+/// stands, what is synthetic or omitted, and the command that continues it.
 fn write_text(
+    out: &mut impl Write,
+    ui: &Ui,
+    args: &Args,
+    session: &History,
+    answer: &Answer,
+) -> Result<()> {
+    let (escaping, index) = (ui.escaping, session.index());
+    let Answer { request, state, .. } = answer;
+    let name = session
+        .session_id()
+        .unwrap_or_else(|| session.source().path().display().to_string());
+    let name = escaping.one_line(&name);
+    if let Some(refusal) = request.path.refusal {
+        let reason = explain::describe_refusal(index, refusal);
+        writeln!(out, "{name} cannot be resumed: {reason}")?;
+        return Ok(());
+    }
+    writeln!(out, "{name} can be resumed")?;
+    let mut line = |label: &str, text: String| match text.is_empty() {
+        true => Ok(()),
+        false => writeln!(out, "  {label:<10} {}", escaping.one_line(&text)),
+    };
+    line("title", state.title.clone().unwrap_or_default())?;
+    let folder = state.cwd.as_deref().map(|cwd| ui.render.below_home(cwd));
+    let branch = state.git_branch.clone().filter(|branch| branch != "HEAD");
+    let model = request.model.clone().or(state.model.clone());
+    let place = [folder, branch, model].into_iter().flatten();
+    line("where", place.collect::<Vec<_>>().join(" · "))?;
+    if let Some(leaf) = request.path.leaf {
+        let leaf = index.entry(leaf);
+        let time = state.last_interaction.as_deref();
+        let time = time.and_then(|time| time::millis(time.as_bytes()));
+        let time = time.and_then(|millis| clock(millis, Zoned::now().time_zone()));
+        let time = time.map(|time| format!(" · {}", time.strftime("%Y-%m-%d %H:%M")));
+        let place = explain::short_name(index, &leaf);
+        line("ends at", format!("{place}{}", time.unwrap_or_default()))?;
+    }
+    let bytes: usize = blocks(&request.messages).map(Block::json_len).sum();
+    let messages = count(request.messages.len(), "message");
+    let entries = count(request.path.entries.len(), "entry");
+    let read = match index.starts_at() {
+        0 => String::new(),
+        start => {
+            let read = session.source().len() - start;
+            format!("; only the last {read} bytes of the file were read (--full reads all)")
+        }
+    };
+    line(
+        "request",
+        format!("{messages}, {bytes} bytes, from {entries}{read}"),
+    )?;
+    let synthetic = request.synthetic.iter();
+    line(
+        "synthetic",
+        summary(synthetic.map(|synthetic| synthetic.kind.name())),
+    )?;
+    let omitted = request.omissions.iter();
+    line(
+        "omitted",
+        summary(omitted.map(|omission| omission.reason.name())),
+    )?;
+    let lint = lint(&request.messages);
+    for (label, problems) in [("problems", &lint.problems), ("warnings", &lint.warnings)] {
+        line(
+            label,
+            summary(problems.iter().map(|problem| problem.rule.words())),
+        )?;
+    }
+    let todos = state.todos.as_deref().unwrap_or_default();
+    let left = todos.iter().filter(|todo| todo.is_open()).count();
+    let queued = state.queued_prompts.as_deref().unwrap_or_default().len();
+    let open = [
+        (left > 0).then(|| format!("{left} of {}", count(todos.len(), "to-do item"))),
+        (queued > 0).then(|| format!("{} not sent", count(queued, "queued prompt"))),
+    ];
+    line(
+        "open",
+        open.into_iter().flatten().collect::<Vec<_>>().join(", "),
+    )?;
+    if args.explain {
+        write_details(out, escaping, session, answer)?;
+    }
+    let folder = state.relocated_cwd.as_ref().or(state.cwd.as_ref());
+    let command = args
+        .path_args
+        .continue_command(ui, session, folder.map(String::as_str));
+    if let Some(command) = command {
+        writeln!(out, "to continue: {command}")?;
+    }
+    writeln!(
+        out,
+        "--explain has the details, --request the messages, --json everything"
+    )?;
+    Ok(())
+}
+
+/// Counts equal names: `12 (10 reminder, 2 no-content)`; empty if there are none.
+fn summary<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for name in names {
+        match counts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name, 1)),
+        }
+    }
+    let sum: usize = counts.iter().map(|(_, count)| count).sum();
+    let named = counts.iter().map(|(name, count)| format!("{count} {name}"));
+    let named: Vec<_> = named.collect();
+    match &named[..] {
+        [] => String::new(),
+        [one] => one.clone(),
+        _ => format!("{sum} ({})", named.join(", ")),
+    }
+}
+
+/// Writes the lines that only `--explain` shows.
+fn write_details(
     out: &mut impl Write,
     escaping: Escaping,
     session: &History,
@@ -192,46 +313,13 @@ fn write_text(
 ) -> Result<()> {
     let Answer { request, state, .. } = answer;
     let index = session.index();
-    let name = session
-        .session_id()
-        .unwrap_or_else(|| session.source().path().display().to_string());
-    if let Some(refusal) = request.path.refusal {
-        writeln!(
-            out,
-            "{} cannot be resumed: {}",
-            escaping.one_line(&name),
-            explain::describe_refusal(index, refusal)
-        )?;
-        return Ok(());
-    }
-    let bytes: usize = blocks(&request.messages).map(Block::json_len).sum();
-    writeln!(out, "{} can be resumed", escaping.one_line(&name))?;
     if let Some(leaf) = request.path.leaf {
         writeln!(out, "  leaf       {}", explain::entry_name(index, leaf))?;
     }
-    writeln!(out, "  entries    {}", request.path.entries.len())?;
-    if index.starts_at() > 0 {
-        let bytes = session.source().len() - index.starts_at();
-        writeln!(
-            out,
-            "  read       the last {bytes} bytes; --full reads the rest for title, mode and so on"
-        )?;
-    }
-    writeln!(
-        out,
-        "  messages   {}, {bytes} bytes",
-        request.messages.len()
-    )?;
-    let model = request.model.as_ref().or(state.model.as_ref());
     let worktree = state.worktree.as_ref();
     for (label, value) in [
-        ("model     ", model),
-        ("title     ", state.title.as_ref()),
-        ("folder    ", state.cwd.as_ref()),
-        ("branch    ", state.git_branch.as_ref()),
         ("worktree  ", worktree.and_then(|tree| tree.path.as_ref())),
         ("mode      ", state.permission_mode.as_ref()),
-        ("last      ", state.last_interaction.as_ref()),
     ] {
         if let Some(value) = value {
             writeln!(out, "  {label} {}", escaping.one_line(value))?;
@@ -252,10 +340,6 @@ fn write_text(
             .map(|problem| (problem.rule.words(), problem.origin));
         write_groups(out, index, label, problems)?;
     }
-    if let Some(command) = continue_command(session, state, escaping) {
-        writeln!(out, "{command}")?;
-    }
-    writeln!(out, "--request prints the messages, --json everything")?;
     Ok(())
 }
 
@@ -343,17 +427,6 @@ fn write_usage(out: &mut impl Write, escaping: Escaping, answer: &Answer) -> Res
         writeln!(out, "  cost       {cost:.2} US dollars")?;
     }
     Ok(())
-}
-
-/// Returns the shell command that continues the session in the client. The client only finds
-/// sessions of the directory it is started in. `None` for an id or a directory that is not safe to
-/// paste into a shell.
-fn continue_command(session: &History, state: &PathState, escaping: Escaping) -> Option<String> {
-    let id = session.session_id().filter(|id| is_id(id))?;
-    let folder = state.relocated_cwd.as_ref().or(state.cwd.as_ref())?;
-    let is_shown = !folder.contains(char::is_control) && escaping.escape(folder) == **folder;
-    let quoted = format!("'{}'", folder.replace('\'', r"'\''"));
-    is_shown.then(|| format!("to continue: cd {quoted} && claude --resume {id}"))
 }
 
 /// Writes one line per name, with the number of its entries and the range of their lines.

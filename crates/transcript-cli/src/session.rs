@@ -6,11 +6,16 @@ use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use transcript::{Error, ErrorKind, History, Store};
-use transcript_reader::Source;
+use jiff::Zoned;
+use transcript::{EntryId, EntryMatch, Error, ErrorKind, History, Index, Store, entries_named};
+use transcript_reader::{Source, subagents};
+use transcript_render::clock;
 
 use crate::progress;
 use crate::ui::Ui;
+
+/// How many matches of an ambiguous name are listed.
+const MATCHES: usize = 20;
 
 /// Returns the store: `--root`, or the default folder of the client.
 pub(crate) fn store(ui: &Ui) -> Result<Store> {
@@ -25,16 +30,25 @@ pub(crate) fn store(ui: &Ui) -> Result<Store> {
 
 /// Reads the session that `argument` names (see [`find`]), or standard input for `-`.
 pub(crate) fn open(ui: &Ui, argument: &Path) -> Result<History> {
-    progress::read(ui, source(ui, argument)?)
+    open_in(ui, argument, None)
+}
+
+/// Reads the session of a project, as [`open`] does.
+pub(crate) fn open_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<History> {
+    progress::read(ui, source_in(ui, argument, project)?)
 }
 
 /// Opens the session that `argument` names.
 pub(crate) fn source(ui: &Ui, argument: &Path) -> Result<Source> {
+    source_in(ui, argument, None)
+}
+
+fn source_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<Source> {
     let source = if argument == Path::new("-") {
         let spooled = spool(io::stdin().lock())?;
         Source::from_file(spooled, Path::new("-"))?
     } else {
-        Source::open(&find(ui, argument)?)?
+        Source::open(&find_in(ui, argument, project)?)?
     };
     source.check_messages()?;
     Ok(source)
@@ -43,20 +57,38 @@ pub(crate) fn source(ui: &Ui, argument: &Path) -> Result<Source> {
 /// Returns the file that `argument` names: an existing path, else `latest`, else the id of a session
 /// or the start of one.
 pub(crate) fn find(ui: &Ui, argument: &Path) -> Result<PathBuf> {
+    find_in(ui, argument, None)
+}
+
+/// Finds a session as [`find`] does; an id and `latest` only among those of the project at this path.
+pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<PathBuf> {
     if argument.exists() {
         return Ok(argument.to_owned());
     }
     let text = argument.to_string_lossy();
-    if text == "latest" {
+    if text == "latest" && project.is_none() {
         return latest(ui);
     }
-    let is_path = argument.extension().is_some() || argument.components().count() != 1;
-    if is_path {
+    if is_path(argument) {
         bail!("{}: no such file", argument.display());
     }
-    store(ui)?
-        .find(&text)
-        .map_err(|error| explained(&text, error))
+    let store = store(ui)?;
+    let found = match project {
+        Some(project) => store.find_in(project, &text),
+        None => store.find(&text),
+    };
+    let path = found.map_err(|error| explained(&text, error))?;
+    if text == "latest" {
+        ui.note(&format!("latest: {}", path.display()));
+    }
+    Ok(path)
+}
+
+/// Returns whether an argument can only be a path, not the id of a session.
+pub(crate) fn is_path(argument: &Path) -> bool {
+    argument == Path::new("-")
+        || argument.extension().is_some()
+        || argument.components().count() != 1
 }
 
 fn latest(ui: &Ui) -> Result<PathBuf> {
@@ -64,6 +96,61 @@ fn latest(ui: &Ui) -> Result<PathBuf> {
     let path = store(ui)?.latest(&here)?;
     ui.note(&format!("latest: {}", path.display()));
     Ok(path)
+}
+
+/// Returns the entry that the value of `option` names: a uuid, the start of one, or a line.
+pub(crate) fn find_entry(index: &Index, option: &str, name: &str) -> Result<EntryId> {
+    let mut found = entries_named(index, name);
+    match found.len() {
+        0 => bail!(
+            "{option}: no entry {name}: give the number of its line, or the start of its uuid, at \
+             least 4 characters (`transcript replay --ids` shows both)"
+        ),
+        1 => Ok(found.remove(0).id),
+        count => {
+            let shown: String = found.iter().take(MATCHES).map(describe).collect();
+            let more = match count.saturating_sub(MATCHES) {
+                0 => String::new(),
+                more => format!("\n  … and {more} more"),
+            };
+            bail!("{option}: {name} is ambiguous: {count} entries match:{shown}{more}")
+        }
+    }
+}
+
+/// Describes an entry without its content.
+fn describe(entry: &EntryMatch) -> String {
+    let line = entry.line.map(|line| format!("line {line}"));
+    let time = entry
+        .millis
+        .and_then(|millis| clock(millis, Zoned::now().time_zone()));
+    let time = time.map(|time| time.strftime("%Y-%m-%d %H:%M:%S").to_string());
+    let parts = [
+        line,
+        time,
+        Some(entry.role.to_owned()),
+        Some(entry.id.to_string()),
+    ];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    format!("\n  {}", parts.join("  "))
+}
+
+/// Describes the subagents of a session that have files of their own: id, type and task. Empty if they
+/// cannot be listed.
+pub(crate) fn agents(session: &Path) -> Vec<String> {
+    if session == Path::new("-") {
+        return Vec::new();
+    }
+    let agents = subagents(session).unwrap_or_default();
+    let agents = agents.iter().map(|agent| {
+        let meta = agent.meta();
+        let kind = meta.as_ref().and_then(|meta| meta.agent_type());
+        let task = meta.as_ref().and_then(|meta| meta.description());
+        let parts = [Some(agent.id.as_str().into()), kind, task];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        parts.join(" · ")
+    });
+    agents.collect()
 }
 
 /// Lists the sessions that an ambiguous id prefix matches.

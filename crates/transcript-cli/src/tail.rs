@@ -2,7 +2,7 @@
 
 mod json;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -10,10 +10,12 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use signal_hook::consts::SIGINT;
 use transcript::wire::EntryRecord;
+use transcript::{History, entries_named};
+use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_format::names::agent_of;
 use transcript_format::scan::Flags;
@@ -25,7 +27,7 @@ use transcript_tail::{
 };
 
 use crate::closed::Closed;
-use crate::filter::{self, Filter};
+use crate::filter::{Above, EntryFilter, Selection};
 use crate::pager::Output;
 use crate::ui::{ToolDetail, Ui};
 use crate::until::Until;
@@ -39,7 +41,13 @@ const BATCH: usize = 256 << 10;
 ///
 /// Prints entries in file order, in the form of `replay`. With -f the command runs until Ctrl-C. When
 /// it follows several sessions, each block starts with a label. Files are only read.
-#[derive(Debug, ClapArgs)]
+///
+/// `--until` also stops at a condition, as soon as it is in the file: uuid:ENTRY, text:PREFIX (of a
+/// message of the last turn), turn-end.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(mut_arg("until", |arg| arg
+    .value_name("TIME|WHAT")
+    .help("Only up to TIME; or stop as soon as this is in the file: uuid:ENTRY, text:PREFIX, turn-end")))]
 pub(crate) struct Args {
     /// A .jsonl file, a session id or a prefix of one, `latest`, a project folder, or the folder of
     /// all projects [default: latest]
@@ -48,25 +56,22 @@ pub(crate) struct Args {
     /// Follow: print entries as they are written, including files created later
     #[arg(short, long)]
     follow: bool,
-    /// Start with the last N entries of each file; in text, of its conversation [default: all; with -f
-    /// in text, none for the sessions of a folder]
-    #[arg(short = 'n', value_name = "N", conflicts_with = "from")]
-    last: Option<usize>,
-    /// Start with the first line that begins at or after this byte offset
-    #[arg(long, value_name = "OFFSET")]
-    from: Option<u64>,
-    /// Stop as soon as this is in the file: uuid:UUID, text:PREFIX (of a message of the last turn),
-    /// turn-end
-    #[arg(long, value_name = "WHAT", value_parser = Until::parse)]
-    until: Option<Until>,
+    /// Start with the first line that begins at or after this byte offset, or with this entry: a uuid, the
+    /// start of one, or line:N
+    #[arg(long, value_name = "OFFSET|ENTRY", value_parser = Place::parse, conflicts_with = "last")]
+    from: Option<Place>,
     /// Stop after this many seconds; the exit code is 1 if --until was not met
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     timeout: Option<Duration>,
-    /// Also show subagents; JSON output always includes those in the same file
-    #[arg(long)]
-    sidechains: bool,
     #[command(flatten)]
-    filter: Filter,
+    filter: EntryFilter,
+    /// What `--until` waits for, if it is not a time.
+    #[arg(skip)]
+    condition: Option<Until>,
+    /// For `-n` with `--tool`, the first entry of each file to print: its offset. Reading starts at the
+    /// beginning, because a result belongs to a call above it.
+    #[arg(skip)]
+    first: HashMap<PathBuf, u64>,
     /// Show thinking blocks
     #[arg(long)]
     thinking: bool,
@@ -87,20 +92,20 @@ pub(crate) struct Args {
 impl Args {
     /// Returns whether the command waits for new entries.
     fn waits(&self) -> bool {
-        self.follow || self.until.is_some()
+        self.follow || self.condition.is_some()
     }
 
     /// Returns how to follow the files of folders.
     fn options(&self) -> FollowOptions {
-        let start = match (self.last, self.from) {
+        let start = match (self.filter.common.last, &self.from) {
             (Some(count), _) => StartAt::Last(count),
-            (None, Some(offset)) => StartAt::Offset(offset),
+            (None, Some(Place::Offset(offset))) => StartAt::Offset(*offset),
             // A person who follows folders does not want the history of every session.
             (None, None) if self.waits() && !self.json => StartAt::End,
-            (None, None) => StartAt::Beginning,
+            (None, _) => StartAt::Beginning,
         };
         let options = FollowOptions::new().start(start).trailing(self.trailing());
-        match self.changes || self.until == Some(Until::TurnEnd) {
+        match self.changes || self.condition == Some(Until::TurnEnd) {
             _ if !self.json => options.changes().quick_start(),
             true => options.changes(),
             false => options,
@@ -118,22 +123,87 @@ impl Args {
 
     /// Returns where to start in a file that is named on the command line.
     fn start(&self, file: &Path) -> Result<StartAt> {
-        Ok(match (self.last, self.from) {
-            (Some(count), _) if self.json || !file.exists() => StartAt::Last(count),
-            (Some(count), _) => StartAt::Offset(last_printed(file, count, self.trailing())?),
-            (None, Some(offset)) => StartAt::Offset(offset),
-            (None, None) => StartAt::Beginning,
+        Ok(match (self.filter.common.last, &self.from) {
+            (Some(_), _) if self.first.contains_key(file) => StartAt::Beginning,
+            (Some(count), _) if !file.exists() => StartAt::Last(count),
+            (Some(count), _) => StartAt::Offset(last_printed(self, file, count)?),
+            (None, Some(Place::Offset(offset))) => StartAt::Offset(*offset),
+            (None, _) => StartAt::Beginning,
         })
+    }
+
+    /// Takes the value of `--until` if it is not a time.
+    fn read_condition(&mut self) -> Result<()> {
+        let until = &mut self.filter.common.until;
+        self.condition = until.as_deref().and_then(Until::parse);
+        if self.condition.is_some() {
+            *until = None;
+        } else if self
+            .filter
+            .common
+            .window()
+            .is_err_and(|error| error.to_string().starts_with("--until"))
+        {
+            bail!(
+                "--until: expected uuid:ENTRY, text:PREFIX, turn-end, or a time such as 2026-01-31 or 2h"
+            );
+        }
+        Ok(())
+    }
+
+    /// Looks up the entries that `--from` and `--until` name in the files on the command line. An entry
+    /// of `--until` may also be written later.
+    fn look_up(&mut self, targets: &Targets) -> Result<()> {
+        if let Some(count) = self.filter.common.last
+            && self.filter.selection()?.follows_calls()
+        {
+            for file in targets.files.iter().filter(|file| file.exists()) {
+                let first = last_printed(self, file, count)?;
+                self.first.insert(file.clone(), first);
+            }
+        }
+        let file = match (&targets.folders[..], &targets.files[..]) {
+            ([], [file]) => Some(file),
+            _ => None,
+        };
+        if let Some(Place::Entry(name)) = &self.from {
+            let Some(file) = file else {
+                bail!("--from: an entry is looked up in one session; name it");
+            };
+            let history = History::open(file)?;
+            let id = session::find_entry(history.index(), "--from", name)?;
+            let index = history.index();
+            let id = index.id(&id.to_string());
+            let entry = id.and_then(|id| index.with_uuid(id).next());
+            let entry = entry.context("--from: the file has changed")?;
+            self.from = Some(Place::Offset(index.entry(entry).offset()));
+        }
+        if let Some(Until::Entry(name)) = &self.condition
+            && let Some(file) = file.filter(|file| file.exists())
+            && Uuid::parse(name.to_ascii_lowercase().as_bytes()).is_none()
+        {
+            let history = History::open(file)?;
+            if !entries_named(history.index(), name).is_empty() {
+                let id = session::find_entry(history.index(), "--until", name)?;
+                self.condition = Some(Until::Entry(id.to_string()));
+            }
+        }
+        Ok(())
     }
 
     /// Returns whether entries of subagents are printed. JSON output always includes them.
     fn prints_agents(&self) -> bool {
-        self.sidechains || self.json
+        self.filter.common.sidechains || self.json
     }
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    let targets = Targets::of(ui, args)?;
+    let mut args = args.clone();
+    args.read_condition()?;
+    let targets = Targets::of(ui, &args)?;
+    args.look_up(&targets)?;
+    let args = &args;
+    let selection = args.filter.selection()?;
     // Output is flushed whenever no event is pending, so Ctrl-C may end the process at any time.
     let always = Arc::new(AtomicBool::new(true));
     signal_hook::flag::register_conditional_shutdown(SIGINT, i32::from(exit::DONE), always)
@@ -143,8 +213,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         ui,
         args,
         targets: &targets,
-        printer: event_printer(ui, args, &targets, &mut out),
-        calls: filter::Calls::default(),
+        printer: event_printer(ui, args, &targets, selection.is_empty(), &mut out),
+        selection: &selection,
+        above: Above::default(),
         mixed: HashSet::new(),
         text_matches: HashMap::new(),
         is_found: false,
@@ -153,11 +224,11 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         true => tail.follow()?,
         false => tail.once()?,
     };
-    if args.until.is_some() && !is_met {
+    if args.condition.is_some() && !is_met {
         tail.note_earlier_match();
     }
     out.finish()?;
-    Ok(match args.until.is_some() && !is_met {
+    Ok(match args.condition.is_some() && !is_met {
         true => exit::NO,
         false => exit::DONE,
     })
@@ -174,6 +245,7 @@ struct Targets {
 impl Targets {
     fn of(ui: &Ui, args: &Args) -> Result<Self> {
         let mut targets = Self::default();
+        let project = args.filter.common.project.as_deref();
         let latest = [PathBuf::from("latest")];
         let named = match args.targets.is_empty() {
             true => &latest[..],
@@ -181,6 +253,9 @@ impl Targets {
         };
         for target in named {
             if target.is_dir() {
+                if project.is_some() {
+                    bail!("--project: name a session or nothing, not a folder");
+                }
                 targets.folders.push(target.clone());
                 continue;
             }
@@ -188,7 +263,7 @@ impl Targets {
             let may_come = args.waits() && target.extension().is_some_and(|end| end == "jsonl");
             let file = match may_come {
                 true => target.clone(),
-                false => session::find(ui, target)?,
+                false => session::find_in(ui, target, project)?,
             };
             let file = std::path::absolute(&file);
             targets
@@ -213,7 +288,7 @@ impl Targets {
                 true => watcher.add_file_at(file, args.start(file)?),
                 false => watcher.add_file(file),
             }
-            if args.sidechains {
+            if args.filter.common.sidechains {
                 watcher.add_session(file);
             }
         }
@@ -248,6 +323,7 @@ fn event_printer<'o>(
     ui: &'o Ui,
     args: &Args,
     targets: &Targets,
+    whole_turns: bool,
     out: &'o mut Output,
 ) -> EventPrinter<'o> {
     if args.json {
@@ -263,8 +339,8 @@ fn event_printer<'o>(
     let options = options.thinking(args.thinking).tools(args.tools.tools());
     let scope = Scope {
         several: targets.are_several(),
-        sidechains: args.sidechains,
-        whole_turns: args.filter.is_empty(),
+        sidechains: args.filter.common.sidechains,
+        whole_turns,
     };
     EventPrinter::Text(Box::new(FollowPrinter::new(out, &options, scope)))
 }
@@ -274,7 +350,9 @@ struct TailCommand<'a, 'o> {
     args: &'a Args,
     targets: &'a Targets,
     printer: EventPrinter<'o>,
-    calls: filter::Calls,
+    selection: &'a Selection<'a>,
+    /// What the entries above decide about the filter.
+    above: Above,
     /// The files with a message of the main conversation: sidechain entries there belong to a
     /// subagent. A file with only sidechain entries is the conversation of a subagent, whatever its
     /// name.
@@ -294,6 +372,7 @@ impl TailCommand<'_, '_> {
         let mut files: Vec<_> = watcher.files().map(Path::to_owned).collect();
         files.sort();
         for file in files {
+            self.above = Above::default();
             let options = self.args.options().start(self.args.start(&file)?);
             let options = options.poll_only().once();
             self.print_all(&file, &options)?;
@@ -353,7 +432,7 @@ impl TailCommand<'_, '_> {
                     // Among several sessions, some turns have already ended. Only one that ends
                     // while following counts.
                     let is_end = is_live && self.targets.are_several() && ends_turn(&event);
-                    if self.is_found || is_end && self.args.until == Some(Until::TurnEnd) {
+                    if self.is_found || is_end && self.args.condition == Some(Until::TurnEnd) {
                         return Ok(true);
                     }
                 }
@@ -370,7 +449,7 @@ impl TailCommand<'_, '_> {
 
     /// Returns whether the condition of `--until` holds. Called when all current entries are printed.
     fn is_met(&self, watcher: &mut Watcher) -> bool {
-        match (&self.args.until, &self.targets.files[..]) {
+        match (&self.args.condition, &self.targets.files[..]) {
             (Some(Until::Text(_)), _) => self.text_matches.values().any(|is_last| *is_last),
             (Some(Until::TurnEnd), [file]) if !self.targets.are_several() => {
                 let is_over =
@@ -404,7 +483,7 @@ impl TailCommand<'_, '_> {
 
     /// Prints an entry if the filter selects it, and checks the condition of `--until`.
     fn entry(&mut self, path: &Path, entry: &FollowedEntry) -> Result<()> {
-        let is_every = self.args.filter.is_empty() && self.args.until.is_none();
+        let is_every = self.selection.is_empty() && self.args.condition.is_none();
         if is_every
             && self.args.json
             && let Some(envelope) = entry.envelope()
@@ -420,11 +499,13 @@ impl TailCommand<'_, '_> {
         let flags = one.map_or(Flags::empty(), |one| one.flags());
         let is_of_agent = self.is_of_agent(path, one.map(|one| one.kind()), flags);
         if self.args.prints_agents() || !is_of_agent {
-            let filter = &self.args.filter;
-            let wanted = filter.is_empty()
+            let selection = self.selection;
+            let first = self.args.first.get(path);
+            let is_late = first.is_none_or(|first| entry.offset >= *first);
+            let wanted = selection.is_empty()
                 || parsed
                     .body()
-                    .is_some_and(|body| filter.wants(&body, &mut self.calls));
+                    .is_some_and(|body| selection.wants(&body, &mut self.above) && is_late);
             match &mut self.printer {
                 EventPrinter::Text(text) => {
                     let kinds = entry.changes.iter().map(|change| &change.kind);
@@ -445,7 +526,7 @@ impl TailCommand<'_, '_> {
                 }
             }
         }
-        let Some(until) = &self.args.until else {
+        let Some(until) = &self.args.condition else {
             return Ok(());
         };
         if !is_of_agent
@@ -466,7 +547,7 @@ impl TailCommand<'_, '_> {
     /// Searches the entries before `offset`, where printing starts, for the condition of `--until`: an
     /// entry that already exists satisfies it. Prints the entry that does.
     fn search_back(&mut self, path: &Path, offset: u64) -> Result<()> {
-        let until = match &self.args.until {
+        let until = match &self.args.condition {
             Some(until) if offset > 0 && *until != Until::TurnEnd => until.clone(),
             _ => return Ok(()),
         };
@@ -538,17 +619,42 @@ fn read_all(
     }
 }
 
-/// Returns the offset of the last `count` entries of the conversation in `file`.
-fn last_printed(file: &Path, count: usize, trailing: Trailing) -> Result<u64> {
-    let source = Source::open(file)?;
-    let is_printed = |entry: &FollowedEntry| {
+/// Returns the offset of the last `count` entries of `file` that are printed; in text, only those of the
+/// conversation count.
+fn last_printed(args: &Args, file: &Path, count: usize) -> Result<u64> {
+    let selection = args.filter.selection()?;
+    let is_printed = |entry: &FollowedEntry, above: &mut Above| {
         let parsed = ParsedEntry::read(&entry.text);
         parsed.is_ok_and(|parsed| {
-            let event = parsed.conversation();
-            event.is_ok_and(|event| !event.is_empty())
+            let is_selected = selection.is_empty()
+                || (parsed.body()).is_some_and(|body| selection.wants(&body, above));
+            is_selected && (args.json || parsed.conversation().is_ok_and(|event| !event.is_empty()))
         })
     };
-    Ok(offset_of_last(&source, count, trailing, is_printed)?)
+    if !selection.follows_calls() {
+        let source = Source::open(file)?;
+        return Ok(offset_of_last(&source, count, args.trailing(), |entry| {
+            is_printed(entry, &mut Above::default())
+        })?);
+    }
+    // A result belongs to a call above it, so the file is read from its start.
+    let (mut last, mut above, mut end) = (VecDeque::new(), Above::default(), 0);
+    let options = FollowOptions::new().trailing(args.trailing());
+    read_all(file, &options.poll_only().once(), |(events, error)| {
+        for event in &events {
+            if let EventKind::Entry(entry) = event {
+                end = entry.offset + entry.len;
+                if is_printed(entry, &mut above) {
+                    last.push_back(entry.offset);
+                }
+            }
+            if last.len() > count {
+                last.pop_front();
+            }
+        }
+        error.map_or(Ok(()), |error| Err(error.into()))
+    })?;
+    Ok(last.pop_front().unwrap_or(end))
 }
 
 /// Returns what happened to a file, as text shows it.
@@ -590,6 +696,25 @@ fn ends_turn(event: &FollowEvent) -> bool {
 fn is_subagent(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.and_then(agent_of).is_some()
+}
+
+/// Where `--from` starts.
+#[derive(Clone, Debug)]
+enum Place {
+    /// A byte of the file.
+    Offset(u64),
+    /// The name of an entry.
+    Entry(String),
+}
+
+impl Place {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(match (text.parse(), text.strip_prefix("line:")) {
+            (Ok(offset), _) => Self::Offset(offset),
+            (Err(_), Some(line)) => Self::Entry(line.to_owned()),
+            (Err(_), None) => Self::Entry(text.to_owned()),
+        })
+    }
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {

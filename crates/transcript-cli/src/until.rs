@@ -6,11 +6,15 @@ use transcript_format::object::FromRaw;
 use transcript_render::blocks::{blocks, message_content};
 use transcript_tail as tail;
 
+/// The shortest prefix of a uuid.
+const MIN_PREFIX: usize = 4;
+
 /// The condition of `--until`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Until {
-    /// An entry with this uuid, ignoring case, is in the file.
-    Uuid(String),
+    /// An entry with this uuid, or one that starts with this prefix, ignoring case, or the entry of
+    /// this line is in the file.
+    Entry(String),
     /// A message of the last turn has a text with this prefix, ignoring leading white space. An equal
     /// text of an earlier turn does not count: a hook must not mistake it for the new one.
     Text(String),
@@ -19,15 +23,14 @@ pub(crate) enum Until {
 }
 
 impl Until {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let parsed = match text.split_once(':') {
-            Some(("uuid", uuid)) => some(uuid.trim()).map(Self::Uuid),
+        match text.split_once(':') {
+            Some(("uuid", uuid)) => some(uuid.trim()).map(Self::Entry),
             Some(("text", text)) => some(text.trim_start()).map(Self::Text),
             None if text == "turn-end" => Some(Self::TurnEnd),
             _ => None,
-        };
-        parsed.ok_or_else(|| "expected uuid:UUID, text:PREFIX or turn-end".to_owned())
+        }
     }
 
     /// Returns whether `entry` satisfies the condition. Texts of a subagent in the file of another
@@ -36,10 +39,17 @@ impl Until {
         let parsed = || Entry::parse(&entry.text).ok();
         match self {
             Self::TurnEnd => false,
-            Self::Uuid(uuid) => {
-                let is_it = |entry: &Entry<'_>| {
-                    let found = entry.object().str("uuid");
-                    found.is_some_and(|found| found.eq_ignore_ascii_case(uuid))
+            Self::Entry(name) => {
+                let is_it = |parsed: &Entry<'_>| {
+                    let Some(uuid) = parsed.object().str("uuid") else {
+                        return false;
+                    };
+                    let is_prefix = name.len() >= MIN_PREFIX
+                        && (uuid.as_bytes().get(..name.len()))
+                            .is_some_and(|start| start.eq_ignore_ascii_case(name.as_bytes()));
+                    is_prefix
+                        || uuid.eq_ignore_ascii_case(name)
+                        || entry.line.is_some_and(|line| line.to_string() == *name)
                 };
                 parsed().as_ref().is_some_and(is_it)
             }
@@ -92,22 +102,29 @@ mod tests {
 
     #[test]
     fn three_things_can_be_waited_for() {
-        assert_eq!(Until::parse("turn-end"), Ok(Until::TurnEnd));
-        assert_eq!(Until::parse("uuid: A1"), Ok(Until::Uuid("A1".to_owned())));
+        assert_eq!(Until::parse("turn-end"), Some(Until::TurnEnd));
+        assert_eq!(
+            Until::parse("uuid: A1"),
+            Some(Until::Entry("A1".to_owned()))
+        );
         assert_eq!(
             Until::parse("text:  uuid: x"),
-            Ok(Until::Text("uuid: x".to_owned()))
+            Some(Until::Text("uuid: x".to_owned()))
         );
         for odd in ["", "turn", "text:", "uuid: ", "line:3", "turn-end:"] {
-            assert!(Until::parse(odd).is_err(), "{odd}");
+            assert!(Until::parse(odd).is_none(), "{odd}");
         }
     }
 
     #[test]
-    fn a_uuid_is_met_in_any_case_and_only_whole() {
+    fn an_entry_is_met_by_its_uuid_a_prefix_or_its_line() {
         let line = r#"{"type":"user","uuid":"0a1B2c3d-0000-4000-8000-000000000001"}"#;
         assert!(is("uuid:0A1b2C3D-0000-4000-8000-000000000001", line));
-        assert!(!is("uuid:0a1B2c3d", line));
+        assert!(is("uuid:0a1B", line));
+        assert!(is("uuid:1", line));
+        for other in ["uuid:0a1", "uuid:0a1c", "uuid:2", "uuid:01"] {
+            assert!(!is(other, line), "{other}");
+        }
     }
 
     #[test]

@@ -25,6 +25,8 @@ use crate::summary_scan::{self, HeadScan, Reach, SettingsScan, TailScan};
 
 /// The number of bytes that clients scan at either end (LIST-1).
 const NEAR: u64 = 64 << 10;
+/// Files up to this size are read as a whole.
+const SMALL: u64 = 16 << 10;
 /// The maximum distance of a setting from the end.
 const FAR: u64 = 512 << 10;
 /// The maximum distance of a prompt or message from its end of the file.
@@ -80,12 +82,22 @@ pub struct SessionRow {
     pub first_prompt: Option<String>,
     /// The last prompt: of the last `last-prompt` line, else the last one in the last 64 KiB.
     pub last_prompt: Option<String>,
+    /// The last text of the last answer, on one line and truncated to 200 UTF-16 units, if the session ended
+    /// with it.
+    pub last_answer: Option<String>,
     /// The time of the first line that has a time.
     pub created: Option<String>,
     /// The time of the last message; without messages, the modification time of the file.
     pub modified: Option<String>,
     /// Whether [`Self::modified`] is the time of a message.
     pub has_conversation: bool,
+    /// When the session was forked, by the time of its file; only if no message was added since.
+    pub forked: Option<String>,
+    /// The model of the last answer, if it is among the lines that are read.
+    pub model: Option<String>,
+    /// The number of entries of the conversation: of a file up to 16 KiB all of them, else those that the
+    /// client counted at the end of the last turn, if that is in the last 64 KiB.
+    pub messages: Option<u64>,
     /// The length of the file.
     pub bytes: u64,
     /// The branch that the last entry names.
@@ -111,9 +123,13 @@ impl SessionRow {
             title: None,
             first_prompt: None,
             last_prompt: None,
+            last_answer: None,
             created: None,
             modified: None,
             has_conversation: false,
+            forked: None,
+            model: None,
+            messages: None,
             bytes: 0,
             branch: None,
             tag: None,
@@ -127,6 +143,25 @@ impl SessionRow {
     #[must_use]
     pub fn modified_millis(&self) -> Option<i64> {
         time::millis(self.modified.as_deref()?.as_bytes())
+    }
+
+    /// Returns the time by which rows are sorted, in milliseconds since 1970: when the session was
+    /// forked, else [`Self::modified`].
+    #[must_use]
+    pub fn order_millis(&self) -> Option<i64> {
+        let forked = self.forked.as_deref();
+        let forked = forked.and_then(|forked| time::millis(forked.as_bytes()));
+        forked.max(self.modified_millis())
+    }
+
+    /// Reads the first prompt as a whole, to tell sessions apart that start alike. `None` if it is not
+    /// within the first 64 KiB of the file, or cannot be read.
+    #[must_use]
+    pub fn whole_first_prompt(&self) -> Option<String> {
+        let source = Source::open(&self.path).ok()?;
+        let mut bytes = Bytes::default();
+        let start = bytes.read(&source, 0, NEAR).ok()?;
+        summary_scan::whole_first_prompt(start)
     }
 
     /// Reads the row of a session; values that cannot be read remain unknown.
@@ -167,6 +202,7 @@ impl SessionRow {
             first_prompt: None,
             last_prompt: None,
             state: None,
+            messages: None,
             ..row
         };
         (row, filled.and_then(Result::err))
@@ -193,6 +229,16 @@ impl SessionRow {
         let mut tail = read_tail(source, bytes, scanner, head.is_sidechain())?;
         tail.settings = tail.settings.or(start);
         self.state = tail.state();
+        self.model = tail.model.take();
+        self.last_answer = tail.last_answer();
+        self.messages = tail.messages;
+        if source.len() <= SMALL {
+            let all = bytes.read(source, 0, source.len())?;
+            self.messages = Some(summary_scan::entries(scanner, all, head.is_sidechain()));
+        }
+        if tail.is_copied {
+            self.forked = source.modified().and_then(time_text);
+        }
         self.title = title(source, file, &tail);
         self.tag = tail.settings.tag();
         self.branch = tail.settings.branch;
@@ -220,7 +266,8 @@ impl SessionRow {
     }
 }
 
-/// All sessions of a projects folder, the newest conversation first.
+/// All sessions of a projects folder, the newest conversation first; a fork that nobody continued counts
+/// as new when it was made.
 ///
 /// Only small files are read as a whole. Each value is searched for only in these places:
 ///
@@ -228,6 +275,7 @@ impl SessionRow {
 /// | --- | --- |
 /// | first prompt, working folder, creation | the first 64 KiB, or as much as needed, up to 8 MiB |
 /// | time of the last message, state | the last 64 KiB, or as much as needed, up to 8 MiB |
+/// | model, number of entries | the lines that are read for the other values; of a file up to 16 KiB all lines are counted |
 /// | titles, tag, branch, last prompt, relocation | the last 64 KiB if a title of the person is there, else the last 512 KiB; then the first 64 KiB |
 /// | agents, side files | names in the folder of the session; side files up to 64 KiB |
 ///
@@ -290,7 +338,7 @@ impl Listing {
         listing.count_agents_next_to(&files.agents);
         listing
             .rows
-            .sort_by_cached_key(|row| (std::cmp::Reverse(row.modified_millis()), row.path.clone()));
+            .sort_by_cached_key(|row| (std::cmp::Reverse(row.order_millis()), row.path.clone()));
         listing
     }
 

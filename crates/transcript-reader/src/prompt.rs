@@ -47,6 +47,23 @@ impl Prompt {
         other
     }
 
+    /// Returns the first text that a person wrote as a whole.
+    pub(crate) fn whole(line: &Object<'_>) -> Option<String> {
+        let prompt = |text: &str| match Said::of(text) {
+            Said::Prompt(text) => Some(text.to_owned()),
+            _ => None,
+        };
+        let message = line.read::<Message<'_>>("message")?;
+        match message.content()? {
+            Content::Text(text) => prompt(&text),
+            Content::Blocks(blocks) => blocks.iter().find_map(|block| match block {
+                Block::Text(block) => prompt(&block.text()?),
+                _ => None,
+            }),
+            Content::One(_) => None,
+        }
+    }
+
     /// Returns whether a user line starts a turn: a person asks something, in text or with an image
     /// alone.
     #[must_use]

@@ -16,7 +16,7 @@ use transcript_format::scan::{Envelope, Flags, Scanner, ToolRole};
 use transcript_format::texts::is_synthetic;
 
 use crate::listing::SessionState;
-use crate::prompt::Prompt;
+use crate::prompt::{Prompt, shorten};
 
 /// The summary of the first lines.
 #[derive(Debug, Default)]
@@ -126,6 +126,26 @@ impl HeadScan {
     }
 }
 
+/// Returns the first prompt among the lines of `bytes` as a whole.
+pub(crate) fn whole_first_prompt(bytes: &[u8]) -> Option<String> {
+    let (mut scanner, mut framer) = (Scanner::new(), Framer::new());
+    let (mut rest, mut prompt) = (bytes, None);
+    while prompt.is_none()
+        && let Some(framed) = framer.next(&mut rest)
+    {
+        let Framed::Line(line) = framed else {
+            continue;
+        };
+        for_each_object(&mut scanner, line.bytes, false, |object| {
+            let is_side = object.entry.flags().contains(Flags::SIDECHAIN);
+            if prompt.is_none() && is_prompt(&object.entry, is_side) {
+                prompt = object.parsed().and_then(Prompt::whole);
+            }
+        });
+    }
+    prompt
+}
+
 /// Returns the session that the first entry of `bytes` names.
 pub(crate) fn session_id(bytes: &[u8]) -> Option<String> {
     let mut scanner = Scanner::new();
@@ -228,6 +248,14 @@ pub(crate) struct TailScan {
     pub(crate) prompt: Option<String>,
     /// The time of the last message.
     pub(crate) modified: Option<String>,
+    /// Whether the last message is a copy that a fork made.
+    pub(crate) is_copied: bool,
+    /// The model of the last answer.
+    pub(crate) model: Option<String>,
+    /// How many entries the conversation had at the end of its last turn.
+    pub(crate) messages: Option<u64>,
+    /// Whether the line with that number was seen.
+    has_turn_end: bool,
     end: LastTurn,
 }
 
@@ -269,6 +297,10 @@ impl TailScan {
         self.title_is_near && title.is_some_and(|title| !title.is_empty())
     }
 
+    pub(crate) fn last_answer(&mut self) -> Option<String> {
+        self.end.text.take()
+    }
+
     pub(crate) fn state(&self) -> Option<SessionState> {
         self.end.state()
     }
@@ -285,6 +317,7 @@ impl TailScan {
         if self.is_complete()
             && starts_other_entry(line.bytes)
             && !self.settings.wants(line.bytes)
+            && (self.has_turn_end || !may_be_duration(line.bytes))
             && !(wants_prompt && may_be_prompt())
         {
             return true;
@@ -303,6 +336,19 @@ impl TailScan {
             self.end.add(object, side);
             if self.modified.is_none() && is_message(entry, side) {
                 self.modified = entry.timestamp().map(|time| time.decode().into_owned());
+                self.is_copied = has(object.text, &FORKED);
+            }
+            let is_turn_end = entry.kind() == EntryKind::System
+                && entry.sub_code() == SystemKind::TurnDuration as u8;
+            if is_turn_end && !self.has_turn_end {
+                self.has_turn_end = true;
+                self.messages = object.parsed().and_then(|line| line.u64("messageCount"));
+            }
+            if self.model.is_none()
+                && entry.kind() == EntryKind::Assistant
+                && is_message(entry, side)
+            {
+                self.model = object.model();
             }
         });
         self.title_is_near |= is_near && self.settings.custom_title.is_some();
@@ -318,6 +364,8 @@ struct LastTurn {
     answer: Option<Option<Vec<u8>>>,
     /// The ids of calls with a result.
     answered: HashSet<Vec<u8>>,
+    /// The text of the last answer, if it decided the state.
+    text: Option<String>,
     has_open_call: bool,
     has_question: bool,
     is_done: bool,
@@ -437,6 +485,9 @@ impl LastTurn {
             return;
         }
         self.answer.get_or_insert(id);
+        if let Some(text) = blocks.last_text.as_deref().filter(|_| needs_text) {
+            self.text.get_or_insert(shorten(text));
+        }
         self.has_open_call |= !open.is_empty();
         self.has_question |= !open.is_empty() && blocks.asks_person;
         let has_answer = Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK;
@@ -539,8 +590,30 @@ type Name = LazyLock<memmem::Finder<'static>>;
 
 static BRANCH: Name = LazyLock::new(|| memmem::Finder::new(br#""gitBranch""#));
 static CWD: Name = LazyLock::new(|| memmem::Finder::new(br#""cwd""#));
+static FORKED: Name = LazyLock::new(|| memmem::Finder::new(br#""forkedFrom":{"#));
+static DURATION: Name = LazyLock::new(|| memmem::Finder::new(br#""turn_duration""#));
+static MODEL: Name = LazyLock::new(|| memmem::Finder::new(br#""model":""#));
+static CONTENT: Name = LazyLock::new(|| memmem::Finder::new(br#""content""#));
 static RESULT: Name = LazyLock::new(|| memmem::Finder::new(br#""tool_result""#));
 static USER: Name = LazyLock::new(|| memmem::Finder::new(br#""user""#));
+
+/// Returns whether a line may be the end of a turn; such lines are short.
+fn may_be_duration(line: &[u8]) -> bool {
+    line.len() < 1024 && has(line, &DURATION)
+}
+
+/// Counts the entries of the conversation in a whole file.
+pub(crate) fn entries(scanner: &mut Scanner, bytes: &[u8], is_sidechain: bool) -> u64 {
+    let mut count = 0;
+    backward(bytes, 0, |line| {
+        for_each_object(scanner, line.bytes, true, |object| {
+            let is_side = object.entry.flags().contains(Flags::SIDECHAIN);
+            count += u64::from(object.entry.kind().is_chain() && is_side == is_sidechain);
+        });
+        true
+    });
+    count
+}
 
 /// Returns whether the line may have this name; a cheap test before a costly one.
 fn has(line: &[u8], name: &Name) -> bool {
@@ -570,6 +643,22 @@ impl<'l> Found<'l> {
 
     fn string(&self, key: &str) -> Option<String> {
         Some(self.parsed()?.str(key)?.into_owned())
+    }
+
+    /// Returns the model of an answer, unless the client made the answer itself. Clients write it before
+    /// the content, where nothing else has that name; only other lines are parsed.
+    fn model(&self) -> Option<String> {
+        let plain = || {
+            let start = MODEL.find(self.text)? + MODEL.needle().len();
+            let before = CONTENT.find(&self.text[..start]).is_none();
+            let end = memchr::memchr2(b'"', b'\\', &self.text[start..])?;
+            let is_plain = before && self.text[start + end] == b'"';
+            let model = std::str::from_utf8(&self.text[start..start + end]).ok()?;
+            is_plain.then(|| model.to_owned())
+        };
+        let parsed = || Some(self.parsed()?.object("message")?.str("model")?.into_owned());
+        let model = plain().or_else(parsed)?;
+        Some(model).filter(|model| !model.is_empty() && !model.starts_with('<'))
     }
 
     fn prompt(&self) -> Option<Prompt> {

@@ -3,11 +3,14 @@
 use std::io::{self, Write};
 
 use transcript_format::finding::Finding;
-use transcript_reader::{EntryNo, Index};
+use transcript_reader::{EntryNo, EntryRef, Index};
 use transcript_resume::{ConversationPath, Decision, Evidence, Policy, Refusal, Tree};
 
 use crate::compaction;
 use crate::words::count;
+
+/// How many characters of a uuid are printed.
+const SHORT: usize = 8;
 
 /// Returns the findings about the lines of a file, its links and the calls on a path, by offset.
 pub fn findings(tree: &Tree<'_>, path: &ConversationPath) -> Vec<Finding> {
@@ -125,14 +128,32 @@ pub fn describe(index: &Index, decision: &Decision) -> String {
     }
 }
 
+/// Names an entry as a command line takes it: `line 12 · 5d179a07`, its line and the start of its uuid.
+#[must_use]
+pub fn short_name(index: &Index, entry: &EntryRef<'_>) -> String {
+    let place = match entry.known_line() {
+        Some(line) => format!("line {line}"),
+        None => format!("byte {}", entry.offset()),
+    };
+    match entry.uuid().map(|id| index.id_text(id)) {
+        Some(id) => format!("{place} · {}", id.chars().take(SHORT).collect::<String>()),
+        None => format!("{place} · without a uuid"),
+    }
+}
+
+/// Returns the type of an entry; of a system entry its subtype.
+pub(crate) fn kind_name(entry: &EntryRef<'_>) -> &'static str {
+    let subtype = entry.system_kind().map_or("", |kind| kind.name());
+    match (subtype, entry.kind().name()) {
+        ("", "") => "entry",
+        ("", name) | (name, _) => name,
+    }
+}
+
 /// Names an entry by its type and line: `assistant in line 12`.
 pub fn entry_name(index: &Index, entry: EntryNo) -> String {
     let entry = index.entry(entry);
-    let subtype = entry.system_kind().map_or("", |kind| kind.name());
-    let kind = match (subtype, entry.kind().name()) {
-        ("", "") => "entry",
-        ("", name) | (name, _) => name,
-    };
+    let kind = kind_name(&entry);
     match entry.known_line() {
         Some(line) => format!("{kind} in line {line}"),
         None => format!("{kind} at byte {}", entry.offset()),

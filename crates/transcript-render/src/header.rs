@@ -1,6 +1,9 @@
-//! The header above a conversation: session, title, folder, branch, model and times.
+//! The header above a conversation: session, title, folder, branch, model, times, messages and tokens;
+//! and the command that continues it, below.
 
 use jiff::tz::TimeZone;
+use transcript_format::entry::Entry;
+use transcript_format::kind::EntryKind;
 use transcript_reader::{Bodies, Source};
 use transcript_resume::{ConversationPath, PathState, Tree};
 
@@ -28,6 +31,14 @@ pub struct Header {
     pub model: Option<String>,
     /// The times of the first and the last entry.
     pub times: Option<String>,
+    /// The number of messages of the user and the assistant.
+    pub messages: usize,
+    /// The number of tokens of the context at the last answer, which included.
+    pub tokens: Option<u64>,
+    /// The folder in which the session is continued.
+    pub cwd: Option<String>,
+    /// The shell command that continues the conversation, if the caller knows it.
+    pub command: Option<String>,
 }
 
 impl Header {
@@ -49,6 +60,10 @@ impl Header {
         // Clients write `HEAD` outside a repository.
         let branch = state.git_branch.filter(|branch| branch != "HEAD");
         Ok(Self {
+            command: None,
+            cwd: state.relocated_cwd.clone().or_else(|| state.cwd.clone()),
+            messages: messages(tree, path),
+            tokens: context_tokens(source, tree, &last)?,
             session_id,
             policy: tree.policy().name(),
             title: state.title,
@@ -65,6 +80,47 @@ impl Header {
         let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
         (!parts.is_empty()).then(|| parts.join(" · "))
     }
+}
+
+fn messages(tree: &Tree<'_>, path: &ConversationPath) -> usize {
+    let index = tree.index();
+    let entries = path.entries.iter();
+    let kinds = entries.map(|entry| index.entry(entry.entry_no()).kind());
+    kinds.filter(|kind| kind.is_message()).count()
+}
+
+/// Returns the tokens that the last answer of a path read and wrote.
+fn context_tokens(
+    source: &Source,
+    tree: &Tree<'_>,
+    path: &ConversationPath,
+) -> Result<Option<u64>> {
+    let mut bodies = Bodies::new(source);
+    for entry in path.entries.iter().rev() {
+        let entry = tree.index().entry(entry.entry_no());
+        if entry.kind() != EntryKind::Assistant {
+            continue;
+        }
+        let body = bodies.get(&entry)?;
+        let parsed = Entry::parse(body.text).ok();
+        let message = parsed.and_then(|parsed| parsed.object().object("message"));
+        let Some(usage) = message.and_then(|message| message.object("usage")) else {
+            continue;
+        };
+        let counts = [
+            "input_tokens",
+            "cache_creation_input_tokens",
+            "cache_read_input_tokens",
+            "output_tokens",
+        ];
+        let counts = counts.into_iter().filter_map(|name| usage.u64(name));
+        // The client's own answers count nothing.
+        match counts.fold(0, u64::saturating_add) {
+            0 => {}
+            tokens => return Ok(Some(tokens)),
+        }
+    }
+    Ok(None)
 }
 
 fn times(tree: &Tree<'_>, path: &ConversationPath, zone: &TimeZone) -> Option<String> {

@@ -31,6 +31,7 @@ pub struct RenderOptions {
     pub(crate) thinking: bool,
     pub(crate) tools: Tools,
     pub(crate) agent_hint: &'static str,
+    pub(crate) ids: bool,
 }
 
 impl Default for RenderOptions {
@@ -44,6 +45,7 @@ impl Default for RenderOptions {
             thinking: false,
             tools: Tools::Short,
             agent_hint: "--sidechains shows it",
+            ids: false,
         }
     }
 }
@@ -92,6 +94,11 @@ impl RenderOptions {
     /// How much of tool calls is printed.
     pub fn tools(self, tools: Tools) -> Self {
         Self { tools, ..self }
+    }
+
+    /// Whether line and id are printed above each entry of a replay.
+    pub fn ids(self, ids: bool) -> Self {
+        Self { ids, ..self }
     }
 
     /// Returns the styles.

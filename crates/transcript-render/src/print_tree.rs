@@ -52,6 +52,12 @@ pub struct TreePrinter<'s> {
     /// For each branch: the child that continues straight down.
     straight: Vec<Option<usize>>,
     below: Vec<FoldedTotal>,
+    /// For each branch, whether its row is printed.
+    is_shown: Vec<bool>,
+    /// For each branch, whether its row or one below it is printed.
+    leads: Vec<bool>,
+    /// Whether subagents with files of their own are printed.
+    agents: Vec<String>,
 }
 
 /// Totals of a branch and its descendants.
@@ -114,7 +120,38 @@ impl<'s> TreePrinter<'s> {
             is_main,
             straight,
             below,
+            is_shown: vec![true; branches.len()],
+            leads: vec![true; branches.len()],
+            agents: Vec::new(),
         }
+    }
+
+    /// Prints only the branches that `matches` has, and those that a printed one leaves.
+    ///
+    /// # Panics
+    /// When `matches` has fewer elements than there are branches.
+    #[must_use]
+    pub fn only(mut self, matches: &[bool]) -> Self {
+        let branches = self.branches();
+        self.leads.fill(false);
+        for branch in (0..branches.len()).filter(|branch| matches[*branch]) {
+            let mut next = Some(branch);
+            while let Some(branch) = next.filter(|branch| !self.leads[*branch]) {
+                self.leads[branch] = true;
+                next = branches.all()[branch].parent;
+            }
+        }
+        for (branch, matches) in matches.iter().enumerate() {
+            let is_left = |child: usize| self.leads[child] && self.straight[branch] != Some(child);
+            self.is_shown[branch] = *matches || branches.children(branch).any(is_left);
+        }
+        self
+    }
+
+    /// Also lists these subagents, which have files of their own.
+    #[must_use]
+    pub fn agents(self, agents: Vec<String>) -> Self {
+        Self { agents, ..self }
     }
 
     /// Writes the tree.
@@ -124,8 +161,10 @@ impl<'s> TreePrinter<'s> {
     pub fn draw(mut self, out: &mut impl Write) -> Result<()> {
         self.head(out)?;
         let mut steps = self.first_steps();
-        if steps.is_empty() {
+        if self.branches().is_empty() {
             self.contents(out)?;
+        } else if steps.is_empty() {
+            writeln!(out, "no branch has such an entry")?;
         } else {
             self.columns(out)?;
         }
@@ -157,7 +196,7 @@ impl<'s> TreePrinter<'s> {
     /// Returns the roots in reverse order, because steps are popped from the end.
     fn first_steps(&self) -> Vec<Step> {
         let all = self.branches().all().iter().enumerate();
-        let roots = all.filter(|(_, branch)| branch.parent.is_none());
+        let roots = all.filter(|(number, branch)| branch.parent.is_none() && self.leads[*number]);
         let roots: Vec<usize> = roots.map(|(number, _)| number).collect();
         let mut steps = Vec::new();
         for line in self.lines(&roots, 0, ROOTS) {
@@ -205,8 +244,9 @@ impl<'s> TreePrinter<'s> {
     }
 
     fn push_line(&self, steps: &mut Vec<Step>, top: usize, level: usize) {
-        let line: Vec<usize> =
-            std::iter::successors(Some(top), |branch| self.straight[*branch]).collect();
+        let line: Vec<usize> = std::iter::successors(Some(top), |branch| self.straight[*branch])
+            .filter(|branch| self.is_shown[*branch])
+            .collect();
         let limit = if level == 0 { MAIN_LINE } else { SIDE_LINE };
         let (fold, _) = self.folded(&line, limit);
         let mut later = Vec::new();
@@ -227,7 +267,8 @@ impl<'s> TreePrinter<'s> {
                 level,
                 is_top: place == 0,
             });
-            let aside = |child: &usize| Some(*child) != self.straight[*branch];
+            let aside =
+                |child: &usize| Some(*child) != self.straight[*branch] && self.leads[*child];
             let sides: Vec<usize> = self.branches().children(*branch).filter(aside).collect();
             let limit = if level < LEVELS { FORK } else { (0, 0) };
             later.extend(self.lines(&sides, level + 1, limit));
@@ -452,14 +493,14 @@ impl<'s> TreePrinter<'s> {
             if is_pinned {
                 name.push_str(", pinned by last-prompt");
             }
-            let uuid = index.entry(*entry).uuid().map(|id| index.id_text(id));
-            let uuid = uuid.unwrap_or_else(|| "without a uuid".to_owned());
             let is_end = shown.is_tip && place + 1 == leaves.len();
             let corner = if is_end { "└─" } else { "├─" };
             let lead = format!("{}{corner} ", "│ ".repeat(level));
-            let text = format!("{name} · {}", self.one_line(&uuid));
-            let kind = explain::entry_name(index, *entry);
-            let text = cut(&format!("{text} · {kind}"), self.room(&lead));
+            // What `--leaf` takes comes first, so that it is never cut off.
+            let entry = index.entry(*entry);
+            let place = self.one_line(&explain::short_name(index, &entry));
+            let text = format!("{place} · {name} · {}", explain::kind_name(&entry));
+            let text = cut(&text, self.room(&lead));
             let dim = self.styles.dim;
             writeln!(out, "{dim}{lead}{dim:#}{style}{text}{style:#}")?;
         }
@@ -563,10 +604,21 @@ impl<'s> TreePrinter<'s> {
 
     fn sidechains(&self, out: &mut impl Write) -> Result<()> {
         let sidechains = self.branches().sidechains();
+        let dim = self.styles.dim;
+        if !self.agents.is_empty() {
+            let agents = count(self.agents.len(), "subagent");
+            writeln!(out, "\n{dim}{agents} with files of their own:{dim:#}")?;
+            for agent in &self.agents {
+                writeln!(
+                    out,
+                    "  {}",
+                    cut(&self.one_line(agent), self.width.saturating_sub(2))
+                )?;
+            }
+        }
         if sidechains.is_empty() {
             return Ok(());
         }
-        let dim = self.styles.dim;
         let entries: usize = sidechains.iter().map(|sidechain| sidechain.entries).sum();
         writeln!(out, "\n{dim}sidechains: {}{dim:#}", count(entries, "entry"))?;
         for sidechain in sidechains.iter().take(ROOTS.1) {
@@ -622,7 +674,7 @@ impl<'s> TreePrinter<'s> {
         }
         if self.is_main.contains(&true) && self.is_main.contains(&false) {
             let text = format!(
-                "● leads to the leaf of {}, ○ does not; replay --leaf UUID shows another branch",
+                "● leads to the leaf of {}, ○ does not; replay --leaf LINE shows another branch",
                 self.session_tree.paths[0].0.name()
             );
             page.line(&[Span::new(self.styles.dim, &text)])?;

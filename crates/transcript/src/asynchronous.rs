@@ -241,6 +241,16 @@ impl AsyncSession {
             .await
     }
 
+    /// Finds the entry that `name` names; see [`Session::find_entry`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn find_entry(&self, name: &str) -> Result<EntryId, Error> {
+        let name = name.to_owned();
+        self.blocking(move |config, writer| config.find_entry(writer, &name))
+            .await
+    }
+
     /// Removes the last entry from the conversation; see [`Session::tombstone`].
     ///
     /// # Errors

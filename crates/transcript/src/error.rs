@@ -8,6 +8,8 @@ use transcript_resume::Refusal;
 use transcript_storage::ExchangeError;
 use transcript_verify::repair::RepairRefusal;
 
+use crate::entry_name::EntryMatch;
+
 /// Why an operation failed. Names the file and never quotes the content of an entry.
 #[derive(Debug)]
 pub struct Error {
@@ -23,6 +25,7 @@ enum Source {
     Io(io::Error),
     Entry(transcript_writer::InvalidEntry),
     Candidates(Vec<PathBuf>),
+    Matches(Vec<EntryMatch>),
     Exchange(ExchangeError),
     Refusal(RepairRefusal),
 }
@@ -44,6 +47,10 @@ pub enum ErrorKind {
     Ambiguous,
     /// The text cannot be a session id, or is shorter than 4 characters.
     NotAnId,
+    /// The session has no entry with that uuid or prefix, and none in that line.
+    NoSuchEntry,
+    /// Several entries have a uuid with that prefix, or are in that line: see [`Error::entries`].
+    AmbiguousEntry,
     /// The entries that a compaction is to preserve contain a call without its result, or a result
     /// without its call.
     SplitPair,
@@ -83,6 +90,8 @@ impl ErrorKind {
             Self::NoSuchSession => "not-found",
             Self::Ambiguous => "ambiguous",
             Self::NotAnId => "not-an-id",
+            Self::NoSuchEntry => "unknown-entry",
+            Self::AmbiguousEntry => "ambiguous",
             Self::SplitPair => "split-pair",
             Self::BeforeCompaction => "behind-compaction",
             Self::Exists => "exists",
@@ -111,6 +120,13 @@ impl Error {
         Self {
             source: Some(Source::Candidates(candidates)),
             ..Self::new(ErrorKind::Ambiguous, root)
+        }
+    }
+
+    pub(crate) fn ambiguous_entry(path: &Path, matches: Vec<EntryMatch>) -> Self {
+        Self {
+            source: Some(Source::Matches(matches)),
+            ..Self::new(ErrorKind::AmbiguousEntry, path)
         }
     }
 
@@ -198,7 +214,10 @@ impl Error {
             Some(Source::Exchange(error)) => {
                 matches!(error, ExchangeError::Busy | ExchangeError::Changed)
             }
-            Some(Source::Entry(_) | Source::Candidates(_) | Source::Refusal(_)) | None => false,
+            Some(
+                Source::Entry(_) | Source::Candidates(_) | Source::Matches(_) | Source::Refusal(_),
+            )
+            | None => false,
         }
     }
 
@@ -208,6 +227,16 @@ impl Error {
     pub fn candidates(&self) -> &[PathBuf] {
         match &self.source {
             Some(Source::Candidates(candidates)) => candidates,
+            _ => &[],
+        }
+    }
+
+    /// Returns the entries that an [ambiguous](ErrorKind::AmbiguousEntry) name matches, in file order;
+    /// empty for any other error.
+    #[must_use]
+    pub fn entries(&self) -> &[EntryMatch] {
+        match &self.source {
+            Some(Source::Matches(matches)) => matches,
             _ => &[],
         }
     }
@@ -261,6 +290,10 @@ impl fmt::Display for Error {
             (_, ErrorKind::NotAnId) => {
                 "not a session id: give at least its first 4 characters; only letters, digits, `-` and `_`"
             }
+            (_, ErrorKind::NoSuchEntry) => {
+                "no such entry: give the number of its line, or at least the first 4 characters of its uuid"
+            }
+            (_, ErrorKind::AmbiguousEntry) => "several entries match",
             (_, ErrorKind::SplitPair) => {
                 "the preserved entries contain only one of a tool call and its result; preserve both or neither"
             }
@@ -292,9 +325,11 @@ impl std::error::Error for Error {
             Source::Reader(error) => std::error::Error::source(error),
             Source::Writer(error) => std::error::Error::source(error),
             Source::Io(error) => Some(error),
-            Source::Entry(_) | Source::Candidates(_) | Source::Exchange(_) | Source::Refusal(_) => {
-                None
-            }
+            Source::Entry(_)
+            | Source::Candidates(_)
+            | Source::Matches(_)
+            | Source::Exchange(_)
+            | Source::Refusal(_) => None,
         }
     }
 }

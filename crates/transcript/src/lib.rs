@@ -106,6 +106,7 @@
 mod asynchronous;
 mod conversation;
 mod copying;
+mod entry_name;
 mod error;
 mod fork_files;
 mod history;
@@ -125,6 +126,7 @@ pub mod wire;
 #[cfg(feature = "async")]
 pub use asynchronous::AsyncSession;
 pub use conversation::{ConversationEntry, Keep, StoryEntry};
+pub use entry_name::{EntryMatch, entries_named};
 pub use error::{Error, ErrorKind};
 pub use history::{History, ReadEnd};
 pub use merging::{Conflict, Merged, merge};

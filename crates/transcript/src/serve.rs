@@ -189,17 +189,18 @@ impl<W: Write> CommandServer<W> {
             })?,
             Ok(Command::Compact(compact)) => self.answer(id, |session| {
                 let preserved = compact.preserved.iter();
-                let preserved: Vec<_> = preserved.map(|id| EntryId::from(&**id)).collect();
+                let preserved: Result<Vec<_>, _> =
+                    preserved.map(|name| named(session, name)).collect();
                 let compaction = Compaction::new(compact.trigger, compact.pre_tokens);
-                let done = session.compact(compaction, &compact.summary, preserved)?;
+                let done = session.compact(compaction, &compact.summary, preserved?)?;
                 Ok(Answer::written(vec![done.boundary, done.summary]))
             })?,
             Ok(Command::Rewind { to }) => self.answer(id, |session| {
-                session.rewind(to.map(|uuid| EntryId::from(&*uuid)))?;
+                session.rewind(to.map(|name| named(session, &name)).transpose()?)?;
                 Ok(Answer::written_with_leaf(Vec::new(), session.leaf()))
             })?,
             Ok(Command::Tombstone { uuid }) => self.answer(id, |session| {
-                session.tombstone(&EntryId::from(&*uuid))?;
+                session.tombstone(&named(session, &uuid)?)?;
                 Ok(Answer::written_with_leaf(Vec::new(), session.leaf()))
             })?,
             Err(error) => self.answer(id, |_| Err(error))?,
@@ -360,6 +361,15 @@ impl<'a> Request<'a> {
             id: None,
             command: Err(CommandError::bad_command(message)),
         }
+    }
+}
+
+/// Returns the entry that a name means. A name that no entry has is taken for a uuid, which the command
+/// then refuses.
+fn named(session: &Session, name: &str) -> Result<EntryId, Error> {
+    match session.find_entry(name) {
+        Err(error) if error.kind() == crate::ErrorKind::NoSuchEntry => Ok(EntryId::from(name)),
+        found => found,
     }
 }
 

@@ -21,7 +21,7 @@ use crate::history::History;
 use crate::live_session::LiveSession;
 use crate::options::{ForkOptions, SessionOptions};
 use crate::stream::Reply;
-use crate::{resume_point, rewrite_salvaged};
+use crate::{entry_name, resume_point, rewrite_salvaged};
 
 /// One conversation, open for appending. May be shared between threads.
 ///
@@ -420,6 +420,15 @@ impl Session {
         self.config.rewind(&self.writer, to)
     }
 
+    /// Finds the entry that `name` names, among those written so far; see [`History::find_entry`].
+    /// A whole uuid is not looked up.
+    ///
+    /// # Errors
+    /// As there, and when the session cannot be read.
+    pub fn find_entry(&self, name: &str) -> Result<EntryId, Error> {
+        self.config.find_entry(&self.writer, name)
+    }
+
     /// Removes the last entry from the conversation; see [`Writer::tombstone`].
     ///
     /// A crash leaves the conversation as it was before or after the call.
@@ -654,6 +663,13 @@ impl SessionConfig {
             return Err(Error::new(ErrorKind::BeforeCompaction, &self.path));
         }
         Ok(writer.rewind(to)?)
+    }
+
+    pub(crate) fn find_entry(&self, writer: &Writer, name: &str) -> Result<EntryId, Error> {
+        match entry_name::is_whole(name) {
+            true => Ok(EntryId::from(name)),
+            false => self.read_again(writer)?.find_entry(name),
+        }
     }
 
     pub(crate) fn tombstone(&self, writer: &Writer, entry: &EntryId) -> Result<Written, Error> {

@@ -5,12 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use transcript_format::names::{is_id, project_key};
-use transcript_reader::{Listing, SessionFiles};
+use transcript_reader::{Listing, SessionFiles, SessionRow};
 
 use crate::error::{Error, ErrorKind};
 
 /// The shortest prefix of an id that is looked up.
 pub(crate) const MIN_PREFIX: usize = 4;
+/// The name of the newest session of a project.
+const LATEST: &str = "latest";
 
 /// A folder of projects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +98,42 @@ impl Store {
             0 => Err(Error::new(ErrorKind::NoSuchSession, &self.root)),
             1 => Ok(found.remove(0)),
             _ => Err(Error::ambiguous(&self.root, found)),
+        }
+    }
+
+    /// Finds a session of the project at `path`, in any of its worktrees: `latest`, an id, or a prefix of
+    /// one, as [`Self::find`] does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn find_in(&self, path: &Path, name: &str) -> Result<PathBuf, Error> {
+        if name != LATEST && (!is_id(name) || name.len() < MIN_PREFIX) {
+            return Err(Error::new(ErrorKind::NotAnId, &self.root));
+        }
+        let listing = self.list()?;
+        let mut rows = listing.of_project(path, true);
+        rows.retain(|row| row.bytes > 0);
+        if name == LATEST {
+            let newest = rows.iter().find(|row| row.has_conversation);
+            rows = newest.or(rows.first()).into_iter().copied().collect();
+        } else {
+            rows.retain(|row| {
+                let start = row.session_id.as_bytes().get(..name.len());
+                start.is_some_and(|start| start.eq_ignore_ascii_case(name.as_bytes()))
+            });
+        }
+        let is_whole = |row: &&SessionRow| row.session_id.len() == name.len();
+        if name != LATEST && rows.iter().any(is_whole) {
+            rows.retain(is_whole);
+        }
+        match &rows[..] {
+            [] => Err(Error::new(ErrorKind::NoSuchSession, &self.root)),
+            [one] => Ok(one.path.clone()),
+            _ => {
+                let mut paths: Vec<_> = rows.iter().map(|row| row.path.clone()).collect();
+                paths.sort();
+                Err(Error::ambiguous(&self.root, paths))
+            }
         }
     }
 

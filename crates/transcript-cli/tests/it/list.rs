@@ -192,7 +192,7 @@ fn in_a_pipe_nothing_is_cut() {
 fn on_a_terminal_a_row_is_a_line_with_its_folder() {
     let root = projects();
     let binary = env!("CARGO_BIN_EXE_transcript");
-    for (columns, has_folder) in [(100, true), (80, true), (60, false)] {
+    for (columns, has_folder) in [(100, true), (60, true), (50, false)] {
         let root = root.path().display();
         let shell =
             format!("stty cols {columns} rows 30; PAGER=cat '{binary}' list --root '{root}'");
@@ -213,6 +213,102 @@ fn on_a_terminal_a_row_is_a_line_with_its_folder() {
             );
         }
     }
+}
+
+/// Writes sessions with these prompts and returns the titles that a terminal or a pipe shows.
+fn titles(prompts: &[&[&str]], columns: Option<usize>) -> Vec<String> {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join("-p")).unwrap();
+    for (at, prompts) in prompts.iter().enumerate() {
+        let lines = prompts.iter().enumerate().map(|(line, prompt)| {
+            let entry = serde_json::json!({"parentUuid": null, "isSidechain": false, "type": "user",
+                "uuid": format!("u{line}"), "message": {"role": "user", "content": prompt},
+                "cwd": "/p", "timestamp": format!("2026-01-0{}T00:00:0{line}.000Z", 9 - at)});
+            format!("{entry}\n")
+        });
+        let name = format!("-p/aaaa{at}111-0000-4000-8000-000000000001.jsonl");
+        fs::write(root.path().join(name), lines.collect::<String>()).unwrap();
+    }
+    let shown = match columns {
+        None => stdout(&run(root.path(), &["list"])),
+        Some(columns) => {
+            let (binary, root) = (env!("CARGO_BIN_EXE_transcript"), root.path().display());
+            let shell = format!(
+                "stty cols {columns} rows 30; NO_COLOR=1 PAGER=cat '{binary}' list --root '{root}'"
+            );
+            let script = std::process::Command::new("script");
+            let output = { script }.args(["-qec", &shell, "/dev/null"]).output();
+            output.map_or(String::new(), |output| stdout(&output))
+        }
+    };
+    let rows = shown.lines().skip(1).map(|line| line.trim_end());
+    let titles = rows.map(|row| row[row.find("You are").unwrap()..].to_owned());
+    titles.collect()
+}
+
+#[test]
+fn sessions_with_the_same_first_prompt_can_be_told_apart() {
+    let prompt =
+        "You are a futures analyst grounded in the data of the last ten years. Answer in one";
+    // Longer than what a list keeps of a prompt.
+    let data = "word, with these numbers in mind: ".repeat(8);
+    let (oil, tin) = (
+        format!("{prompt} {data} and oil"),
+        format!("{prompt} {data} and tin"),
+    );
+    let prompts: [&[&str]; 4] = [
+        &[prompt, "and copper?"],
+        &[prompt, "and zinc?"],
+        &[&oil],
+        &[&tin],
+    ];
+    let whole = titles(&prompts, None);
+    assert_eq!(whole[0], format!("{prompt} › and copper?"));
+    assert_eq!(whole[1], format!("{prompt} › and zinc?"));
+    let ends = [2, 3].map(|at: usize| whole[at].ends_with(["… › …oil", "… › …tin"][at - 2]));
+    assert_eq!(ends, [true, true], "{whole:?}");
+    // Of the same prompts the answers differ.
+    if cfg!(target_os = "linux") {
+        for columns in [100, 60] {
+            let shown = titles(&prompts, Some(columns));
+            if shown.is_empty() {
+                println!("skipped: no `script` on this system");
+                return;
+            }
+            for (title, word) in shown.iter().zip(["copper", "zinc", "oil", "tin"]) {
+                assert!(
+                    title.starts_with("You are") && title.contains(word),
+                    "{shown:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fork_is_listed_where_one_looks_for_it() {
+    let root = projects();
+    let output = run(root.path(), &["fork", "aaaa1111", "--title", "A copy"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let id = stdout(&output);
+    fs::remove_file(root.path().join("-p/0000.jsonl")).unwrap();
+    let rows = stdout(&run(root.path(), &["list", "--json"]));
+    let first: Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
+    assert_eq!(first["sessionId"], id.trim());
+    // The time of the last message is that of the copied one.
+    assert_eq!(first["modified"], "2026-01-01T00:00:00.000Z");
+    assert!(first["forked"].is_string(), "{first}");
+    // Once somebody has continued it, its messages count.
+    let path = first["path"].as_str().unwrap();
+    let line = r#"{"type":"user","uuid":"n1","parentUuid":null,"isSidechain":false,"timestamp":"2026-01-01T12:00:00.000Z","message":{"role":"user","content":"On"}}"#;
+    let text = fs::read_to_string(path).unwrap();
+    fs::write(path, format!("{text}{line}\n")).unwrap();
+    let rows = stdout(&run(root.path(), &["list", "--json"]));
+    let second: Value = serde_json::from_str(rows.lines().nth(1).unwrap()).unwrap();
+    assert_eq!(
+        (&second["sessionId"], &second["forked"]),
+        (&id.trim().into(), &Value::Null)
+    );
 }
 
 #[test]

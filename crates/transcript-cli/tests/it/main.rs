@@ -5,11 +5,13 @@
 mod append;
 #[cfg(unix)]
 mod browse;
+mod filters;
 mod fork;
 mod healthy;
 mod hostile;
 mod list;
 mod moving;
+mod names;
 mod repair;
 mod replay;
 mod resume;

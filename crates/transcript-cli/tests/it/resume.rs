@@ -143,7 +143,7 @@ fn at_stops_the_conversation_and_leaf_chooses_another() {
     assert_eq!(other["leaf"], third);
     let unknown = transcript(&["resume", "--at", "nobody", &session]);
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(stderr(&unknown).contains("no entry has the uuid nobody"));
+    assert!(stderr(&unknown).contains("--at: no entry nobody"));
 }
 
 #[test]
@@ -205,7 +205,7 @@ const BUSY: &str = r#"{"type":"queue-operation","operation":"enqueue","timestamp
 
 #[test]
 fn text_shows_what_is_left_to_do_and_what_was_used() {
-    let mut child = command(&["resume", "-"])
+    let mut child = command(&["resume", "--explain", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -258,12 +258,23 @@ fn what_is_the_same_for_several_entries_is_one_line() {
     }
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), lines.join("\n") + "\n").unwrap();
-    let output = transcript(&["resume", file.path().to_str().unwrap()]);
-    let text = stdout(&output);
-    assert!(text.lines().count() < 16, "{text}");
-    assert!(text.contains(" times, lines "), "{text}");
+    let file = file.path().to_str().unwrap();
+    let explained = stdout(&transcript(&["resume", "--explain", file]));
+    assert!(explained.lines().count() < 20, "{explained}");
+    assert!(explained.contains(" times, lines "), "{explained}");
+    let text = stdout(&transcript(&["resume", file]));
+    assert!(text.lines().count() <= 10, "{text}");
+    let synthetic = "synthetic  10 (1 interrupted-result, 1 no-response, 8 missing-result)";
+    assert!(text.contains(synthetic), "{text}");
     let command = r"cd '/home/ada/it'\''s' && claude --resume 0a1b2c3d-0000-4000-8000-000000000001";
     assert!(text.contains(command), "{text}");
+    // From an entry that is named, a fork continues.
+    let text = stdout(&transcript(&["resume", "--at", "3", file]));
+    let command = format!(
+        "cd '/home/ada/it'\\''s' && claude --resume \"$(transcript fork '{file}' --at '3')\""
+    );
+    assert!(text.contains(&command), "{text}");
+    assert!(stdout(&transcript(&["replay", "--at", "3", file])).contains(&command));
 }
 
 /// Writes a session of 4 MiB and some lines, with a compaction before its last prompt.

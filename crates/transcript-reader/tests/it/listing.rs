@@ -89,6 +89,37 @@ fn padding(bytes: usize) -> Vec<Value> {
 }
 
 #[test]
+fn model_and_number_of_entries_are_shown_where_they_are_known() {
+    let root = Root::new();
+    let model = |mut line: Value, model: &str| {
+        line["message"]["model"] = model.into();
+        line
+    };
+    let lines = [
+        user("Go"),
+        model(text_answer("One."), "m-1"),
+        model(text_answer("Two."), "m-2"),
+        model(text_answer("Made by the client"), "<synthetic>"),
+    ];
+    let row = root.row(&lines);
+    assert_eq!((row.model.as_deref(), row.messages), (Some("m-2"), Some(4)));
+    // A larger file is not counted; the client's own number counts.
+    let mut large = [&padding(20 << 10), &lines[..]].concat();
+    assert_eq!(root.row(&large).messages, None);
+    let turn = json!({"type": "system", "subtype": "turn_duration", "messageCount": 77, "uuid": "s",
+        "parentUuid": "a", "isSidechain": false, "timestamp": "2026-02-03T04:06:01.000Z"});
+    large.push(turn);
+    assert_eq!(root.row(&large).messages, Some(77));
+    // Also after a prompt that has no answer yet.
+    large.push(user("And now?"));
+    let row = root.row(&large);
+    assert_eq!(
+        (row.model.as_deref(), row.messages),
+        (Some("m-2"), Some(77))
+    );
+}
+
+#[test]
 fn a_row_has_the_values_of_the_lines() {
     let row = Root::new().row(&[
         json!({"type": "mode", "mode": "normal", "sessionId": ID}),

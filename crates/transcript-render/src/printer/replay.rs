@@ -5,7 +5,8 @@ use std::io::Write;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Raw;
 use transcript_format::scan::ToolRole;
-use transcript_reader::{EntryNo, EntryRef, ToolEnd};
+use transcript_reader::{EntryNo, EntryRef, Index, ToolEnd};
+use transcript_resume::Policy;
 use transcript_resume::items::{
     GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, Nesting, Speaker,
 };
@@ -14,12 +15,14 @@ use super::{PrintState, RenderItem, RenderItems, TextPrinter};
 use crate::Result;
 use crate::blocks::input;
 use crate::conversation::{Conversation, PartPrinter, Parts, gap};
+use crate::explain::short_name;
 use crate::header::Header;
 use crate::options::{RenderOptions, Tools};
 
 use crate::pace::Pace;
 use crate::text::{PageState, Span};
 use crate::tool_summary::grouped;
+use crate::words::noun;
 
 /// Nested subagents are printed down to this depth.
 const MAX_NESTED: usize = 8;
@@ -128,18 +131,21 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
     /// # Errors
     /// When the output cannot be written.
     pub fn head(&mut self, header: &Header) -> Result<()> {
-        let main = &self.conversations[0];
         let id = header.session_id.as_deref().unwrap_or("without an id");
-        let lines = main.index.line_count();
-        let chapters = main.chapters_in_words();
-        let session = format!(
-            "session {} · {} entries of {} lines{} · {}",
+        let chapters = self.conversations[0].chapters_in_words();
+        let mut session = format!(
+            "session {} · {} {}{}",
             self.printer.one_line(id),
-            grouped(main.entries as u64),
-            grouped(lines),
+            grouped(header.messages as u64),
+            noun(header.messages, "message"),
             chapters.map_or(String::new(), |chapters| format!(" · {chapters}")),
-            header.policy,
         );
+        if let Some(tokens) = header.tokens {
+            session.push_str(&format!(" · {} tokens", grouped(tokens)));
+        }
+        if header.policy != Policy::Recover.name() {
+            session.push_str(&format!(" · {}", header.policy));
+        }
         self.printer.dim(&session)?;
         if let Some(title) = &header.title {
             let style = self.printer.styles.bold(self.printer.styles.plain);
@@ -153,6 +159,21 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
             }
             None => Ok(()),
         }
+    }
+
+    /// Prints the command that continues the session, on one line, so that it can be copied.
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    pub fn foot(&mut self, header: &Header) -> Result<()> {
+        let Some(command) = &header.command else {
+            return Ok(());
+        };
+        let page = &mut self.printer.page;
+        let dim = self.printer.styles.dim;
+        let line = format!("\n{dim}to go on:{dim:#} {command}\n");
+        let state = page.state();
+        Ok(page.append(line.as_bytes(), state)?)
     }
 
     /// Prints the conversation with this number, with the subagents that it started.
@@ -246,7 +267,16 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         self.last.is_kept = is_kept;
         self.wait(rendered.entry_ref.millis())?;
         self.printer.note_entry(rendered);
-        Ok(())
+        self.ids(conversation.index, &rendered.entry_ref)
+    }
+
+    /// Prints line and id of an entry, as `--leaf` and `--at` take them.
+    fn ids(&mut self, index: &Index, entry: &EntryRef<'_>) -> Result<()> {
+        if !self.printer.options.ids {
+            return Ok(());
+        }
+        let name = short_name(index, entry);
+        self.printer.dim(&self.printer.one_line(&name))
     }
 
     /// With `--speed`, waits until the time of an entry.
@@ -266,6 +296,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         group: usize,
         render_items: &mut RenderItems<'_>,
     ) -> Result<()> {
+        let index = render_items.conversation.index;
         let display = &render_items.conversation.display;
         let printed = &display.groups()[group];
         if printed.kind() == GroupKind::Hooks {
@@ -308,6 +339,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
             }
             let rendered = render_items.at(place)?;
             self.wait(rendered.entry_ref.millis())?;
+            self.ids(index, &rendered.entry_ref)?;
             self.printer
                 .answer(printed.tool(), rendered, input, called)?;
         }

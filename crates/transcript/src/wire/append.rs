@@ -45,12 +45,12 @@ pub enum Command<'a> {
     Compact(CompactCommand<'a>),
     /// Goes back to an entry.
     Rewind {
-        /// Its uuid; `None` goes back to before the first entry.
+        /// Its name ([`History::find_entry`](crate::History::find_entry)); `None` goes back to before the first entry.
         to: Option<Str<'a>>,
     },
     /// Removes the last entry of the conversation.
     Tombstone {
-        /// Its uuid.
+        /// Its name, as for `rewind`.
         uuid: Str<'a>,
     },
     /// Waits until everything so far is synced.
@@ -82,7 +82,7 @@ pub struct CompactCommand<'a> {
     pub trigger: Trigger,
     /// The summary of the conversation before.
     pub summary: Str<'a>,
-    /// The uuids of the entries that stay in the context word for word, in order. Optional.
+    /// The names of the entries that stay in the context word for word, in order. Optional.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preserved: Vec<Str<'a>>,
     /// The number of tokens before; 0 and absent if it is unknown.
@@ -133,15 +133,16 @@ impl<'a> Command<'a> {
             }
             Some("compact") => Self::Compact(CompactCommand::read(object)?),
             Some("tombstone") => {
-                let uuid = field(object.str("uuid"), "`uuid` must be a string")?;
+                let uuid = object.get("uuid").and_then(entry_name);
+                let uuid = field(uuid, "`uuid` must name an entry")?;
                 Self::Tombstone { uuid }
             }
             Some("rewind") => {
                 let to = match object.get("to") {
                     Some(raw) if raw.is_null() => Some(None),
-                    to => to.and_then(Raw::str).map(Some),
+                    to => to.and_then(entry_name).map(Some),
                 };
-                let to = field(to, "`to` must be the uuid of an entry or null")?;
+                let to = field(to, "`to` must name an entry or be null")?;
                 Self::Rewind { to }
             }
             Some(_) => return Err(CommandError::bad_command("unknown op")),
@@ -171,15 +172,21 @@ impl<'a> CompactCommand<'a> {
         let name = object.str("trigger");
         let mut triggers = [Trigger::Manual, Trigger::Auto].into_iter();
         let trigger = triggers.find(|trigger| name.as_deref() == Some(trigger.name()));
-        let texts = |list: Raw<'a>| list.array()?.into_iter().map(Raw::str).collect();
-        let preserved = object.get("preserved").map_or(Some(Vec::new()), texts);
+        let names = |list: Raw<'a>| list.array()?.into_iter().map(entry_name).collect();
+        let preserved = object.get("preserved").map_or(Some(Vec::new()), names);
         Ok(Self {
             trigger: field(trigger, "`trigger` must be \"manual\" or \"auto\"")?,
             summary: field(object.str("summary"), "`summary` must be a string")?,
-            preserved: field(preserved, "`preserved` must be a list of uuids")?,
+            preserved: field(preserved, "`preserved` must be a list of entries")?,
             pre_tokens: object.u64("preTokens").unwrap_or_default(),
         })
     }
+}
+
+/// Reads the name of an entry: a text, or the number of a line.
+fn entry_name(raw: Raw<'_>) -> Option<Str<'_>> {
+    let number = || raw.u64().map(|line| Str::Owned(line.to_string()));
+    raw.str().or_else(number)
 }
 
 fn field<T>(value: Option<T>, message: &'static str) -> Result<T, CommandError> {

@@ -44,6 +44,15 @@ pub struct SessionRecord<'a> {
     /// Whether the file exists. If only files of subagents are left, folder, branch and times are
     /// those of the last subagent.
     pub has_file: bool,
+    /// The model of the last answer, if it is near the end of the file.
+    pub model: Option<Str<'a>>,
+    /// The number of entries of the conversation, where it is known without reading the whole file.
+    pub message_count: Option<u64>,
+    /// When the session was forked, if no message was added since.
+    pub forked: Option<Str<'a>>,
+    /// The ids of the subagents with a file of their own, with `--sidechains`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
 }
 
 impl<'a> SessionRecord<'a> {
@@ -68,6 +77,10 @@ impl<'a> SessionRecord<'a> {
             subagents: row.subagents as u64,
             state: row.state.map(|state| SessionState::name(state).into()),
             has_file: row.has_file,
+            model: text(&row.model),
+            message_count: row.messages,
+            forked: text(&row.forked),
+            agents: Vec::new(),
         }
     }
 }

@@ -79,6 +79,7 @@ impl TreeReport {
                     prompts: prompts[id] as u64,
                     first: EntryLocation::new(index, branch.first),
                     last: EntryLocation::new(index, branch.last),
+                    matches: None,
                 })
                 .collect(),
             boundaries,
@@ -152,6 +153,9 @@ pub struct BranchRecord {
     pub first: EntryLocation,
     /// Its last entry: the one to pass to `--leaf`.
     pub last: EntryLocation,
+    /// How many of its entries are selected; absent without options that select entries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matches: Option<u64>,
 }
 
 /// A compaction.

@@ -9,6 +9,7 @@ mod end;
 mod fronts;
 mod looking;
 mod merging;
+mod names;
 mod repairing;
 mod requests;
 mod resume;
