@@ -119,7 +119,7 @@ pub(crate) struct Open {
     pub(crate) number: u64,
     pub(crate) document: Document,
     /// The thread that reads a newer state of it, and what that is, once it is known.
-    newer: Option<(u64, Option<Facts>)>,
+    pub(crate) newer: Option<(u64, Option<Facts>)>,
     has_grown: bool,
     pub(crate) error: Option<String>,
     search: u64,
@@ -355,6 +355,15 @@ impl App {
                     let request = open.document.locate();
                     self.effects.push(Effect::Ask(newer, request));
                 }
+                // Where the cursor went while the pages were laid out may be on none of them.
+                Answer::Located {
+                    offset, ref pages, ..
+                } if facts.as_ref().is_some_and(|facts| facts.parts > 0)
+                    && !open.document.is_within(offset, pages) =>
+                {
+                    let request = open.document.locate();
+                    self.effects.push(Effect::Ask(newer, request));
+                }
                 Answer::Located {
                     part,
                     version,
@@ -371,6 +380,8 @@ impl App {
                 }
                 Answer::Failed(error) => {
                     open.newer = None;
+                    // What is there is all that will be shown.
+                    open.document.facts.is_whole = true;
                     open.error = Some(error);
                 }
                 _ => {}

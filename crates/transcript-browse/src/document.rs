@@ -164,6 +164,15 @@ impl Document {
         }
     }
 
+    /// Returns whether the cursor is on one of these pages, or still at the offset that they were laid
+    /// out for.
+    pub(crate) fn is_within(&self, offset: Option<u64>, pages: &[(usize, Page)]) -> bool {
+        let anchor = self.anchor.as_ref().filter(|_| !self.is_at_end);
+        let at = anchor.map(|anchor| anchor.key.offset);
+        let mut blocks = pages.iter().flat_map(|(_, page)| &page.blocks);
+        at == offset || at.is_some_and(|at| blocks.any(|block| block.key.offset == at))
+    }
+
     /// Returns what to ask for to go to the entry at an offset.
     pub(crate) fn locate_at(&self, offset: u64) -> Request {
         Request::Locate {
@@ -189,9 +198,17 @@ impl Document {
         pages: Vec<(usize, Page)>,
     ) {
         self.facts = facts;
+        let is_there =
+            |motion: &Motion| !matches!(motion, Motion::To(to, ..) if *to >= self.facts.parts);
+        self.motions.retain(is_there);
         self.pages.clear();
         self.asked.clear();
-        self.part = part;
+        let anchor = self.anchor.as_ref().filter(|_| !self.is_at_end);
+        let is_there = |(_, page): &&(usize, Page)| {
+            let mut blocks = page.blocks.iter();
+            anchor.is_some_and(|anchor| blocks.any(|block| block.key.offset == anchor.key.offset))
+        };
+        self.part = pages.iter().find(is_there).map_or(part, |(part, _)| *part);
         for (part, page) in pages {
             self.add(part, version, page);
         }
@@ -373,6 +390,8 @@ impl Document {
             Motion::Page(lines) => {
                 self.step(lines)?;
             }
+            // The first line of the end that is shown first is not the top.
+            Motion::Top if !self.facts.is_whole => return Err(self.part),
             Motion::Top => {
                 self.page(0).ok_or(0_usize)?;
                 (self.part, self.line, self.row) = (0, 0, 0);

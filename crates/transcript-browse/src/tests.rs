@@ -18,6 +18,9 @@ use crate::list::sessions;
 use crate::session::{self, Answer, Layout, Request};
 use crate::view::{Theme, draw};
 
+/// How long an answer may take on a machine that is busy.
+const SOON: Duration = Duration::from_secs(60);
+
 /// An answer, with the number of its thread.
 type Numbered = (u64, Answer);
 
@@ -82,16 +85,15 @@ impl Screen {
     /// Waits for answers until everything is on the screen.
     fn settle(&mut self) {
         let is_whole = |app: &App| {
-            app.open
-                .as_ref()
-                .is_none_or(|open| open.document.facts.is_whole || open.error.is_some())
+            let mut open = app.open.iter();
+            open.all(|open| open.newer.is_none() || open.error.is_some())
         };
         while !self.app.is_settled() || !is_whole(&self.app) {
-            let answer = self.answers.1.recv_timeout(Duration::from_secs(60));
+            let answer = self.answers.1.recv_timeout(SOON);
             let (number, answer) = answer.expect("an answer");
             self.event(Event::Answer(number, answer));
         }
-        while let Ok((number, answer)) = self.answers.1.recv_timeout(Duration::from_millis(1)) {
+        while let Ok((number, answer)) = self.answers.1.try_recv() {
             self.event(Event::Answer(number, answer));
         }
     }
@@ -109,11 +111,7 @@ impl Screen {
 
     /// Waits for one more answer: of a request that lays out nothing.
     fn answer(&mut self) {
-        let (number, answer) = self
-            .answers
-            .1
-            .recv_timeout(Duration::from_secs(60))
-            .expect("an answer");
+        let (number, answer) = self.answers.1.recv_timeout(SOON).expect("an answer");
         self.event(Event::Answer(number, answer));
         self.settle();
     }
@@ -334,12 +332,9 @@ fn a_file_that_grows_or_is_replaced_is_shown_as_it_is() {
     let mut screen = Screen::new((60, 20), &turns(2, 1));
     let path = screen.app.open.as_ref().unwrap().path.clone();
     let write = |screen: &mut Screen, text: &str| {
-        let number = screen.app.open.as_ref().unwrap().number;
         std::fs::write(&path, text).unwrap();
         screen.event(Event::Grew(path.clone()));
-        while screen.app.open.as_ref().unwrap().number == number {
-            screen.answer();
-        }
+        screen.settle();
     };
     write(&mut screen, &turns(40, 1));
     assert!(screen.shown().contains("result 39"), "{}", screen.shown());
@@ -353,6 +348,45 @@ fn a_file_that_grows_or_is_replaced_is_shown_as_it_is() {
         screen.shown().contains("no conversation"),
         "{}",
         screen.shown()
+    );
+}
+
+/// The cursor may move while the place where it was is looked for in the newer state of a session.
+#[test]
+fn a_key_during_reading_moves_the_cursor_for_good() {
+    let mut screen = Screen::new((60, 20), &turns(200, 12));
+    let path = screen.app.open.as_ref().unwrap().path.clone();
+    std::fs::write(&path, turns(201, 12)).unwrap();
+    screen.event(Event::Grew(path));
+    let number = screen.app.open.as_ref().unwrap().number;
+    let next = |screen: &mut Screen| {
+        let (from, answer) = screen.answers.1.recv_timeout(SOON).expect("an answer");
+        let is_located = from != number && matches!(answer, Answer::Located { .. });
+        let event = Event::Answer(from, answer);
+        match is_located {
+            true => return Some(event),
+            false => screen.event(event),
+        }
+        None
+    };
+    let located = loop {
+        if let Some(located) = next(&mut screen) {
+            break located;
+        }
+    };
+    let key = KeyEvent::new(KeyCode::Char('g'), KeyModifiers::NONE);
+    screen.event(Event::Key(key));
+    while !screen.app.is_settled() {
+        next(&mut screen);
+    }
+    assert!(screen.at_cursor().ends_with("line 1 ──"));
+    screen.event(located);
+    screen.settle();
+    assert_ne!(screen.app.open.as_ref().unwrap().number, number);
+    assert!(
+        screen.at_cursor().ends_with("line 1 ──"),
+        "{}",
+        screen.at_cursor()
     );
 }
 
