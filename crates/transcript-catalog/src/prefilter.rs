@@ -79,7 +79,7 @@ impl Prefilter {
                 Self::new(&[term], *fold)
             }
             Matcher::Regex(regex) => {
-                let hir = regex_hir(regex.as_str())?;
+                let hir = regex_syntax::parse(regex.as_str()).ok()?;
                 let mut extractor = Extractor::new();
                 extractor.limit_total(MAX_LITERALS);
                 let seq = extractor.extract(&hir);
@@ -110,7 +110,9 @@ impl Prefilter {
     pub(crate) fn find(&self, bytes: &[u8], mut from: usize) -> Option<usize> {
         loop {
             let (at, runs) = self.search.find(bytes, from)?;
-            let mut starts = runs.iter().filter_map(|run| self.runs[*run].is_at(bytes, at));
+            let mut starts = runs
+                .iter()
+                .filter_map(|run| self.runs[*run].is_at(bytes, at));
             if let Some(start) = starts.next() {
                 return Some(start);
             }
@@ -134,12 +136,6 @@ impl Prefilter {
     }
 }
 
-/// Parses an expression as the builder of queries does.
-fn regex_hir(pattern: &str) -> Option<regex_syntax::hir::Hir> {
-    let mut parser = regex_syntax::ParserBuilder::new().multi_line(true).build();
-    parser.parse(pattern).ok()
-}
-
 /// Returns the longest part of a term without characters that JSON escapes in other ways, that
 /// damage can change, or that replace something else.
 fn longest_run(term: &str) -> Option<&str> {
@@ -157,7 +153,12 @@ fn variants(c: char, fold: Fold) -> Vec<Box<[u8]>> {
             all.push(c.to_ascii_uppercase());
             all.dedup();
         } else if c.is_lowercase() {
-            all.extend(OTHER_CASES.iter().filter(|pair| pair.1 == c).map(|pair| pair.0));
+            all.extend(
+                OTHER_CASES
+                    .iter()
+                    .filter(|pair| pair.1 == c)
+                    .map(|pair| pair.0),
+            );
         }
     }
     let bytes = |c: char| c.encode_utf8(&mut [0; 4]).as_bytes().into();
@@ -192,8 +193,8 @@ impl Run {
         let end = (self.window + WINDOW).min(self.chars.len());
         for forms in &self.chars[self.window..end] {
             let longer = patterns.iter().flat_map(|pattern| {
-                let with = |form: &Box<[u8]>| [pattern, &form[..]].concat();
-                forms.iter().map(with)
+                let forms = forms.iter();
+                forms.map(move |form| [&pattern[..], form].concat())
             });
             patterns = longer.collect();
         }
@@ -239,7 +240,10 @@ impl Search {
         let (patterns, runs): (Vec<_>, Vec<_>) = of_patterns.into_iter().unzip();
         if let [only] = &patterns[..] {
             let finder = memmem::Finder::new(only).into_owned();
-            return Some(Self::One(Box::new(finder), runs.into_iter().flatten().collect()));
+            return Some(Self::One(
+                Box::new(finder),
+                runs.into_iter().flatten().collect(),
+            ));
         }
         // Only one of the patterns at a place is reported.
         let is_start = |two: &[Vec<u8>]| two[1].starts_with(&two[0]);
@@ -332,7 +336,9 @@ impl Odd {
     }
 
     fn escape_concerns(&self, digits: &[u8]) -> bool {
-        let unit = digits.get(..4).and_then(|digits| std::str::from_utf8(digits).ok());
+        let unit = digits
+            .get(..4)
+            .and_then(|digits| std::str::from_utf8(digits).ok());
         let unit = unit.and_then(|digits| u32::from_str_radix(digits, 16).ok());
         match unit.map(char::from_u32) {
             // A surrogate is half of a character outside of the basic plane.

@@ -9,6 +9,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::UNIX_EPOCH;
 
 use transcript_reader::{Error, SessionRow};
 
@@ -287,7 +288,11 @@ impl Search<'_> {
         };
         let mut found = Vec::new();
         let mut rest = &order[..];
-        let mut next = if most == usize::MAX { rest.len() } else { FIRST_SESSIONS };
+        let mut next = if most == usize::MAX {
+            rest.len()
+        } else {
+            FIRST_SESSIONS
+        };
         loop {
             let (now, later) = rest.split_at(next.min(rest.len()));
             found.append(&mut self.scan_sessions(now));
@@ -298,7 +303,8 @@ impl Search<'_> {
             }
             let keys = || found.iter().map(|found: &Match| found.key);
             if rest.is_empty()
-                || found.len() >= most && keys().collect::<std::collections::HashSet<_>>().len() >= most
+                || found.len() >= most
+                    && keys().collect::<std::collections::HashSet<_>>().len() >= most
             {
                 break;
             }
@@ -334,15 +340,28 @@ impl Search<'_> {
         let is_result = |found: &Match| self.scan.is_result(found.file as usize);
         // Files are sorted by path within a session, and sessions by path.
         found.sort_unstable_by_key(|found| {
-            (found.key, is_result(found), !found.is_own, found.file, found.offset)
+            (
+                found.key,
+                is_result(found),
+                !found.is_own,
+                found.file,
+                found.offset,
+            )
         });
-        let newest = found.iter().map(|found| found.millis).max().unwrap_or_default();
+        let newest = found
+            .iter()
+            .map(|found| found.millis)
+            .max()
+            .unwrap_or_default();
         let mut groups: Vec<Group> = Vec::new();
         for found in found {
             match groups.last_mut() {
                 Some(group) if group.best.key == found.key => group.copies.push(found),
                 _ => {
+                    // Titles have no time of their own.
                     let millis = Some(found.millis).filter(|millis| *millis > i64::MIN);
+                    let session = files[found.file as usize].session;
+                    let millis = millis.or_else(|| modified(&self.scan.catalog.sessions[session]));
                     groups.push(Group {
                         score: found.score + recency(millis, newest),
                         best: found,
@@ -378,10 +397,18 @@ impl Search<'_> {
         if let Some(limit) = self.options.limit {
             groups.truncate(limit);
         }
-        let all = groups.iter().flat_map(|group| group.copies.iter().chain([&group.best]));
+        let all = groups
+            .iter()
+            .flat_map(|group| group.copies.iter().chain([&group.best]));
         self.reader.want(&self.scan, all);
         self.groups = groups.into();
     }
+}
+
+/// Returns when a session was last changed, in milliseconds since 1970.
+fn modified(session: &CatalogSession) -> Option<i64> {
+    let since = session.modified?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok()
 }
 
 impl Iterator for Search<'_> {
