@@ -28,15 +28,19 @@
 //! runs, up to 48 bytes are kept for each entry that matches, but no text of it: texts are read
 //! again when a hit is returned.
 
+mod cache;
 mod calls;
 mod files;
 mod fold;
+mod fuse;
+mod grams;
 mod hits;
 mod prefilter;
 mod query;
 mod rank;
 mod scan;
 pub mod search;
+mod sidecar;
 mod texts;
 
 pub use files::{Catalog, CatalogSession};

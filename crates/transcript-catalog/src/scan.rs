@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::mem;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
@@ -16,6 +17,7 @@ use transcript_format::scan::{Envelope, Scanner, utf8};
 use transcript_format::time;
 use transcript_reader::{Bodies, Error, Index, Source};
 
+use crate::cache::{Build, Cache, Maker, Plan};
 use crate::calls::{Calls, Owner, Owners};
 use crate::files::{Catalog, FileRole};
 use crate::fold::Fold;
@@ -55,6 +57,7 @@ pub(crate) struct Match {
 pub(crate) struct Scan<'s> {
     pub(crate) catalog: &'s Catalog,
     pub(crate) query: Query,
+    cache: Option<Cache<'s>>,
     /// Those of positive terms; the most selective one first.
     prefilters: Vec<Prefilter>,
     uses_prefilters: bool,
@@ -77,10 +80,12 @@ struct FileState {
 }
 
 /// A part of a file.
-struct Task {
+struct Task<'p> {
     file: usize,
     start: u64,
     end: u64,
+    /// If filters of it are made.
+    build: Option<&'p Build>,
 }
 
 /// The buffers of a thread, and what it found.
@@ -90,6 +95,7 @@ struct Worker {
     scanner: Scanner,
     folded: Folded,
     found: Vec<Match>,
+    maker: Option<Box<Maker>>,
 }
 
 /// A line does not scan.
@@ -101,6 +107,7 @@ impl<'s> Scan<'s> {
         query: Query,
         cancel: Arc<AtomicBool>,
         uses_prefilters: bool,
+        cache: Option<&Path>,
     ) -> Self {
         let prefilters = query
             .positive()
@@ -109,6 +116,7 @@ impl<'s> Scan<'s> {
         prefilters.sort_by_key(|prefilter| std::cmp::Reverse(prefilter.len()));
         Self {
             catalog,
+            cache: cache.map(|folder| Cache::new(folder, catalog, &query)),
             query,
             prefilters,
             uses_prefilters,
@@ -147,24 +155,38 @@ impl<'s> Scan<'s> {
             wanted[file.session] && self.wants_file(&file.kind)
         });
         let files: Vec<usize> = files.collect();
+        let plans = self.plans(&files, threads);
         let mut tasks = Vec::new();
-        for file in &files {
-            let found = &self.catalog.files[*file];
+        for (file, plan) in &plans {
+            let (file, first) = (*file, tasks.len());
+            let found = &self.catalog.files[file];
             let is_whole = matches!(found.kind, FileRole::Result(_));
-            let mut start = 0;
-            loop {
-                // The last piece ends where the file ends by then.
-                let is_last = is_whole || found.len - start <= PIECE;
-                let end = if is_last { u64::MAX } else { start + PIECE };
-                let file = *file;
-                tasks.push(Task { file, start, end });
-                if is_last {
-                    break;
+            for (number, (start, end)) in (1..).zip(&plan.parts) {
+                let build = plan.build.as_ref().filter(|_| number == plan.parts.len());
+                let mut start = *start;
+                loop {
+                    // The last piece of a file ends where the file ends by then.
+                    let left = found.len.min(*end).saturating_sub(start);
+                    let is_last = is_whole || left <= PIECE;
+                    let end = if is_last { *end } else { start + PIECE };
+                    tasks.push(Task {
+                        file,
+                        start,
+                        end,
+                        build,
+                    });
+                    if is_last {
+                        break;
+                    }
+                    start = end;
                 }
-                start = end;
+            }
+            if let Some(build) = &plan.build {
+                let tasks = tasks[first..].iter().filter(|task| task.build.is_some());
+                build.start(tasks.count());
             }
         }
-        let size = |task: &Task| {
+        let size = |task: &Task<'_>| {
             let end = task.end.min(self.catalog.files[task.file].len);
             std::cmp::Reverse(end.saturating_sub(task.start))
         };
@@ -178,6 +200,9 @@ impl<'s> Scan<'s> {
                 mem::take(&mut worker.found)
             },
         );
+        if let Some(cache) = &self.cache {
+            cache.finish();
+        }
         let is_damaged = |file: &usize| self.states[*file].is_damaged.load(Ordering::Relaxed);
         let damaged: Vec<usize> = files.into_iter().filter(is_damaged).collect();
         if !damaged.is_empty() {
@@ -194,6 +219,20 @@ impl<'s> Scan<'s> {
             ));
         }
         found
+    }
+
+    /// Decides which parts of the files are scanned.
+    fn plans(&self, files: &[usize], threads: Option<NonZeroUsize>) -> Vec<(usize, Plan)> {
+        let Some(cache) = &self.cache else {
+            return files.iter().map(|file| (*file, Plan::whole())).collect();
+        };
+        let nothing = |(): &mut (), folder: &usize| {
+            cache.read_folder(*folder);
+            Vec::<()>::new()
+        };
+        parallel(&cache.folders_of(files), threads, || (), nothing);
+        let plan = |(): &mut (), file: &usize| vec![(*file, cache.plan(*file))];
+        parallel(files, threads, || (), plan)
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
@@ -250,32 +289,51 @@ impl<'s> Scan<'s> {
         })
     }
 
-    fn scan_task(&self, worker: &mut Worker, task: &Task) {
-        if self.is_cancelled() || self.states[task.file].is_damaged.load(Ordering::Relaxed) {
-            return;
+    fn scan_task(&self, worker: &mut Worker, task: &Task<'_>) {
+        let is_damaged = &self.states[task.file].is_damaged;
+        let mut is_done = false;
+        if !self.is_cancelled() && !is_damaged.load(Ordering::Relaxed) {
+            let result = match &self.catalog.files[task.file].kind {
+                FileRole::Result(name) => self.scan_result(worker, task, name),
+                _ => self.scan_lines(worker, task),
+            };
+            is_done = result.is_ok() && !self.is_cancelled();
+            self.note(result);
         }
-        let result = match &self.catalog.files[task.file].kind {
-            FileRole::Result(name) => self.scan_result(worker, task.file, name),
-            _ => self.scan_lines(worker, task),
-        };
-        self.note(result);
+        if let (Some(cache), Some(build)) = (&self.cache, task.build) {
+            let is_damaged = is_damaged.load(Ordering::Relaxed);
+            let maker = worker.maker.as_mut().filter(|_| is_done && !is_damaged);
+            let pieces = maker.map(|maker| mem::take(&mut maker.pieces));
+            cache.done(task.file, build, pieces, is_damaged);
+        }
     }
 
     /// Scans the lines that start in a part of a file.
-    fn scan_lines(&self, worker: &mut Worker, task: &Task) -> Result<(), Error> {
+    fn scan_lines(&self, worker: &mut Worker, task: &Task<'_>) -> Result<(), Error> {
         let source = self.open(task.file)?;
         let end = task.end.min(source.len());
         let mut buffer = mem::take(&mut worker.buffer);
+        let mut maker = task.build.map(|_| worker.maker.take().unwrap_or_default());
+        if let Some(maker) = &mut maker {
+            maker.start();
+        }
         let result = for_each_block(&source, task.start, end, &mut buffer, |offset, bytes| {
             let scanned = self.scan_block(worker, task.file, offset, bytes);
-            if scanned.is_err() {
+            let maker = maker.as_mut();
+            let is_whole =
+                scanned.is_ok() && maker.is_none_or(|maker| maker.add_lines(offset, bytes, end));
+            if !is_whole {
                 self.states[task.file]
                     .is_damaged
                     .store(true, Ordering::Relaxed);
             }
-            scanned.is_ok() && !self.is_cancelled()
+            is_whole && !self.is_cancelled()
         });
         worker.buffer = buffer;
+        if let Some(mut maker) = maker {
+            maker.finish();
+            worker.maker = Some(maker);
+        }
         self.bytes
             .fetch_add(end.saturating_sub(task.start), Ordering::Relaxed);
         if !result? {
@@ -552,7 +610,8 @@ impl<'s> Scan<'s> {
     }
 
     /// Scans a stored result.
-    fn scan_result(&self, worker: &mut Worker, file: usize, name: &str) -> Result<(), Error> {
+    fn scan_result(&self, worker: &mut Worker, task: &Task<'_>, name: &str) -> Result<(), Error> {
+        let file = task.file;
         let found = &self.catalog.files[file];
         if found.len > MAX_RESULT {
             self.unread.fetch_add(1, Ordering::Relaxed);
@@ -561,6 +620,13 @@ impl<'s> Scan<'s> {
         let read = self.catalog.disk.read(&found.path, MAX_RESULT as usize);
         let bytes = read.map_err(|error| Error::io(&found.path, None, error))?;
         self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        if task.build.is_some() {
+            let text = String::from_utf8_lossy(&bytes);
+            worker
+                .maker
+                .get_or_insert_default()
+                .add_result(&bytes, &text);
+        }
         if bytes.is_empty() || !self.may_match(&bytes) {
             return Ok(());
         }
@@ -651,7 +717,7 @@ impl Query {
     }
 }
 
-fn folded(text: &str) -> String {
+pub(crate) fn folded(text: &str) -> String {
     let mut out = String::new();
     Fold::CASE.text(text, &mut out);
     out

@@ -48,6 +48,7 @@ pub struct SearchOptions {
     threads: Option<NonZeroUsize>,
     cancel: Arc<AtomicBool>,
     uses_prefilter: bool,
+    cache: Option<PathBuf>,
 }
 
 impl Default for SearchOptions {
@@ -59,6 +60,7 @@ impl Default for SearchOptions {
             threads: None,
             cancel: Arc::default(),
             uses_prefilter: true,
+            cache: None,
         }
     }
 }
@@ -98,6 +100,20 @@ impl SearchOptions {
     /// found or returned.
     pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
         self.cancel = cancel;
+        self
+    }
+
+    /// Sets the folder in which filters of the files are kept, which make later searches faster and
+    /// never change what is found. It is created when it is missing; whatever is in it may be deleted. By
+    /// default, none: all files are read. Errors there are not errors of a search.
+    pub fn cache(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cache = Some(folder.into());
+        self
+    }
+
+    /// Reads all files, even if there are filters of them.
+    pub fn no_cache(mut self) -> Self {
+        self.cache = None;
         self
     }
 
@@ -267,6 +283,7 @@ impl Catalog {
                 query.clone(),
                 Arc::clone(&options.cancel),
                 options.uses_prefilter,
+                options.cache.as_deref(),
             ),
             options: options.clone(),
             reader: Reader::default(),

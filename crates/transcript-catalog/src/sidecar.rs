@@ -1,0 +1,554 @@
+//! Files of filters, one for each project folder, in the user's cache folder (docs/search.md).
+//!
+//! A file starts with a header that names its version and its folder. Records follow, each with a
+//! checksum. A record is about one file of the folder: which file it was, and for each piece of it a
+//! filter of the texts. A later record about the same file replaces it, or continues it. Whatever is
+//! not a whole record of this version ends the file: a reader ignores it, and the next writer
+//! cuts it off.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use transcript_storage::{Metadata, ReadDisk};
+
+use crate::fuse::mix;
+
+/// What the file starts with. The number changes with the format, and with the texts that are
+/// searched or how they are folded; the version of the crate is part of the header as well.
+const MAGIC: &[u8] = b"transcript filters 1 ";
+/// Where the name of a file ends.
+const EXTENSION: &str = "filters";
+/// The length and the checksum before a record.
+const FRAME: usize = 12;
+/// The longest record, in bytes.
+const MAX_RECORD: usize = 64 << 20;
+/// The size of reads, in bytes.
+const READ: usize = 1 << 20;
+/// The longest header, in bytes.
+const MAX_HEADER: u64 = 16 << 10;
+/// Files of this size are not worth a rewrite, in bytes.
+const SMALL: u64 = 64 << 10;
+
+/// The state of a file in which its filters are valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    /// A hash of the identity.
+    identity: u64,
+    pub(crate) len: u64,
+    /// In nanoseconds since 1970; 0 if unknown.
+    pub(crate) modified: u64,
+}
+
+impl State {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        let (device, number) = metadata.identity.number.unwrap_or_default();
+        let created = metadata.identity.created.map_or(0, nanos);
+        let all = [
+            device.to_le_bytes(),
+            number.to_le_bytes(),
+            created.to_le_bytes(),
+        ];
+        Self {
+            identity: hash(all.as_flattened()),
+            len: metadata.len,
+            modified: metadata.modified.map_or(0, nanos),
+        }
+    }
+
+    /// Returns whether it is the same file, which may have changed.
+    pub(crate) fn is_of(&self, other: &Self) -> bool {
+        self.identity == other.identity
+    }
+}
+
+/// Returns the nanoseconds since 1970; 0 for times before it.
+fn nanos(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or_default()
+}
+
+/// What is known about a part of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// A hash of its first and last bytes.
+    pub(crate) marks: u64,
+    pub(crate) facts: Facts,
+    /// Empty if there is none.
+    pub(crate) filter: Vec<u8>,
+}
+
+/// What is known about the units of a part of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// A bit for each field that a text has.
+    pub(crate) fields: u16,
+    /// A bit for each role.
+    pub(crate) roles: u8,
+    pub(crate) has_error: bool,
+    /// The bits of the names of the tools that are called.
+    pub(crate) tools: u64,
+    /// The first and the last time, in milliseconds since 1970; the first is later if there is none.
+    pub(crate) times: (i64, i64),
+}
+
+impl Default for Facts {
+    fn default() -> Self {
+        Self {
+            fields: 0,
+            roles: 0,
+            has_error: false,
+            tools: 0,
+            times: (i64::MAX, i64::MIN),
+        }
+    }
+}
+
+/// What a file says about one file of the folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record<P> {
+    /// The path in the folder.
+    pub(crate) path: Vec<u8>,
+    pub(crate) state: State,
+    /// Whether the file had not changed for some time when it was read, so that another change would
+    /// have given it another time.
+    pub(crate) is_settled: bool,
+    /// Whether a line is damaged. Then there is no piece.
+    pub(crate) is_damaged: bool,
+    /// The checksum of the record that it continues, 0 if it continues none.
+    pub(crate) base: u64,
+    /// The pieces of the base that start before this offset are kept.
+    pub(crate) keep: u64,
+    pub(crate) pieces: Vec<P>,
+}
+
+impl Record<Piece> {
+    /// Appends the record with its frame. Returns its checksum.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) -> u64 {
+        let start = out.len();
+        out.extend([0; FRAME]);
+        out.extend((self.path.len() as u32).to_le_bytes());
+        out.extend(&self.path);
+        let State {
+            identity,
+            len,
+            modified,
+        } = self.state;
+        let flags = u64::from(self.is_settled) | u64::from(self.is_damaged) << 1;
+        for number in [identity, len, modified, flags, self.base, self.keep] {
+            out.extend(number.to_le_bytes());
+        }
+        for piece in &self.pieces {
+            let facts = &piece.facts;
+            let bits = u64::from(facts.fields)
+                | u64::from(facts.roles) << 16
+                | u64::from(facts.has_error) << 24;
+            let (first, last) = facts.times;
+            for number in [piece.start, piece.end, piece.marks, bits, facts.tools] {
+                out.extend(number.to_le_bytes());
+            }
+            out.extend(first.to_le_bytes());
+            out.extend(last.to_le_bytes());
+            out.extend((piece.filter.len() as u32).to_le_bytes());
+            out.extend(&piece.filter);
+        }
+        let checksum = hash(&out[start + FRAME..]);
+        let len = (out.len() - start - FRAME) as u32;
+        out[start..start + 4].copy_from_slice(&len.to_le_bytes());
+        out[start + 4..start + FRAME].copy_from_slice(&checksum.to_le_bytes());
+        checksum
+    }
+}
+
+/// Reads the record with this checksum; `see` is asked what to keep of each piece: its start, end,
+/// marks, facts and filter.
+fn parse<P>(mut bytes: &[u8], see: &mut impl FnMut(Piece, &[u8]) -> P) -> Option<Record<P>> {
+    let bytes = &mut bytes;
+    let path_len = u32::from_le_bytes(take(bytes)?) as usize;
+    let path = take_slice(bytes, path_len)?.to_vec();
+    let [identity, len, modified, flags, base, keep] = numbers(bytes)?;
+    let state = State {
+        identity,
+        len,
+        modified,
+    };
+    let mut pieces = Vec::new();
+    while !bytes.is_empty() {
+        let [start, end, marks, bits, tools, first, last] = numbers(bytes)?;
+        let times = (first.cast_signed(), last.cast_signed());
+        let len = u32::from_le_bytes(take(bytes)?) as usize;
+        let facts = Facts {
+            fields: bits as u16,
+            roles: (bits >> 16) as u8,
+            has_error: bits >> 24 & 1 == 1,
+            tools,
+            times,
+        };
+        let piece = Piece {
+            start,
+            end,
+            marks,
+            facts,
+            filter: Vec::new(),
+        };
+        pieces.push(see(piece, take_slice(bytes, len)?));
+    }
+    Some(Record {
+        path,
+        state,
+        is_settled: flags & 1 == 1,
+        is_damaged: flags & 2 == 2,
+        base,
+        keep,
+        pieces,
+    })
+}
+
+fn numbers<const N: usize>(bytes: &mut &[u8]) -> Option<[u64; N]> {
+    let mut numbers = [0; N];
+    for number in &mut numbers {
+        *number = u64::from_le_bytes(take(bytes)?);
+    }
+    Some(numbers)
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*first)
+}
+
+fn take_slice<'a>(bytes: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
+    let (first, rest) = bytes.split_at_checked(len)?;
+    *bytes = rest;
+    Some(first)
+}
+
+/// A record as it was read, and its place.
+#[derive(Debug)]
+pub(crate) struct Found<P> {
+    pub(crate) record: Record<P>,
+    pub(crate) checksum: u64,
+    /// The bytes that it takes with its frame.
+    pub(crate) len: u64,
+}
+
+/// The records of a file, in order, by path.
+#[derive(Debug)]
+pub(crate) struct Records<P> {
+    of_paths: HashMap<Vec<u8>, Vec<Found<P>>>,
+    /// Where they end.
+    pub(crate) end: u64,
+}
+
+impl<P> Records<P> {
+    /// Returns the records that are valid about a path, the newest first: it, the one that it
+    /// continues, and so on. Empty if one of them is missing.
+    pub(crate) fn chain(&self, path: &[u8]) -> Vec<&Found<P>> {
+        let mut chain: Vec<&Found<P>> = Vec::new();
+        for found in self.of_paths.get(path).into_iter().flatten().rev() {
+            let next = chain.last();
+            if next.is_none_or(|next| next.record.base == found.checksum) {
+                chain.push(found);
+                if found.record.base == 0 {
+                    return chain;
+                }
+            }
+        }
+        Vec::new()
+    }
+}
+
+/// A file of filters.
+#[derive(Debug)]
+pub(crate) struct Sidecar {
+    path: PathBuf,
+    /// The folder that it is about.
+    folder: PathBuf,
+}
+
+impl Sidecar {
+    /// Returns the file in `cache` that is about `folder`.
+    pub(crate) fn of(cache: &Path, folder: &Path) -> Self {
+        let name = hash(folder.as_os_str().as_encoded_bytes());
+        Self {
+            path: cache.join(format!("{name:016x}.{EXTENSION}")),
+            folder: folder.to_owned(),
+        }
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let folder = self.folder.as_os_str().as_encoded_bytes();
+        let mut header = [
+            MAGIC,
+            env!("CARGO_PKG_VERSION").as_bytes(),
+            b"\n",
+            folder,
+            b"\n",
+        ]
+        .concat();
+        let checksum = hash(&header);
+        header.extend(checksum.to_le_bytes());
+        header
+    }
+
+    /// Reads all records; none if there is no such file, or it is about something else.
+    pub(crate) fn read<P>(&self, mut see: impl FnMut(Piece, &[u8]) -> P) -> Records<P> {
+        let mut records = Records {
+            of_paths: HashMap::new(),
+            end: 0,
+        };
+        // What cannot be read is as if it were not there.
+        if let Some(file) = open_to_read(&self.path) {
+            let _ = self.each(file, |bytes, checksum, end| {
+                let Some(record) = parse(bytes, &mut see) else {
+                    return false;
+                };
+                let found = Found {
+                    checksum,
+                    len: (bytes.len() + FRAME) as u64,
+                    record,
+                };
+                let path = found.record.path.clone();
+                records.of_paths.entry(path).or_default().push(found);
+                records.end = end;
+                true
+            });
+        }
+        records
+    }
+
+    /// Passes the bytes of each record, its checksum and where it ends to `see`, until it returns false.
+    /// Returns where the last one ends, 0 if the header is not that of this file.
+    fn each(
+        &self,
+        mut file: impl Read,
+        mut see: impl FnMut(&[u8], u64, u64) -> bool,
+    ) -> io::Result<u64> {
+        let header = self.header();
+        let mut buffer = vec![0; READ];
+        let (mut filled, mut at, mut offset) = (0, 0, 0);
+        let mut needed = header.len();
+        let mut is_first = true;
+        loop {
+            while filled - at < needed {
+                buffer.copy_within(at..filled, 0);
+                (filled, at) = (filled - at, 0);
+                if needed > buffer.len() {
+                    buffer.resize(needed, 0);
+                }
+                match file.read(&mut buffer[filled..])? {
+                    0 => return Ok(offset),
+                    read => filled += read,
+                }
+            }
+            if is_first {
+                if buffer[..header.len()] != header {
+                    return Ok(0);
+                }
+                (is_first, at, offset, needed) = (false, header.len(), header.len() as u64, FRAME);
+                continue;
+            }
+            let mut bytes = &buffer[at..filled];
+            let (Some(len), Some(checksum)) = (take(&mut bytes), take(&mut bytes)) else {
+                return Ok(offset);
+            };
+            let (len, checksum) = (
+                u32::from_le_bytes(len) as usize,
+                u64::from_le_bytes(checksum),
+            );
+            if len > MAX_RECORD {
+                return Ok(offset);
+            }
+            let Some(record) = bytes.get(..len) else {
+                needed = FRAME + len;
+                continue;
+            };
+            let end = offset + (FRAME + len) as u64;
+            if hash(record) != checksum || !see(record, checksum, end) {
+                return Ok(offset);
+            }
+            (at, offset, needed) = (at + FRAME + len, end, FRAME);
+        }
+    }
+
+    /// Appends records. `known` is where the records end as far as the caller knows; it is where they end
+    /// afterwards. If another process writes at this moment, nothing is written.
+    pub(crate) fn append(&self, known: &mut u64, bytes: &[u8]) -> io::Result<()> {
+        let Some(mut file) = self.open_to_write()? else {
+            return Ok(());
+        };
+        let len = file.metadata()?.len();
+        if *known == 0 || len != *known {
+            // Another process has written, or the end is damaged.
+            file.seek(SeekFrom::Start(0))?;
+            *known = self.each(&mut file, |_, _, _| true)?;
+            file.set_len(*known)?;
+        }
+        file.seek(SeekFrom::Start(*known))?;
+        let header = if *known == 0 {
+            self.header()
+        } else {
+            Vec::new()
+        };
+        let written = file.write_all(&header).and_then(|()| file.write_all(bytes));
+        if written.is_err() {
+            // The disk is full: what was there is kept.
+            file.set_len(*known)?;
+        } else {
+            *known += (header.len() + bytes.len()) as u64;
+        }
+        written
+    }
+
+    /// Writes the file again without the records that were replaced, or whose file is gone, if they
+    /// are more than half of it. `is_known` says of a path that its file is there.
+    pub(crate) fn shrink(
+        &self,
+        disk: &dyn ReadDisk,
+        is_known: impl Fn(&[u8]) -> bool,
+    ) -> io::Result<()> {
+        let records = self.read(|_, _| ());
+        let mut kept: Vec<u64> = Vec::new();
+        let mut len = 0;
+        for path in records.of_paths.keys() {
+            if !is_known(path) && !self.has(disk, path) {
+                continue;
+            }
+            for found in records.chain(path) {
+                kept.push(found.checksum);
+                len += found.len;
+            }
+        }
+        if records.end < SMALL || 2 * len > records.end {
+            return Ok(());
+        }
+        kept.sort_unstable();
+        let Some(mut file) = self.open_to_write()? else {
+            return Ok(());
+        };
+        let mut bytes = self.header();
+        self.each(&mut file, |record, checksum, _| {
+            // Of two that are the same, one is enough.
+            if let Ok(at) = kept.binary_search(&checksum) {
+                kept.remove(at);
+                bytes.extend((record.len() as u32).to_le_bytes());
+                bytes.extend(checksum.to_le_bytes());
+                bytes.extend(record);
+            }
+            true
+        })?;
+        // A crash leaves a shorter file: what is lost is made again.
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&bytes)
+    }
+
+    fn has(&self, disk: &dyn ReadDisk, path: &[u8]) -> bool {
+        let path = std::str::from_utf8(path).map(|path| self.folder.join(path));
+        path.is_ok_and(|path| disk.metadata(&path).is_ok())
+    }
+
+    /// Creates the folder and the file if they are missing.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn check_writable(&self) -> io::Result<()> {
+        if let Some(folder) = self.path.parent() {
+            create_folder(folder)?;
+        }
+        self.open().map(drop)
+    }
+
+    /// Opens the file and locks it; `None` if it is locked.
+    fn open_to_write(&self) -> io::Result<Option<File>> {
+        let file = self.open()?;
+        Ok(file.try_lock().is_ok().then_some(file))
+    }
+
+    fn open(&self) -> io::Result<File> {
+        if fs::symlink_metadata(&self.path).is_ok_and(|found| !found.is_file()) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&self.path)
+    }
+
+    /// Removes the files next to this one that are about folders which are gone, and those of other versions.
+    pub(crate) fn remove_gone(&self, disk: &dyn ReadDisk) {
+        let cache = self.path.parent().unwrap_or(Path::new(""));
+        for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path
+                .extension()
+                .is_none_or(|extension| extension != EXTENSION)
+            {
+                continue;
+            }
+            let mut start = Vec::new();
+            let Some(file) = open_to_read(&path) else {
+                continue;
+            };
+            if file.take(MAX_HEADER).read_to_end(&mut start).is_err() {
+                continue;
+            }
+            let mut lines = start.splitn(3, |byte| *byte == b'\n');
+            let folder = lines
+                .nth(1)
+                .and_then(|folder| std::str::from_utf8(folder).ok());
+            let is_about = |folder: &&str| {
+                let sidecar = Sidecar::of(cache, Path::new(folder));
+                sidecar.path == path && start.starts_with(&sidecar.header())
+            };
+            let folder = folder.filter(is_about);
+            if folder.is_none_or(|folder| !disk.is_folder(Path::new(folder))) {
+                // Another process may have removed it.
+                let _ = fs::remove_file(&path);
+            }
+        }
+    }
+}
+
+fn open_to_read(path: &Path) -> Option<File> {
+    let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    is_file.then(|| File::open(path).ok())?
+}
+
+fn create_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// A checksum: whatever changes in the bytes changes it. Others than us may choose the bytes, but not to
+/// gain anything.
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    const KEYS: [u64; 4] = [
+        0x2D35_8DCC_AA6C_78A5,
+        0x8BB8_4B93_962E_ACC9,
+        0x4B33_A62E_D433_D4A3,
+        0x4D5A_2DA5_1DE1_AA47,
+    ];
+    let mut lanes = [bytes.len() as u64, !(bytes.len() as u64)];
+    let mut add = |chunk: &[u8; 32]| {
+        let (words, _) = chunk.as_chunks::<8>();
+        let [a, b, c, d] = [0, 1, 2, 3].map(|at| u64::from_le_bytes(words[at]) ^ KEYS[at]);
+        lanes[0] = mix(a ^ lanes[0], b).wrapping_add(a);
+        lanes[1] = mix(c ^ lanes[1], d).wrapping_add(c);
+    };
+    let (chunks, rest) = bytes.as_chunks::<32>();
+    chunks.iter().for_each(&mut add);
+    let mut last = [0; 32];
+    last[..rest.len()].copy_from_slice(rest);
+    add(&last);
+    mix(lanes[0] ^ KEYS[0], lanes[1] ^ KEYS[1])
+}
