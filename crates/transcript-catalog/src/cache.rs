@@ -233,7 +233,8 @@ impl<'c> Cache<'c> {
         if is_result && rest > 0 {
             return anew();
         }
-        let may_match = rest > 0 || self.needs.may_match_file(&pieces);
+        // The call of a stored result is in another file.
+        let may_match = rest > 0 || is_result || self.needs.may_match_file(&pieces);
         let mut plan = Plan::default();
         for piece in pieces.iter().filter(|piece| may_match && piece.may_match) {
             match plan.parts.last_mut() {

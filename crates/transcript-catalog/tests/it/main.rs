@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod answers;
+mod cache;
 mod prefilter;
 mod store;

@@ -108,7 +108,7 @@ fn regex_of(part: &str, how: u8) -> String {
     }
 }
 
-fn key(hit: &Hit) -> String {
+pub(crate) fn key(hit: &Hit) -> String {
     let mut also: Vec<_> = hit
         .also
         .iter()
