@@ -8,8 +8,8 @@ use transcript_render::Detail;
 
 use crate::document::{Document, Motion};
 use crate::list::{List, Session};
+use crate::messages::{Answer, Facts, Key, OutlineRow, Request, Search};
 use crate::search::Needle;
-use crate::session::{Answer, Facts, Key, OutlineRow, Request, Search};
 
 /// From this width on, list and conversation are side by side.
 const WIDE: u16 = 90;

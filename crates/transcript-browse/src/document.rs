@@ -4,8 +4,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use crate::messages::{Block, Facts, Folds, Key, Layout, Page, Request};
 use crate::search::{Needle, lines_with};
-use crate::session::{Block, Facts, Folds, Key, Layout, Page, Request};
 use transcript_render::{Detail, StyledLine};
 
 /// How many bytes of pages are kept, counted by their texts.
@@ -241,9 +241,13 @@ impl Document {
         let found = self.anchor.as_ref().and_then(|anchor| {
             let key = anchor.key;
             let same = |block: &&Block| block.key == key;
-            let near = |block: &&Block| block.key.offset == key.offset;
+            // If its entry is not shown any more, the one before it in the file.
+            let above = page
+                .blocks
+                .iter()
+                .filter(|block| block.key.offset <= key.offset);
             let block = page.blocks.iter().find(same);
-            let block = block.or_else(|| page.blocks.iter().rfind(near))?;
+            let block = block.or_else(|| above.max_by_key(|block| block.key.offset))?;
             // The line with the same text, else one as far down.
             let about = anchor.line * block.lines.len() / anchor.lines.max(1);
             let about = block.lines.start + about.min(block.lines.len() - 1);

@@ -27,7 +27,8 @@ use transcript_render::RenderOptions;
 
 use crate::app::{App, Effect, Event};
 use crate::list::sessions;
-use crate::session::{self, Request};
+use crate::messages::Request;
+use crate::session;
 use crate::view::{Theme, draw};
 
 /// How long a frame waits for a page that is being laid out.

@@ -15,7 +15,8 @@ use transcript_render::RenderOptions;
 use crate::app::{App, Effect, Event, KEYS, Overlay};
 use crate::document::Row;
 use crate::list::sessions;
-use crate::session::{self, Answer, Layout, Request};
+use crate::messages::{Answer, Layout, Request};
+use crate::session;
 use crate::view::{Theme, draw};
 
 /// An answer, with the number of its thread.
