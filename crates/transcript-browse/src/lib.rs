@@ -10,6 +10,7 @@
 //! Text reaches the screen through `transcript-render` alone, which escapes it.
 
 mod app;
+mod copy;
 mod document;
 mod list;
 mod messages;
