@@ -293,5 +293,8 @@ fn suspend(terminal: &mut Terminal<CrosstermBackend<io::Stdout>>) -> io::Result<
     signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
     enable_raw_mode()?;
     execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)?;
-    terminal.clear()
+    // A new one draws everything. To clear the old one it would ask for the place of the cursor, and
+    // the thread that reads keys would get the answer.
+    *terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+    Ok(())
 }
