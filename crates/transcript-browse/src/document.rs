@@ -248,13 +248,19 @@ impl Document {
                 .filter(|block| block.key.offset <= key.offset);
             let block = page.blocks.iter().find(same);
             let block = block.or_else(|| above.max_by_key(|block| block.key.offset))?;
-            // The line with the same text, else one as far down.
+            // The line with the same text, or with it beside the name of the speaker, else one as far down.
             let about = anchor.line * block.lines.len() / anchor.lines.max(1);
             let about = block.lines.start + about.min(block.lines.len() - 1);
             let mut lines: Vec<usize> = block.lines.clone().collect();
             lines.sort_by_key(|line| line.abs_diff(about));
-            let is_same = |line: &usize| page.lines[*line].text().trim() == anchor.text;
-            Some(lines.into_iter().find(is_same).unwrap_or(about))
+            let text = |line: &usize| page.lines[*line].text().trim().to_owned();
+            let is_part = |line: &&usize| {
+                let (text, old) = (text(line), &anchor.text);
+                !text.is_empty() && !old.is_empty() && (text.ends_with(old) || old.ends_with(&text))
+            };
+            let same = lines.iter().find(|line| text(line) == anchor.text);
+            let same = same.or_else(|| lines.iter().find(is_part));
+            Some(same.copied().unwrap_or(about))
         });
         self.line = match found {
             _ if self.is_at_end => last,

@@ -349,17 +349,20 @@ fn lines_are_walked_through_once_and_in_order() {
 #[test]
 fn the_cursor_stays_on_its_text_when_the_screen_changes() {
     let mut screen = Screen::new((60, 20), &turns(200, 12));
-    screen.find("turn 77 line 5");
-    for size in [(100, 30), (40, 10), (200, 60), (60, 20)] {
-        screen.event(Event::Resize(size.0, size.1));
-        screen.terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
-        screen.settle();
-        assert_eq!(screen.at_cursor().trim(), "turn 77 line 5", "{size:?}");
-        assert!(screen.shown().contains("turn 77 line 5"));
-    }
-    for key in ["c", "c", "c", "t"] {
-        screen.keys(key);
-        assert_eq!(screen.at_cursor().trim(), "turn 77 line 5", "{key}");
+    // The first line of an answer has the name beside it, if there is room.
+    for text in ["turn 77 line 5", "turn 77 line 0"] {
+        screen.find(text);
+        for size in [(100, 30), (40, 10), (200, 60), (60, 20)] {
+            screen.event(Event::Resize(size.0, size.1));
+            screen.terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
+            screen.settle();
+            assert!(screen.at_cursor().ends_with(text), "{size:?}");
+            assert!(screen.shown().contains(text));
+        }
+        for key in ["c", "c", "c", "t"] {
+            screen.keys(key);
+            assert_eq!(screen.at_cursor().trim(), text, "{key}");
+        }
     }
 }
 
