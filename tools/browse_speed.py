@@ -46,7 +46,7 @@ def run(command, mark):
     first = (shown or start) - start
     # Until everything is read.
     time.sleep(max(0.5, 3 * first))
-    read_until_quiet(fd, 0.5, 20)
+    read_until_quiet(fd, 0.5, 5)
     times = []
     for key in KEYS * 2:
         sent = time.monotonic()

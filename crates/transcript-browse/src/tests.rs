@@ -148,7 +148,7 @@ impl Screen {
         }
     }
 
-    /// Writes the file anew, and waits until that is shown.
+    /// Writes the file again, and waits until that is shown.
     fn grow(&mut self, text: &str) {
         let open = self.app.open.as_ref().unwrap();
         let (number, path) = (open.number, open.path.clone());
