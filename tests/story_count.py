@@ -14,10 +14,16 @@ lines have) is named and counted apart: there the policy decides.
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
+HALF = re.compile("[\ud800-\udfff]")
 LINKED = {"user", "assistant", "system", "attachment", "progress"}
+
+
+def not_json(name):
+    raise ValueError(f"{name} is not JSON")
 
 
 def entries_of(path):
@@ -27,7 +33,10 @@ def entries_of(path):
         if not line.strip():
             continue
         try:
-            entry = json.loads(line)
+            text = line.decode()
+            entry = json.loads(text, parse_constant=not_json)
+            # Half of a pair of surrogates is no character.
+            entry = json.loads(HALF.sub("\ufffd", json.dumps(entry, ensure_ascii=False)))
         except (ValueError, RecursionError):
             is_sound = False
             continue
@@ -61,6 +70,10 @@ def content_of(entry):
     message = entry.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def is_result(entry):
+    return any("tool_use_id" in block for block in content_of(entry))
 
 
 def walk(entries, leaf):
@@ -157,8 +170,8 @@ def check(binary, path):
     for record in shown:
         entry = entries.get(record.get("uuid"))
         parent = entry.get("parentUuid") if entry and not is_boundary(entry) else None
-        # A client that relinks kept entries puts them below the summary: only their own order is that of the file.
-        if is_sound and parent in place and place[parent] > place[record["uuid"]] and record.get("inContext") is not True:
+        # Kept entries are below the summary, and the results of an answer below all of its lines.
+        if is_sound and parent in place and place[parent] > place[record["uuid"]] and not is_result(entries[parent]) and not record.get("inContext"):
             return "ORDER", f"line {record['line']} is before its parent"
     code, context = run(binary, "replay", "--json", "--context", str(path))
     in_context = [record["line"] for record in context if record.get("kind") == "entry"]
