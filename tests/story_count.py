@@ -179,9 +179,10 @@ def check(binary, path):
     if sorted(set(marked)) != sorted(set(in_context)):
         return "CONTEXT", f"{len(in_context)} entries with --context, {len(marked)} marked in the story"
     code, resumed = run(binary, "resume", "--json", str(path))
-    counted = resumed[0].get("entries") if resumed else None
-    if isinstance(counted, int) and counted != len(in_context):
-        return "RESUME", f"{len(in_context)} entries with --context, {counted} of resume"
+    resumed = resumed[0].get("entries") if resumed else None
+    listed = [record.get("uuid") for record in context if record.get("kind") == "entry"]
+    if resumed != listed:
+        return "RESUME", f"{len(listed)} entries with --context, {len(resumed or [])} of resume"
     if leaf is None or leaf not in entries:
         return "no leaf", f"{len(lines)} messages"
     found, why = walk(entries, leaf)
