@@ -242,12 +242,184 @@ fn rare_word(rng: &mut Rng) -> String {
     (0..rng.range(3, 8)).map(|_| *rng.pick(&letters)).collect()
 }
 
-/// Returns a path, a branch or the name of a tool, as the sessions have them.
+/// Returns a random query in the words of a tree, or of none: words, phrases, regular expressions,
+/// single characters, words to leave out, filters.
 #[must_use]
-pub fn name(rng: &mut Rng) -> &'static str {
-    let names: [&[&str]; 3] = [&TOOLS, &PATHS, &BRANCHES];
-    let names = *rng.pick(&names);
-    *rng.pick(names)
+pub fn query(tree: &Tree, rng: &mut Rng) -> String {
+    let mut terms = Vec::new();
+    match rng.below(20) {
+        0..=3 => terms.push(spelled(&word_of(tree, rng), rng)),
+        4..=5 => terms.push(part_of(tree, rng, 1, 2)),
+        6..=7 => terms.push(spelled(&part_of(tree, rng, 3, 12), rng)),
+        8..=10 => terms.push(phrase(tree, rng)),
+        11..=12 => {
+            let text = text_of(tree, rng).to_owned();
+            let words: Vec<&str> = text.split_whitespace().collect();
+            for _ in 0..rng.range(2, 4) {
+                if !words.is_empty() {
+                    terms.push(spelled(*rng.pick(&words), rng));
+                }
+            }
+        }
+        13 => {
+            terms.push(word_of(tree, rng));
+            terms.push(word_of(tree, rng));
+        }
+        14..=16 => terms.push(expression(tree, rng)),
+        17 => terms.push(format!("{}{}", rare_word(rng), rare_word(rng))),
+        18 => {
+            terms.push(phrase(tree, rng));
+            terms.push(expression(tree, rng));
+        }
+        // Filters alone.
+        _ => terms.push(filter(tree, rng)),
+    }
+    if rng.one_in(6) {
+        let unwanted = match rng.below(4) {
+            0 => phrase(tree, rng),
+            1 => expression(tree, rng),
+            2 => filter(tree, rng),
+            _ => word_of(tree, rng),
+        };
+        terms.push(format!("-{unwanted}"));
+    }
+    while rng.one_in(4) {
+        terms.push(filter(tree, rng));
+    }
+    if rng.one_in(3) {
+        rng.shuffle(&mut terms);
+    }
+    terms.join(*rng.pick(&[" ", " ", "  "]))
+}
+
+fn text_of<'t>(tree: &'t Tree, rng: &mut Rng) -> &'t str {
+    let text: &String = rng.pick(&tree.texts);
+    text
+}
+
+fn word_of(tree: &Tree, rng: &mut Rng) -> String {
+    let words: Vec<&str> = text_of(tree, rng).split_whitespace().collect();
+    match words.is_empty() {
+        true => "word".to_owned(),
+        false => (*rng.pick(&words)).to_owned(),
+    }
+}
+
+/// Returns characters of a text that follow each other, without white space and quotes.
+fn part_of(tree: &Tree, rng: &mut Rng, least: usize, most: usize) -> String {
+    let text = text_of(tree, rng);
+    let chars: Vec<char> = text.chars().collect();
+    let from = rng.below(chars.len());
+    let count = rng.range(least, most);
+    let part = chars.into_iter().skip(from).take(count);
+    let part: String = part.filter(|c| !c.is_whitespace() && *c != '"').collect();
+    match part.is_empty() {
+        true => "e".to_owned(),
+        false => part,
+    }
+}
+
+/// Returns a part of a text in quotes, white space included.
+fn phrase(tree: &Tree, rng: &mut Rng) -> String {
+    let text = text_of(tree, rng);
+    let chars: Vec<char> = text.chars().collect();
+    let from = rng.below(chars.len());
+    let count = rng.range(1, 30);
+    let part: String = chars.into_iter().skip(from).take(count).collect();
+    format!("\"{}\"", spelled(&part.replace('"', ""), rng))
+}
+
+/// Returns a text in another case, or without its diacritics, now and then.
+fn spelled(text: &str, rng: &mut Rng) -> String {
+    match rng.below(8) {
+        0..=2 => text.to_lowercase(),
+        3 => text.to_uppercase(),
+        4 => text.replace(['é', '\u{301}', '\u{308}'], "e"),
+        _ => text.to_owned(),
+    }
+}
+
+/// Returns a regular expression that as a rule matches a text of the tree.
+fn expression(tree: &Tree, rng: &mut Rng) -> String {
+    let escaped = |text: &str| {
+        let mut out = String::new();
+        for c in text.chars() {
+            if c.is_ascii_punctuation() {
+                out.push('\\');
+            }
+            out.push(c);
+        }
+        out
+    };
+    let one = escaped(&part_of(tree, rng, 1, 6));
+    let other = escaped(&part_of(tree, rng, 1, 4));
+    let expression = match rng.below(14) {
+        0 => one,
+        1 => format!("{one}|{other}"),
+        2 => format!("{one}.{{0,9}}{other}"),
+        3 => format!("\\b{one}\\b"),
+        4 => format!("^{one}"),
+        5 => format!("{one}$"),
+        6 => format!("(?i){one}"),
+        7 => format!("(?i:{one}).*{other}"),
+        8 => format!("[{other}]+x?{one}"),
+        9 => format!("{one}\\s+\\S"),
+        10 => "\\d{4}".to_owned(),
+        11 => "\\p{Han}{2,}|\\p{Hangul}".to_owned(),
+        12 => format!("({one}|{other}){{2}}"),
+        _ => format!("(?s){one}.+{other}"),
+    };
+    format!("/{expression}/")
+}
+
+/// Returns one filter.
+fn filter(tree: &Tree, rng: &mut Rng) -> String {
+    let day = |rng: &mut Rng| match rng.below(4) {
+        0 => "2026-11-20".to_owned(),
+        1 => "2026-11-21".to_owned(),
+        2 => format!("2026-11-20T{:02}:{:02}:00Z", rng.below(24), rng.below(60)),
+        _ => "2026-12".to_owned(),
+    };
+    let fields = [
+        "prompt",
+        "text",
+        "thinking",
+        "tool_input",
+        "tool_result",
+        "title",
+        "summary",
+        "attachment",
+        "queued",
+    ];
+    match rng.below(13) {
+        0 => format!(
+            "role:{}",
+            *rng.pick(&["user", "assistant", "system", "tool"])
+        ),
+        1 => format!(
+            "tool:{}",
+            *rng.pick(&["Bash", "bash", "Read", "Edit", "mcp__docs__find"])
+        ),
+        2 => format!(
+            "path:{}",
+            *rng.pick(&["main.rs", "src/", "a.rs", "größe", "Work"])
+        ),
+        3..=4 => format!("in:{}", *rng.pick(&fields)),
+        5 => format!(
+            "project:{}",
+            *rng.pick(&["work", "/home/dev/work", "tmp", "other"])
+        ),
+        6 => format!("branch:{}", *rng.pick(&["main", "feat/search", "fix"])),
+        7 => format!("model:{}", *rng.pick(&["opus", "haiku", "claude-opus-5-5"])),
+        8 => format!("agent:{}", *rng.pick(&["a", "Explore", "true", "none"])),
+        9 => format!("since:{}", day(rng)),
+        10 => format!("until:{}", day(rng)),
+        11 => format!("{}:{}", *rng.pick(&["error", "live"]), rng.one_in(2)),
+        _ => {
+            let session = rng.pick(&tree.sessions);
+            format!("session:{}", &session[..*rng.pick(&[4, 8, 36])])
+        }
+    }
 }
 
 fn project(rng: &mut Rng) -> String {
@@ -799,6 +971,10 @@ mod tests {
             let tree = tree(seed);
             assert_eq!(tree.files, super::tree(seed).files, "seed {seed}");
             assert!(!tree.texts.is_empty() && !tree.sessions.is_empty());
+            let mut rng = Rng::new(seed);
+            for _ in 0..50 {
+                assert!(!query(&tree, &mut rng).trim().is_empty());
+            }
         }
     }
 
