@@ -65,127 +65,19 @@ impl Tree {
     }
 }
 
-/// Words that meet in many texts. The groups are one word in several spellings, which a search must
-/// keep apart or find together.
-const WORDS: [&str; 113] = [
-    "deploy",
-    "Deploy",
-    "DEPLOY",
-    "error",
-    "Error:",
-    "timeout",
-    "timeouts",
-    "the",
-    "a",
-    "to",
-    "parser",
-    "Parser",
-    "ParserError",
-    "snake_case",
-    "camelCase",
-    "foo.bar",
-    "foo_bar",
-    "fooxbar",
-    "c++",
-    "C++",
-    "c",
-    "#4411",
-    "4411",
-    "src/main.rs",
-    "src\\main.rs",
-    "main.rs",
-    "a/b/c",
-    "./a",
-    "x=1",
-    "\"quoted\"",
-    "quoted",
-    "'single'",
-    "back\\slash",
-    "\\n",
-    "\\u0041",
-    "{}",
-    "[x]",
-    "(y)",
-    "$HOME",
-    "100%",
-    "a*b",
-    "a|b",
-    "^start",
-    "end$",
-    "e-mail@example.com",
-    "--flag",
-    "-n",
-    "user:me",
-    "role:user",
-    "<b>bold</b>",
-    "&amp;",
-    "// comment",
-    "/regex/",
-    "\u{1b}[31mred\u{1b}[0m",
-    // Case, and letters whose case mapping changes their length or is not one to one.
-    "Straße",
-    "STRASSE",
-    "strasse",
-    "STRAẞE",
-    "İstanbul",
-    "istanbul",
-    "ISTANBUL",
-    "ısparta",
-    "ſelf",
-    "self",
-    "SELF",
-    "\u{212a}elvin",
-    "kelvin",
-    "\u{212b}ngström",
-    "ångström",
-    "ΣΊΣΥΦΟΣ",
-    "σίσυφος",
-    "σίσυφοσ",
-    "ǅungla",
-    "ﬁle",
-    "file",
-    "ΰ",
-    "Привет",
-    "привет",
-    // Diacritics, composed and combining.
-    "café",
-    "cafe\u{301}",
-    "cafe",
-    "CAFÉ",
-    "naïve",
-    "Zürich",
-    "Zu\u{308}rich",
-    "Việt",
-    "Vie\u{323}\u{302}t",
-    "a\u{301}\u{328}",
-    "\u{301}alone",
-    "ñandú",
-    "שָׁלוֹם",
-    "हिन्दी",
-    "مَرْحَبًا",
-    // Chinese, Japanese, Korean, composed and not.
-    "你好世界",
-    "世界",
-    "漢字",
-    "日本語",
-    "カタカナ",
-    "ｶﾞｷﾞ",
-    "が",
-    "か\u{3099}",
-    "검색",
-    "한국어",
-    "\u{1100}\u{1161}\u{11a8}",
-    "각",
-    "全角ＡＢＣ",
-    "𠮷野家",
-    // Emoji of one and of many characters.
-    "🦀",
-    "👩\u{200d}💻",
-    "👨\u{200d}👩\u{200d}👧",
-    "🏳\u{fe0f}\u{200d}🌈",
-    "👍🏽",
-    "🇩🇪",
-];
+/// Words that meet in many texts: as in code; with letters whose case mapping changes their length or
+/// is not one to one; with diacritics, composed or combining; Chinese, Japanese and Korean; emoji.
+/// Many are one word in several spellings, which a search must keep apart or find together.
+const WORDS: &str = "deploy Deploy DEPLOY error Error: timeout timeouts the a to parser Parser ParserError \
+     snake_case camelCase foo.bar foo_bar fooxbar c++ C++ c #4411 4411 src/main.rs src\\main.rs main.rs a/b/c ./a x=1 \
+     \"quoted\" quoted 'single' back\\slash \\n \\u0041 {} [x] (y) $HOME 100% a*b a|b ^start end$ e-mail@example.com \
+     --flag -n user:me role:user <b>bold</b> &amp; // comment /regex/ \u{1b}[31mred\u{1b}[0m \
+     Straße STRASSE strasse STRAẞE İstanbul istanbul ISTANBUL ısparta ſelf self SELF \u{212a}elvin kelvin \
+     \u{212b}ngström ångström ΣΊΣΥΦΟΣ σίσυφος σίσυφοσ ǅungla ﬁle file ΰ Привет привет \
+     café cafe\u{301} cafe CAFÉ naïve Zürich Zu\u{308}rich Việt Vie\u{323}\u{302}t a\u{301}\u{328} \u{301}alone \
+     ñandú שָׁלוֹם हिन्दी مَرْحَبًا \
+     你好世界 世界 漢字 日本語 カタカナ ｶﾞｷﾞ が か\u{3099} 검색 한국어 \u{1100}\u{1161}\u{11a8} 각 全角ＡＢＣ 𠮷野家 \
+     🦀 👩\u{200d}💻 👨\u{200d}👩\u{200d}👧 🏳\u{fe0f}\u{200d}🌈 👍🏽 🇩🇪";
 
 const SEPARATORS: [&str; 16] = [
     " ", " ", " ", " ", " ", "\n", "\n\n", "\t", ", ", "", "-", "\r\n", "\u{a0}", "\u{2028}",
@@ -223,15 +115,24 @@ pub fn text(rng: &mut Rng) -> String {
     let mut text = String::new();
     for _ in 0..count {
         if !text.is_empty() {
-            text.push_str(*rng.pick(&SEPARATORS));
+            text.push_str(one_of(rng, &SEPARATORS));
         }
         match rng.below(8) {
             0 => text.push_str(&rare_word(rng)),
-            1 => text.push_str(&(*rng.pick(&WORDS)).to_uppercase()),
-            _ => text.push_str(*rng.pick(&WORDS)),
+            1 => text.push_str(&word(rng).to_uppercase()),
+            _ => text.push_str(word(rng)),
         }
     }
     text
+}
+
+fn word(rng: &mut Rng) -> &'static str {
+    let words: Vec<&str> = WORDS.split(' ').collect();
+    one_of(rng, &words)
+}
+
+fn one_of<'t>(rng: &mut Rng, texts: &[&'t str]) -> &'t str {
+    texts[rng.below(texts.len())]
 }
 
 /// Returns a word that is hardly in a second text.
@@ -257,7 +158,7 @@ pub fn query(tree: &Tree, rng: &mut Rng) -> String {
             let words: Vec<&str> = text.split_whitespace().collect();
             for _ in 0..rng.range(2, 4) {
                 if !words.is_empty() {
-                    terms.push(spelled(*rng.pick(&words), rng));
+                    terms.push(spelled(one_of(rng, &words), rng));
                 }
             }
         }
@@ -681,7 +582,7 @@ impl Maker {
             entry["gitBranch"] = json!(*self.rng.pick(&BRANCHES));
         }
         if self.rng.one_in(6) {
-            entry["cwd"] = json!(format!("/home/dev/{}", *self.rng.pick(&WORDS)));
+            entry["cwd"] = json!(format!("/home/dev/{}", word(&mut self.rng)));
         }
         if entry.get("toolUseResult").is_some() {
             entry["toolUseResult"]["stdout"] = json!(self.text());
@@ -784,7 +685,8 @@ impl Maker {
             2 => {
                 let todos =
                     json!([{"content": text, "status": "pending", "activeForm": self.text()}]);
-                entry["attachment"] = json!({"type": "todo", "content": todos, "itemCount": 1});
+                entry["attachment"] =
+                    json!({"type": "todo_reminder", "content": todos, "itemCount": 1});
             }
             3 => entry["attachment"]["content"] = json!(text),
             _ => {}
@@ -876,7 +778,7 @@ const ORDER: [&str; 14] = [
 fn spell(out: &mut String, value: &Value, spelling: &Spelling, rng: &mut Rng) {
     let space = |out: &mut String, rng: &mut Rng| {
         if spelling.spaces {
-            out.push_str(*rng.pick(&["", " ", "  ", "\t"]));
+            out.push_str(one_of(rng, &["", " ", "  ", "\t"]));
         }
     };
     match value {
