@@ -44,14 +44,18 @@ pub struct Place {
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hit {
-    /// The file: of a session, of a subagent, or of a stored result.
+    /// The file of the entry; for a stored result without one, the stored file.
     pub path: PathBuf,
+    /// The line of the entry.
+    pub line: Option<u64>,
+    /// The offset of the entry; 0 without one.
+    pub offset: u64,
     /// The id of the session.
     pub session: String,
-    /// Line and offset of the entry; `None` for a stored result.
-    pub place: Option<(Option<u64>, u64)>,
-    /// The uuid of the entry, and of a stored result that of its entry.
+    /// The uuid of the entry.
     pub uuid: Option<String>,
+    /// The stored result.
+    pub stored: Option<PathBuf>,
     /// The role, if it has one.
     pub role: Option<&'static str>,
     /// The field of the text.
@@ -66,11 +70,12 @@ pub struct Hit {
     pub in_context: bool,
     /// The text that was found.
     pub text: String,
-    /// The match in it, in characters.
-    pub matched: (usize, usize),
-    /// Session, line and uuid of the copies.
-    pub also: Vec<(String, Option<u64>, Option<String>)>,
+    /// The entries of the other copies.
+    pub also: Vec<Copy>,
 }
+
+/// Session, file, line and uuid of a copy.
+pub type Copy = (String, PathBuf, Option<u64>, Option<String>);
 
 // ---------------------------------------------------------------------------------------------
 // The texts of a store
@@ -88,8 +93,10 @@ struct Unit {
     path: PathBuf,
     project: String,
     session: String,
-    place: Option<(Option<u64>, u64)>,
+    line: Option<u64>,
+    offset: u64,
     uuid: Option<String>,
+    stored: Option<PathBuf>,
     /// The session that the entry names.
     names_session: Option<String>,
     role: Option<&'static str>,
@@ -249,13 +256,13 @@ impl File<'_> {
         }
         for (entry, place) in &entries {
             let unit = self.unit(entry, place, &calls);
-            for block in entry["message"]["content"].list() {
+            for (at, block) in entry["message"]["content"].list().iter().enumerate() {
                 if block.text("type") == Some("tool_result") && is_message(entry) {
+                    let text = block_text(block, Some(at), entry, &calls, "");
                     answers.push(Answer {
                         entry: unit.clone(),
                         call_id: block.text("tool_use_id").unwrap_or_default().to_owned(),
-                        text: block_text(block, None, entry, &calls, "")
-                            .expect("a result has a field"),
+                        text: text.expect("a result has a field"),
                     });
                 }
             }
@@ -284,8 +291,10 @@ impl File<'_> {
             path: self.path.to_owned(),
             project: self.project(),
             session: self.session.to_owned(),
-            place: Some((place.line, place.offset)),
+            line: place.line,
+            offset: place.offset,
             uuid: owned(uuid),
+            stored: None,
             names_session: owned(entry.text("sessionId")),
             role: role(entry),
             agent: owned(self.agent.or(entry.text("agentId"))),
@@ -334,8 +343,10 @@ fn stored_result(path: &Path, session_file: &Path, session: &str, answers: &[Ans
             path: path.to_owned(),
             project: name_of(session_file.parent().expect("a folder")),
             session: session.to_owned(),
-            place: None,
+            line: None,
+            offset: 0,
             uuid: None,
+            stored: Some(path.to_owned()),
             names_session: None,
             role: Some("tool"),
             agent: None,
@@ -353,8 +364,7 @@ fn stored_result(path: &Path, session_file: &Path, session: &str, answers: &[Ans
     text.is_error = answer.text.is_error;
     text.call = answer.text.call.clone();
     Unit {
-        path: path.to_owned(),
-        place: None,
+        stored: Some(path.to_owned()),
         role: Some("tool"),
         texts: vec![text],
         ..answer.entry.clone()
@@ -765,10 +775,13 @@ const LETTERS: [(char, &str); 50] = [
 ];
 
 fn plain(c: char) -> Option<char> {
-    let letter = LETTERS.iter().find(|(_, letters)| letters.contains(c));
     match c {
         '\u{300}'..='\u{36f}' => None,
-        c => Some(letter.map_or(c, |(letter, _)| *letter)),
+        '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' => {
+            let letter = LETTERS.iter().find(|(_, letters)| letters.contains(c));
+            Some(letter.map_or(c, |(letter, _)| *letter))
+        }
+        _ => Some(c),
     }
 }
 
@@ -780,13 +793,15 @@ fn lower(c: char) -> char {
     }
 }
 
-/// Returns the first place of a term in a text, in characters.
-fn find(term: &Term, text: &str) -> Option<(usize, usize)> {
+/// Returns the places of a term in a text, in characters.
+fn places(term: &Term, text: &str) -> Vec<(usize, usize)> {
     let term = match term {
         Term::Expression(expression) => {
-            let found = expression.find(text)?;
             let chars = |bytes: usize| text[..bytes].chars().count();
-            return Some((chars(found.start()), chars(found.end())));
+            let found = expression.find_iter(text);
+            return found
+                .map(|found| (chars(found.start()), chars(found.end())))
+                .collect();
         }
         Term::Words(term) => term,
     };
@@ -801,9 +816,20 @@ fn find(term: &Term, text: &str) -> Option<(usize, usize)> {
     if ignores_case {
         compared = compared.into_iter().map(|(at, c)| (at, lower(c))).collect();
     }
-    let is_term = |part: &&[(usize, char)]| part.iter().map(|(_, c)| c).eq(term.iter());
-    let part = compared.windows(term.len()).find(is_term)?;
-    Some((part[0].0, part[part.len() - 1].0 + 1))
+    // A mark that is not compared belongs to the character before it.
+    let end = |at: usize| {
+        compared
+            .get(at)
+            .map_or(text.chars().count(), |(place, _)| *place)
+    };
+    let is_term = |at: &usize| {
+        compared[*at..*at + term.len()]
+            .iter()
+            .map(|(_, c)| c)
+            .eq(term.iter())
+    };
+    let starts = (0..(compared.len() + 1).saturating_sub(term.len())).filter(is_term);
+    starts.map(|at| (end(at), end(at + term.len()))).collect()
 }
 
 fn contains(text: &str, part: &str) -> bool {
@@ -881,6 +907,16 @@ impl Query {
     }
 }
 
+impl Query {
+    /// Returns the places of each positive term in a text, in characters, those that overlap
+    /// included.
+    #[must_use]
+    pub fn places(&self, text: &str) -> Vec<Vec<(usize, usize)>> {
+        let positive = self.terms.iter().filter(|(is_positive, _)| *is_positive);
+        positive.map(|(_, term)| places(term, text)).collect()
+    }
+}
+
 impl Store {
     /// Returns what a query finds, sorted.
     #[must_use]
@@ -895,13 +931,21 @@ impl Store {
         for mut copies in found.into_values() {
             copies.sort_by_key(|(unit, _)| {
                 let is_own = unit.names_session.as_ref() == Some(&unit.session);
-                let offset = unit.place.map(|(_, offset)| offset);
-                (unit.place.is_none(), !is_own, unit.path.clone(), offset)
+                let path = unit.stored.as_ref().unwrap_or(&unit.path);
+                (unit.stored.is_some(), !is_own, path.clone(), unit.offset)
             });
             let mut copies = copies.into_iter().map(|(_, hit)| hit);
             let mut hit = copies.next().expect("at least one");
-            let name = |hit: Hit| (hit.session, hit.place.and_then(|(line, _)| line), hit.uuid);
-            hit.also = copies.map(name).collect();
+            let name = |hit: &Hit| {
+                let session = hit.session.clone();
+                (session, hit.path.clone(), hit.line, hit.uuid.clone())
+            };
+            for copy in copies {
+                let copy = name(&copy);
+                if copy != name(&hit) && !hit.also.contains(&copy) {
+                    hit.also.push(copy);
+                }
+            }
             hits.push(hit);
         }
         hits.sort();
@@ -918,7 +962,7 @@ fn hit(unit: &Unit, query: &Query) -> Option<Hit> {
         .iter()
         .filter(|text| query.chooses(text))
         .collect();
-    let is_in = |term: &Term, text: &Text| find(term, &text.text).is_some();
+    let is_in = |term: &Term, text: &Text| !places(term, &text.text).is_empty();
     for (is_positive, term) in &query.terms {
         if chosen.iter().any(|text| is_in(term, text)) != *is_positive {
             return None;
@@ -932,12 +976,13 @@ fn hit(unit: &Unit, query: &Query) -> Option<Hit> {
             best = text;
         }
     }
-    let matched = positive().find_map(|(_, term)| find(term, &best.text));
     Some(Hit {
         path: unit.path.clone(),
         session: unit.session.clone(),
-        place: unit.place,
+        line: unit.line,
+        offset: unit.offset,
         uuid: unit.uuid.clone(),
+        stored: unit.stored.clone(),
         role: unit.role,
         field: best.field,
         block: best.block,
@@ -945,7 +990,6 @@ fn hit(unit: &Unit, query: &Query) -> Option<Hit> {
         live: unit.live,
         in_context: unit.in_context,
         text: best.text.clone(),
-        matched: matched.unwrap_or_default(),
         also: Vec::new(),
     })
 }

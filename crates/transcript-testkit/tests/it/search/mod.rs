@@ -52,18 +52,23 @@ fn write_store(root: &Path) -> io::Result<()> {
     fs::write(project.join(format!("{OTHER}.jsonl")), fork)
 }
 
-fn hits(query: &str) -> Vec<Hit> {
+fn query(text: &str) -> Query {
+    Query::parse(text).expect("a good query")
+}
+
+fn hits(text: &str) -> Vec<Hit> {
     let folder = tempfile::tempdir().expect("a folder");
     write_store(folder.path()).expect("a store");
     let store = Store::read(folder.path(), &Reader);
-    store.search(&Query::parse(query).expect("a good query"))
+    store.search(&query(text))
 }
 
-/// Returns uuid, field and matched text of each hit.
-fn found(query: &str) -> Vec<(String, &'static str, String)> {
+/// Returns uuid, field and the first match of each hit.
+fn found(text: &str) -> Vec<(String, &'static str, String)> {
     let mut found = Vec::new();
-    for hit in hits(query) {
-        let (from, to) = hit.matched;
+    for hit in hits(text) {
+        let places = query(text).places(&hit.text).concat();
+        let (from, to) = places.first().copied().unwrap_or_default();
         let matched = hit.text.chars().skip(from).take(to - from).collect();
         found.push((hit.uuid.unwrap_or_default(), hit.field, matched));
     }
@@ -142,19 +147,37 @@ fn the_model_knows_branches_and_calls() {
 
 #[test]
 fn the_model_names_copies_after_the_hit() {
-    let [hit] = hits("the café").try_into().unwrap();
-    assert_eq!((hit.session.as_str(), hit.place), (ID, Some((Some(1), 0))));
+    let [hit] = hits("the café").try_into().expect("one hit");
     assert_eq!(
-        hit.also,
-        [(OTHER.to_owned(), Some(1), Some("u1".to_owned()))]
+        (hit.session.as_str(), hit.line, hit.offset),
+        (ID, Some(1), 0)
     );
-    let [hit] = hits("role:tool /./").try_into().unwrap();
-    assert_eq!(hit.text, "not\nfound");
-    let also = [
-        (OTHER.to_owned(), Some(3), Some("r1".to_owned())),
-        (ID.to_owned(), None, Some("r1".to_owned())),
-    ];
-    assert_eq!(hit.also, also);
+    let names: Vec<_> = hit
+        .also
+        .iter()
+        .map(|(session, _, line, uuid)| (&**session, *line, uuid.as_deref()))
+        .collect();
+    assert_eq!(names, [(OTHER, Some(1), Some("u1"))]);
+    // The stored result is a copy of its entry.
+    let [hit] = hits("role:tool /./").try_into().expect("one hit");
+    assert_eq!((&*hit.text, hit.stored), ("not\nfound", None));
+    assert_eq!(hit.also.len(), 1);
+    let [hit] = hits("whole").try_into().expect("one hit");
+    assert!(hit.stored.is_some() && hit.also.is_empty());
+    assert_eq!(
+        (hit.line, hit.uuid.as_deref(), hit.block),
+        (Some(3), Some("r1"), Some(0))
+    );
+}
+
+#[test]
+fn the_model_knows_the_places_of_a_term() {
+    let places = |text: &str, of: &str| query(text).places(of).concat();
+    // A mark belongs to the character before it.
+    assert_eq!(places("cafe", "a cafe\u{301}s Café"), [(2, 7), (9, 13)]);
+    assert_eq!(places("e\u{301}", "cafe\u{301}"), [(3, 5)]);
+    assert_eq!(places("aa", "aaa"), [(0, 2), (1, 3)]);
+    assert_eq!(places("/é./", "éééé"), [(0, 2), (2, 4)]);
 }
 
 #[test]
