@@ -30,7 +30,10 @@ impl Calls {
             |_| true,
             |calls: &mut Self, _, text, envelope| {
                 let is_call = |role| matches!(role, ToolRole::Use | ToolRole::ServerUse);
-                let mut tools = envelope.tools().filter(|tool| is_call(tool.role)).peekable();
+                let mut tools = envelope
+                    .tools()
+                    .filter(|tool| is_call(tool.role))
+                    .peekable();
                 if tools.peek().is_none() {
                     return;
                 }
@@ -81,14 +84,21 @@ pub(crate) struct Owner {
 impl Owners {
     /// Reads the transcripts of a session: the first block that a file belongs to counts.
     pub(crate) fn read(scan: &Scan<'_>, session: usize) -> Result<Self, Error> {
-        let files = || (0..).zip(&scan.catalog.files).filter(|(_, file)| file.session == session);
+        let files = || {
+            (0..)
+                .zip(&scan.catalog.files)
+                .filter(|(_, file)| file.session == session)
+        };
         let names = files().filter_map(|(_, file)| match &file.kind {
             FileRole::Result(name) => Some((stem(name), name.as_str())),
             _ => None,
         });
         let names: Vec<(&str, &str)> = names.collect();
         // JSON writes such names as they are, and no client uses others.
-        let is_plain = |stem: &str| stem.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
+        let is_plain = |stem: &str| {
+            stem.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+        };
         let stems = names.iter().map(|(stem, _)| stem);
         let search = AhoCorasick::new(stems).ok();
         let search = search.filter(|_| names.iter().all(|(stem, _)| is_plain(stem)));
@@ -104,41 +114,47 @@ impl Owners {
             if matches!(file.kind, FileRole::Result(_)) {
                 continue;
             }
-            let found: Vec<(String, Owner)> = entries(&scan.open(number)?, may_name, |found: &mut Vec<_>, place, text, envelope| {
-                if !envelope.flags().contains(Flags::HAS_TOOL_RESULT) && envelope.tools().len() == 0 {
-                    return;
-                }
-                let Some(unit) = Unit::read(text, envelope) else {
-                    return;
-                };
-                let (is_own, agent) = scan.origin(number, envelope);
-                for result in &unit.texts {
-                    let ToolPart::Result { call, is_error } = &result.tool else {
-                        continue;
-                    };
-                    for (stem, name) in &names {
-                        let is_named = || result.text.contains(&format!("tool-results/{name}"));
-                        if call.as_deref() != Some(stem) && !is_named() {
-                            continue;
-                        }
-                        let owner = Owner {
-                            file: number,
-                            offset: place.offset,
-                            len: place.len,
-                            uuid: envelope.uuid().map(|uuid| uuid.decode().into_owned()),
-                            millis: millis_of(envelope),
-                            agent: agent.clone(),
-                            is_own,
-                            block: result.block,
-                            branch: unit.branch.as_deref().map(str::to_owned),
-                            call: call.as_deref().map(str::to_owned),
-                            is_error: *is_error,
-                            is_api_error: unit.is_api_error,
-                        };
-                        found.push(((*name).to_owned(), owner));
+            let found: Vec<(String, Owner)> = entries(
+                &scan.open(number)?,
+                may_name,
+                |found: &mut Vec<_>, place, text, envelope| {
+                    if !envelope.flags().contains(Flags::HAS_TOOL_RESULT)
+                        && envelope.tools().len() == 0
+                    {
+                        return;
                     }
-                }
-            })?;
+                    let Some(unit) = Unit::read(text, envelope) else {
+                        return;
+                    };
+                    let (is_own, agent) = scan.origin(number, envelope);
+                    for result in &unit.texts {
+                        let ToolPart::Result { call, is_error } = &result.tool else {
+                            continue;
+                        };
+                        for (stem, name) in &names {
+                            let is_named = || result.text.contains(&format!("tool-results/{name}"));
+                            if call.as_deref() != Some(stem) && !is_named() {
+                                continue;
+                            }
+                            let owner = Owner {
+                                file: number,
+                                offset: place.offset,
+                                len: place.len,
+                                uuid: envelope.uuid().map(|uuid| uuid.decode().into_owned()),
+                                millis: millis_of(envelope),
+                                agent: agent.clone(),
+                                is_own,
+                                block: result.block,
+                                branch: unit.branch.as_deref().map(str::to_owned),
+                                call: call.as_deref().map(str::to_owned),
+                                is_error: *is_error,
+                                is_api_error: unit.is_api_error,
+                            };
+                            found.push(((*name).to_owned(), owner));
+                        }
+                    }
+                },
+            )?;
             for (name, owner) in found {
                 owners.0.entry(name).or_insert(owner);
             }

@@ -74,7 +74,10 @@ impl Catalog {
     pub fn of_files(paths: &[PathBuf]) -> Self {
         let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
         let mut files = SessionFiles::default();
-        files.sessions = paths.iter().map(|path| SessionFile::at(&*disk, path)).collect();
+        files.sessions = paths
+            .iter()
+            .map(|path| SessionFile::at(&*disk, path))
+            .collect();
         Self::of(&disk, files)
     }
 
@@ -94,7 +97,10 @@ impl Catalog {
             let id = stem.strip_prefix("agent-").unwrap_or(&stem).to_owned();
             // An agent that names no session is one by itself.
             let session = session_of_subagent(disk, &path).unwrap_or_else(|| stem.to_string());
-            next_to.entry((folder, session)).or_default().push((id, path));
+            next_to
+                .entry((folder, session))
+                .or_default()
+                .push((id, path));
         }
         let orphans = files.orphans.into_iter().map(|file| (file, false));
         let sessions = files.sessions.into_iter().map(|file| (file, true));
@@ -102,7 +108,9 @@ impl Catalog {
         sessions.sort_by(|a, b| a.0.path.cmp(&b.0.path));
         for (file, has_own) in sessions {
             let folder = file.path.parent().unwrap_or(Path::new("")).to_owned();
-            let agents = next_to.remove(&(folder, file.id.clone())).unwrap_or_default();
+            let agents = next_to
+                .remove(&(folder, file.id.clone()))
+                .unwrap_or_default();
             catalog.add(file, has_own, agents);
         }
         // What no session claims is searched as the subagent of a session that is gone.

@@ -53,11 +53,21 @@ impl Reader {
     }
 
     /// Finds out whether entries are live; those of files that cannot be read any more count as live.
-    pub(crate) fn place(&mut self, scan: &Scan<'_>, found: &[&Match], threads: Option<NonZeroUsize>) {
+    pub(crate) fn place(
+        &mut self,
+        scan: &Scan<'_>,
+        found: &[&Match],
+        threads: Option<NonZeroUsize>,
+    ) {
         let files = found.iter().filter_map(|found| scan.entry_file(found));
-        let files: HashSet<usize> = files.filter(|file| !self.places.contains_key(file)).collect();
+        let files: HashSet<usize> = files
+            .filter(|file| !self.places.contains_key(file))
+            .collect();
         let wanted = &mut self.wanted;
-        let files: Vec<_> = files.into_iter().filter_map(|file| wanted.remove_entry(&file)).collect();
+        let files: Vec<_> = files
+            .into_iter()
+            .filter_map(|file| wanted.remove_entry(&file))
+            .collect();
         let read = |(): &mut (), (file, offsets): &(usize, Vec<u64>)| {
             let places = places(scan, *file, offsets).unwrap_or_default();
             vec![(*file, places)]
@@ -72,7 +82,9 @@ impl Reader {
 
     fn place_of(&self, scan: &Scan<'_>, found: &Match) -> Option<EntryPlace> {
         let places = self.places.get(&scan.entry_file(found)?)?;
-        let at = places.binary_search_by_key(&found.offset, |place| place.offset).ok()?;
+        let at = places
+            .binary_search_by_key(&found.offset, |place| place.offset)
+            .ok()?;
         Some(places[at])
     }
 
@@ -84,7 +96,9 @@ impl Reader {
         threads: Option<NonZeroUsize>,
         snippet: usize,
     ) -> Vec<Result<Hit, SearchError>> {
-        let all = groups.iter().flat_map(|group| group.copies.iter().chain([&group.best]));
+        let all = groups
+            .iter()
+            .flat_map(|group| group.copies.iter().chain([&group.best]));
         self.place(scan, &all.collect::<Vec<_>>(), threads);
         self.read_rows(scan, &groups);
         let numbered: Vec<(usize, Group)> = groups.into_iter().enumerate().collect();
@@ -101,7 +115,10 @@ impl Reader {
         let catalog = scan.catalog;
         let session = |group: &Group| catalog.files[group.best.file as usize].session;
         let new: HashSet<usize> = groups.iter().map(session).collect();
-        let new: Vec<usize> = new.into_iter().filter(|session| !self.sessions.contains_key(session)).collect();
+        let new: Vec<usize> = new
+            .into_iter()
+            .filter(|session| !self.sessions.contains_key(session))
+            .collect();
         if new.is_empty() {
             return;
         }
@@ -118,7 +135,8 @@ impl Reader {
         for number in new {
             let session = &catalog.sessions[number];
             let row = rows.remove(&session.path);
-            self.sessions.insert(number, (Arc::new(session.clone()), row));
+            self.sessions
+                .insert(number, (Arc::new(session.clone()), row));
         }
     }
 
@@ -146,19 +164,29 @@ impl Reader {
                 let bytes = scan.catalog.disk.read(&file.path, MAX_RESULT as usize);
                 let bytes = bytes.map_err(|error| Error::io(&file.path, None, error))?;
                 let text = String::from_utf8_lossy(&bytes).into_owned();
-                Some(Owner::unit(scan.owners(file.session).get(name), text.into()))
+                Some(Owner::unit(
+                    scan.owners(file.session).get(name),
+                    text.into(),
+                ))
             }
-            _ => envelope.as_ref().and_then(|envelope| Unit::read(&entry, envelope)),
+            _ => envelope
+                .as_ref()
+                .and_then(|envelope| Unit::read(&entry, envelope)),
         };
         let tool_file = entry_file.unwrap_or(found.file as usize);
         let unit = unit.ok_or_else(changed)?;
-        let best = scan.best(tool_file, &unit, &mut scratch.folded).ok_or_else(changed)?;
+        let best = scan
+            .best(tool_file, &unit, &mut scratch.folded)
+            .ok_or_else(changed)?;
         let text = &unit.texts[best.text];
         let excerpt = Excerpt::of(&text.text, &scan.query.places(&text.text), snippet);
         let decoded = |text: transcript_format::scan::Text<'_>| text.decode().into_owned();
         let place = self.place_of(scan, found);
         let (session, row) = &self.sessions[&file.session];
-        let uuid = envelope.as_ref().and_then(|envelope| envelope.uuid()).map(decoded);
+        let uuid = envelope
+            .as_ref()
+            .and_then(|envelope| envelope.uuid())
+            .map(decoded);
         let copies = group.copies.iter().filter(|copy| {
             let is_same = scan.entry_file(copy) == entry_file && copy.offset == found.offset;
             !(is_same && entry_file.is_some())
@@ -174,7 +202,10 @@ impl Reader {
             line: place.map(|place| u64::from(place.line)),
             offset: found.offset,
             len: u64::from(found.len),
-            timestamp: envelope.as_ref().and_then(|envelope| envelope.timestamp()).map(decoded),
+            timestamp: envelope
+                .as_ref()
+                .and_then(|envelope| envelope.timestamp())
+                .map(decoded),
             role: unit.role,
             field: text.field,
             block: text.block,
@@ -187,7 +218,9 @@ impl Reader {
             is_cut: excerpt.is_cut,
             matches: excerpt.matches,
             score: group.score,
-            also: copies.map(|copy| self.copy(scan, copy, uuid.clone())).collect(),
+            also: copies
+                .map(|copy| self.copy(scan, copy, uuid.clone()))
+                .collect(),
             uuid,
         })
     }
@@ -213,7 +246,12 @@ struct Scratch {
 
 impl Scratch {
     /// Reads the JSON of an entry again; `None` if it is not there any more.
-    fn text(&mut self, scan: &Scan<'_>, file: usize, found: &Match) -> Result<Option<String>, Error> {
+    fn text(
+        &mut self,
+        scan: &Scan<'_>,
+        file: usize,
+        found: &Match,
+    ) -> Result<Option<String>, Error> {
         let source = scan.open(file)?;
         self.bytes.resize(found.len as usize, 0);
         let read = source.read_at(found.offset, &mut self.bytes)?;
@@ -227,7 +265,10 @@ impl Scratch {
             return Ok(text.map(str::to_owned));
         }
         let mut text = repaired_text(&self.bytes);
-        let end = scanner.scan_first(text.as_bytes()).ok().map(|envelope| envelope.end());
+        let end = scanner
+            .scan_first(text.as_bytes())
+            .ok()
+            .map(|envelope| envelope.end());
         text.truncate(end.unwrap_or_default());
         Ok(end.map(|_| text))
     }
@@ -251,11 +292,15 @@ fn places(scan: &Scan<'_>, file: usize, offsets: &[u64]) -> Result<Vec<EntryPlac
     let tree = Tree::new(&index, Policy::Recover);
     let story = tree.story(&tree.path());
     let entries = story.path.entries.iter();
-    let in_story: HashMap<EntryNo, bool> =
-        entries.map(|entry| (entry.entry_no(), entry.in_context)).collect();
+    let in_story: HashMap<EntryNo, bool> = entries
+        .map(|entry| (entry.entry_no(), entry.in_context))
+        .collect();
     // Of several entries with the same uuid, the policy chooses one.
     let in_story = |entry: &EntryRef<'_>| {
-        let copies = entry.uuid().into_iter().flat_map(|uuid| index.with_uuid(uuid));
+        let copies = entry
+            .uuid()
+            .into_iter()
+            .flat_map(|uuid| index.with_uuid(uuid));
         let found = |number: EntryNo| in_story.get(&number).copied();
         found(entry.number()).or_else(|| copies.filter_map(found).max())
     };
@@ -304,7 +349,9 @@ impl Excerpt {
         let end = text[start..].char_indices().nth(most);
         let end = end.map_or(text.len(), |(at, _)| start + at);
         let chars = |at: usize| text[start..at.clamp(start, end)].chars().count();
-        let shown = places.iter().filter(|place| place.0 < end || place.0 == start);
+        let shown = places
+            .iter()
+            .filter(|place| place.0 < end || place.0 == start);
         Self {
             text: text[start..end].to_owned(),
             is_cut: (start > 0, end < text.len()),
@@ -325,12 +372,21 @@ mod tests {
             let found = Excerpt::of(text, &[place], most);
             (found.text, found.is_cut, found.matches[0].clone())
         };
-        assert_eq!(excerpt((at, at + 4), 8), ("éé*aa*ßß".into(), (true, true), 2..6));
-        assert_eq!(excerpt((at, at + 4), 4), ("*aa*".into(), (true, true), 0..4));
+        assert_eq!(
+            excerpt((at, at + 4), 8),
+            ("éé*aa*ßß".into(), (true, true), 2..6)
+        );
+        assert_eq!(
+            excerpt((at, at + 4), 4),
+            ("*aa*".into(), (true, true), 0..4)
+        );
         assert_eq!(excerpt((at, at + 4), 2), ("*a".into(), (true, true), 0..2));
         assert_eq!(excerpt((0, 2), 6), ("012345".into(), (false, true), 0..2));
         let end = text.len();
-        assert_eq!(excerpt((end - 2, end), 6), ("456789".into(), (true, false), 4..6));
+        assert_eq!(
+            excerpt((end - 2, end), 6),
+            ("456789".into(), (true, false), 4..6)
+        );
         assert_eq!(excerpt((0, end), 100).0, text);
         assert_eq!(Excerpt::of(text, &[], 3).text, "012");
     }

@@ -110,7 +110,9 @@ impl Prefilter {
     pub(crate) fn find(&self, bytes: &[u8], mut from: usize) -> Option<usize> {
         loop {
             let (at, runs) = self.search.find(bytes, from)?;
-            let mut starts = runs.iter().filter_map(|run| self.runs[*run].is_at(bytes, at));
+            let mut starts = runs
+                .iter()
+                .filter_map(|run| self.runs[*run].is_at(bytes, at));
             if let Some(start) = starts.next() {
                 return Some(start);
             }
@@ -157,7 +159,12 @@ fn variants(c: char, fold: Fold) -> Vec<Box<[u8]>> {
             all.push(c.to_ascii_uppercase());
             all.dedup();
         } else if c.is_lowercase() {
-            all.extend(OTHER_CASES.iter().filter(|pair| pair.1 == c).map(|pair| pair.0));
+            all.extend(
+                OTHER_CASES
+                    .iter()
+                    .filter(|pair| pair.1 == c)
+                    .map(|pair| pair.0),
+            );
         }
     }
     let bytes = |c: char| c.encode_utf8(&mut [0; 4]).as_bytes().into();
@@ -239,7 +246,10 @@ impl Search {
         let (patterns, runs): (Vec<_>, Vec<_>) = of_patterns.into_iter().unzip();
         if let [only] = &patterns[..] {
             let finder = memmem::Finder::new(only).into_owned();
-            return Some(Self::One(Box::new(finder), runs.into_iter().flatten().collect()));
+            return Some(Self::One(
+                Box::new(finder),
+                runs.into_iter().flatten().collect(),
+            ));
         }
         // Only one of the patterns at a place is reported.
         let is_start = |two: &[Vec<u8>]| two[1].starts_with(&two[0]);
@@ -332,7 +342,9 @@ impl Odd {
     }
 
     fn escape_concerns(&self, digits: &[u8]) -> bool {
-        let unit = digits.get(..4).and_then(|digits| std::str::from_utf8(digits).ok());
+        let unit = digits
+            .get(..4)
+            .and_then(|digits| std::str::from_utf8(digits).ok());
         let unit = unit.and_then(|digits| u32::from_str_radix(digits, 16).ok());
         match unit.map(char::from_u32) {
             // A surrogate is half of a character outside of the basic plane.

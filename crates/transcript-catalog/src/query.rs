@@ -258,10 +258,16 @@ impl Query {
         self.terms.len()
     }
 
-    fn add_item(&mut self, items: &mut Items<'_>, read_time: ReadTime<'_>) -> Result<(), QueryError> {
+    fn add_item(
+        &mut self,
+        items: &mut Items<'_>,
+        read_time: ReadTime<'_>,
+    ) -> Result<(), QueryError> {
         let start = items.at;
         let is_negative = items.peek(0) == Some('-')
-            && !items.peek(1).is_none_or(|c| c.is_whitespace() || "->".contains(c));
+            && !items
+                .peek(1)
+                .is_none_or(|c| c.is_whitespace() || "->".contains(c));
         items.at += usize::from(is_negative);
         let matcher = match items.peek(0) {
             Some('"') => Matcher::literal(&items.phrase()?),
@@ -391,7 +397,10 @@ impl Items<'_> {
                 error => {
                     let text = error.to_string();
                     let last = text.lines().last().unwrap_or_default();
-                    format!("the expression is not valid: {}", last.trim_start_matches("error: "))
+                    format!(
+                        "the expression is not valid: {}",
+                        last.trim_start_matches("error: ")
+                    )
                 }
             };
             QueryError::new(start + 1 + chars, message)
@@ -430,11 +439,7 @@ const KEYS: [&str; 13] = [
     "project", "session",
 ];
 
-fn condition(
-    key: &str,
-    value: &str,
-    read_time: ReadTime<'_>,
-) -> Option<Result<Condition, String>> {
+fn condition(key: &str, value: &str, read_time: ReadTime<'_>) -> Option<Result<Condition, String>> {
     let folded = || {
         let mut text = String::new();
         Fold::CASE.text(value, &mut text);

@@ -62,7 +62,10 @@ impl Term {
             }
             Matcher::Regex(regex) => {
                 let places = regex.find_iter(text).take(most);
-                (text, places.map(|found| (found.start(), found.end())).collect())
+                (
+                    text,
+                    places.map(|found| (found.start(), found.end())).collect(),
+                )
             }
         }
     }

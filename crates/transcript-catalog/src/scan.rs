@@ -101,7 +101,9 @@ impl<'s> Scan<'s> {
         cancel: &'s AtomicBool,
         uses_prefilter: bool,
     ) -> Self {
-        let prefilters = query.positive().filter_map(|term| Prefilter::of(&term.matcher));
+        let prefilters = query
+            .positive()
+            .filter_map(|term| Prefilter::of(&term.matcher));
         let mut prefilters: Vec<_> = prefilters.filter(|_| uses_prefilter).collect();
         prefilters.sort_by_key(|prefilter| std::cmp::Reverse(prefilter.len()));
         Self {
@@ -151,19 +153,29 @@ impl<'s> Scan<'s> {
             std::cmp::Reverse(end.saturating_sub(task.start))
         };
         tasks.sort_by_key(size);
-        let mut found = parallel(&tasks, threads, Worker::default, |worker: &mut Worker, task| {
-            self.scan_task(worker, task);
-            mem::take(&mut worker.found)
-        });
+        let mut found = parallel(
+            &tasks,
+            threads,
+            Worker::default,
+            |worker: &mut Worker, task| {
+                self.scan_task(worker, task);
+                mem::take(&mut worker.found)
+            },
+        );
         let is_damaged = |file: &usize| self.states[*file].is_damaged.load(Ordering::Relaxed);
         let damaged: Vec<usize> = files.into_iter().filter(is_damaged).collect();
         if !damaged.is_empty() {
             found.retain(|found| !is_damaged(&(found.file as usize)));
-            found.extend(parallel(&damaged, threads, Worker::default, |worker, file| {
-                let result = self.scan_with_index(worker, *file);
-                self.note(result);
-                mem::take(&mut worker.found)
-            }));
+            found.extend(parallel(
+                &damaged,
+                threads,
+                Worker::default,
+                |worker, file| {
+                    let result = self.scan_with_index(worker, *file);
+                    self.note(result);
+                    mem::take(&mut worker.found)
+                },
+            ));
         }
         found
     }
@@ -241,14 +253,19 @@ impl<'s> Scan<'s> {
         let result = for_each_block(&source, task.start, end, &mut buffer, |offset, bytes| {
             let scanned = self.scan_block(worker, task.file, offset, bytes);
             if scanned.is_err() {
-                self.states[task.file].is_damaged.store(true, Ordering::Relaxed);
+                self.states[task.file]
+                    .is_damaged
+                    .store(true, Ordering::Relaxed);
             }
             scanned.is_ok() && !self.is_cancelled()
         });
         worker.buffer = buffer;
-        self.bytes.fetch_add(end.saturating_sub(task.start), Ordering::Relaxed);
+        self.bytes
+            .fetch_add(end.saturating_sub(task.start), Ordering::Relaxed);
         if !result? {
-            self.states[task.file].is_damaged.store(true, Ordering::Relaxed);
+            self.states[task.file]
+                .is_damaged
+                .store(true, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -329,7 +346,11 @@ impl<'s> Scan<'s> {
             (EntryKind::User | EntryKind::Assistant, Some(message)) => &line[message],
             _ => line,
         };
-        if !self.prefilters.iter().all(|prefilter| prefilter.may_be_in(searched)) {
+        if !self
+            .prefilters
+            .iter()
+            .all(|prefilter| prefilter.may_be_in(searched))
+        {
             return;
         }
         let Some(unit) = utf8(line).and_then(|text| Unit::read(text, envelope)) else {
@@ -393,12 +414,7 @@ impl<'s> Scan<'s> {
     }
 
     /// Returns the best text of a unit if it matches.
-    pub(crate) fn best(
-        &self,
-        file: usize,
-        unit: &Unit<'_>,
-        buffers: &mut Folded,
-    ) -> Option<Best> {
+    pub(crate) fn best(&self, file: usize, unit: &Unit<'_>, buffers: &mut Folded) -> Option<Best> {
         let texts = unit.texts.iter().enumerate();
         let wanted = texts.filter(|(_, text)| self.wants_text(file, text, unit.is_api_error));
         self.query.best(wanted, buffers)
@@ -496,8 +512,12 @@ impl<'s> Scan<'s> {
         })?;
         let mut bytes = Vec::new();
         for finding in index.findings() {
-            let before = index.entries().rev().find(|entry| entry.offset() <= finding.offset);
-            let is_read = before.is_some_and(|entry| entry.offset() + entry.byte_len() > finding.offset);
+            let before = index
+                .entries()
+                .rev()
+                .find(|entry| entry.offset() <= finding.offset);
+            let is_read =
+                before.is_some_and(|entry| entry.offset() + entry.byte_len() > finding.offset);
             if is_read || finding.len == 0 {
                 continue;
             }
@@ -509,7 +529,8 @@ impl<'s> Scan<'s> {
                 let may_be_in = |prefilter: &Prefilter| prefilter.may_be_in(&bytes[..read]);
                 self.prefilters.iter().any(may_be_in) || self.prefilters.is_empty()
             };
-            self.unread.fetch_add(u64::from(may_match), Ordering::Relaxed);
+            self.unread
+                .fetch_add(u64::from(may_match), Ordering::Relaxed);
         }
         Ok(())
     }
@@ -524,7 +545,12 @@ impl<'s> Scan<'s> {
         let read = self.catalog.disk.read(&found.path, MAX_RESULT as usize);
         let bytes = read.map_err(|error| Error::io(&found.path, None, error))?;
         self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        if bytes.is_empty() || !self.prefilters.iter().all(|prefilter| prefilter.may_be_in(&bytes)) {
+        if bytes.is_empty()
+            || !self
+                .prefilters
+                .iter()
+                .all(|prefilter| prefilter.may_be_in(&bytes))
+        {
             return Ok(());
         }
         let text = String::from_utf8_lossy(&bytes);
@@ -670,7 +696,9 @@ pub(crate) fn entries<T: Default>(
     })?;
     if !is_whole {
         made = T::default();
-        for_each_in_index(source, |place, text, envelope| see(&mut made, place, text, envelope))?;
+        for_each_in_index(source, |place, text, envelope| {
+            see(&mut made, place, text, envelope)
+        })?;
     }
     Ok(made)
 }
@@ -719,8 +747,13 @@ fn for_each_block(
         }
         // Up to the end of the part, and of the line after that little by little.
         let beyond = (end - offset).max(filled as u64 + (16 << 10));
-        let most = usize::try_from(beyond).unwrap_or(usize::MAX).min(buffer.len());
-        let read = source.read_at(offset + filled as u64, &mut buffer[filled..most.max(filled + 1)])?;
+        let most = usize::try_from(beyond)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        let read = source.read_at(
+            offset + filled as u64,
+            &mut buffer[filled..most.max(filled + 1)],
+        )?;
         let is_end = read == 0;
         let seen = filled;
         filled += read;
@@ -779,7 +812,11 @@ pub(crate) fn parallel<T: Sync, W, R: Send>(
         done
     };
     let most = threads.map_or_else(
-        || thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS),
+        || {
+            thread::available_parallelism()
+                .map_or(1, NonZeroUsize::get)
+                .min(MAX_THREADS)
+        },
         NonZeroUsize::get,
     );
     thread::scope(|scope| {

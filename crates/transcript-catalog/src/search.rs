@@ -287,7 +287,11 @@ impl Search<'_> {
         };
         let mut found = Vec::new();
         let mut rest = &order[..];
-        let mut next = if most == usize::MAX { rest.len() } else { FIRST_SESSIONS };
+        let mut next = if most == usize::MAX {
+            rest.len()
+        } else {
+            FIRST_SESSIONS
+        };
         loop {
             let (now, later) = rest.split_at(next.min(rest.len()));
             found.append(&mut self.scan_sessions(now));
@@ -298,7 +302,8 @@ impl Search<'_> {
             }
             let keys = || found.iter().map(|found: &Match| found.key);
             if rest.is_empty()
-                || found.len() >= most && keys().collect::<std::collections::HashSet<_>>().len() >= most
+                || found.len() >= most
+                    && keys().collect::<std::collections::HashSet<_>>().len() >= most
             {
                 break;
             }
@@ -334,9 +339,19 @@ impl Search<'_> {
         let is_result = |found: &Match| self.scan.is_result(found.file as usize);
         // Files are sorted by path within a session, and sessions by path.
         found.sort_unstable_by_key(|found| {
-            (found.key, is_result(found), !found.is_own, found.file, found.offset)
+            (
+                found.key,
+                is_result(found),
+                !found.is_own,
+                found.file,
+                found.offset,
+            )
         });
-        let newest = found.iter().map(|found| found.millis).max().unwrap_or_default();
+        let newest = found
+            .iter()
+            .map(|found| found.millis)
+            .max()
+            .unwrap_or_default();
         let mut groups: Vec<Group> = Vec::new();
         for found in found {
             match groups.last_mut() {
@@ -378,7 +393,9 @@ impl Search<'_> {
         if let Some(limit) = self.options.limit {
             groups.truncate(limit);
         }
-        let all = groups.iter().flat_map(|group| group.copies.iter().chain([&group.best]));
+        let all = groups
+            .iter()
+            .flat_map(|group| group.copies.iter().chain([&group.best]));
         self.reader.want(&self.scan, all);
         self.groups = groups.into();
     }

@@ -24,8 +24,15 @@ pub(crate) struct Text<'a> {
 #[derive(Debug)]
 pub(crate) enum ToolPart<'a> {
     None,
-    Call { id: Option<Str<'a>>, name: Option<Str<'a>>, path: Option<Str<'a>> },
-    Result { call: Option<Str<'a>>, is_error: bool },
+    Call {
+        id: Option<Str<'a>>,
+        name: Option<Str<'a>>,
+        path: Option<Str<'a>>,
+    },
+    Result {
+        call: Option<Str<'a>>,
+        is_error: bool,
+    },
 }
 
 /// An entry with its texts.
@@ -177,7 +184,11 @@ impl<'a> Unit<'a> {
         if is_queued {
             self.add(Field::Queued, member("prompt").and_then(content));
         }
-        for rendered in object.get("rendered").and_then(Raw::array).unwrap_or_default() {
+        for rendered in object
+            .get("rendered")
+            .and_then(Raw::array)
+            .unwrap_or_default()
+        {
             let rendered = rendered.object();
             let text = rendered.and_then(|rendered| rendered.get("content").and_then(content));
             self.add(Field::Attachment, text);
@@ -190,7 +201,9 @@ impl<'a> Unit<'a> {
                 let items = member("content").and_then(Raw::array).unwrap_or_default();
                 let items: Vec<_> = items.into_iter().filter_map(Raw::object).collect();
                 let keys = ["content", "subject", "description"];
-                let parts = items.iter().flat_map(|item| keys.map(|key| string(item, key)));
+                let parts = items
+                    .iter()
+                    .flat_map(|item| keys.map(|key| string(item, key)));
                 self.add(Field::Attachment, Some(joined(parts.flatten())));
             }
             _ => {}
@@ -299,7 +312,10 @@ mod tests {
     fn blocks_are_texts_and_the_second_copy_of_a_result_is_not() {
         let line = r#"{"type":"assistant","message":{"content":[{"type":"thinking","thinking":"t\u0068","signature":"sig"},
             {"type":"text","text":"x"},{"type":"tool_use","id":"i","name":"n","input":{"key":"a\"b","n":1,"deep":[{"k":["c",""]}]}}]}}"#;
-        assert_eq!(texts(line), ["thinking 0 th", "text 1 x", "tool_input 2 a\"b\nc\n"]);
+        assert_eq!(
+            texts(line),
+            ["thinking 0 th", "text 1 x", "tool_input 2 a\"b\nc\n"]
+        );
         let line = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"i","content":[{"type":"text","text":"one"},
             {"type":"image","source":{"data":"QUJD"}},{"type":"text","text":"two"}]},{"type":"text","text":"<system-reminder>r</system-reminder>"},
             {"type":"text","text":"typed"}]},"toolUseResult":"one"}"#;
@@ -318,9 +334,15 @@ mod tests {
         for (line, text) in [
             (r#"{"type":"custom-title","customTitle":"T"}"#, "title - T"),
             (r#"{"type":"ai-title","aiTitle":"T"}"#, "title - T"),
-            (r#"{"type":"summary","summary":"S","leafUuid":"l"}"#, "summary - S"),
+            (
+                r#"{"type":"summary","summary":"S","leafUuid":"l"}"#,
+                "summary - S",
+            ),
             (r#"{"type":"queue-operation","content":"q"}"#, "queued - q"),
-            (r#"{"type":"system","subtype":"away_summary","content":"s"}"#, "summary - s"),
+            (
+                r#"{"type":"system","subtype":"away_summary","content":"s"}"#,
+                "summary - s",
+            ),
             (
                 r#"{"type":"attachment","attachment":{"type":"queued_command","prompt":[{"type":"text","text":"p"}]}}"#,
                 "queued - p",
@@ -337,7 +359,10 @@ mod tests {
                 r#"{"type":"user","isCompactSummary":true,"message":{"content":"so far"}}"#,
                 "summary 0 so far",
             ),
-            (r#"{"type":"user","isMeta":true,"message":{"content":"m"}}"#, "attachment 0 m"),
+            (
+                r#"{"type":"user","isMeta":true,"message":{"content":"m"}}"#,
+                "attachment 0 m",
+            ),
         ] {
             assert_eq!(texts(line), [text], "{line}");
         }

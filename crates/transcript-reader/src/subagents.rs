@@ -86,10 +86,7 @@ pub fn subagents_on(disk: &Arc<dyn ReadDisk>, session: &Path) -> Result<Vec<Suba
 ///
 /// # Errors
 /// As [`subagents`].
-pub fn own_subagents_on(
-    disk: &Arc<dyn ReadDisk>,
-    session: &Path,
-) -> Result<Vec<Subagent>, Error> {
+pub fn own_subagents_on(disk: &Arc<dyn ReadDisk>, session: &Path) -> Result<Vec<Subagent>, Error> {
     let own = session.with_extension("").join("subagents");
     let mut found = Vec::new();
     collect(&**disk, &own, &own, MAX_DEPTH, &mut found)?;

@@ -49,6 +49,36 @@ pub fn tree(seed: u64) -> Tree {
 }
 
 impl Tree {
+    /// Takes the words of the sessions below `root`: of every line a few strings.
+    ///
+    /// # Errors
+    ///
+    /// Returns what the system says.
+    pub fn read(root: &Path) -> io::Result<Self> {
+        let mut tree = Self::default();
+        let mut folders = vec![root.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder)? {
+                let path = entry?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                if let Some(stem) = path.file_stem() {
+                    tree.sessions.push(stem.to_string_lossy().into_owned());
+                }
+                let bytes = fs::read(&path)?;
+                entries(&bytes)
+                    .iter()
+                    .for_each(|entry| add_strings(entry, &mut tree.texts));
+            }
+        }
+        // The order of folders is not that of their names.
+        tree.texts.sort();
+        tree.sessions.sort();
+        Ok(tree)
+    }
+
     /// Writes the files below `root`, which is created.
     ///
     /// # Errors
@@ -724,6 +754,17 @@ fn entries(bytes: &[u8]) -> Vec<Value> {
     let lines = bytes.split(|byte| *byte == b'\n');
     let values = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
     values.filter(Value::is_object).collect()
+}
+
+fn add_strings(value: &Value, strings: &mut Vec<String>) {
+    match value {
+        Value::String(text) if !text.is_empty() => strings.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| add_strings(item, strings)),
+        Value::Object(object) => object
+            .values()
+            .for_each(|value| add_strings(value, strings)),
+        _ => {}
+    }
 }
 
 /// How a file writes its JSON.

@@ -110,6 +110,8 @@ struct Unit {
     texts: Vec<Text>,
     /// Units with the same key are copies of each other.
     key: String,
+    /// A stored result without an entry: of most filters nothing is known.
+    is_bare: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -306,6 +308,7 @@ impl File<'_> {
             in_context: is_chain && place.in_context,
             texts,
             key,
+            is_bare: false,
         }
     }
 
@@ -358,6 +361,7 @@ fn stored_result(path: &Path, session_file: &Path, session: &str, answers: &[Ans
             in_context: false,
             texts: vec![text],
             key: path.display().to_string(),
+            is_bare: true,
         };
     };
     text.block = answer.text.block;
@@ -860,11 +864,12 @@ impl Query {
         })
     }
 
-    fn chooses(&self, text: &Text) -> bool {
+    fn chooses(&self, unit: &Unit, text: &Text) -> bool {
         self.holds(&["in", "tool", "path", "error"], |key, value| {
             let call = text.call.as_ref();
             match key {
                 "in" => text.field == value,
+                _ if unit.is_bare => false,
                 "tool" => call.is_some_and(|call| equals(&call.tool, value)),
                 "path" => {
                     call.is_some_and(|call| call.paths.iter().any(|path| contains(path, value)))
@@ -884,7 +889,7 @@ impl Query {
         self.holds(&[&keys[..], &["branch"]].concat(), |key, value| match key {
             "role" => unit.role == Some(value),
             "model" => has(&unit.model, value),
-            "agent" if value == "none" => unit.agent.is_none(),
+            "agent" if value == "none" => unit.agent.is_none() && !unit.is_bare,
             "agent" => {
                 let of_id = unit.agent.as_ref().is_some_and(|id| starts_with(id, value));
                 let of_type = unit
@@ -960,7 +965,7 @@ fn hit(unit: &Unit, query: &Query) -> Option<Hit> {
     let chosen: Vec<&Text> = unit
         .texts
         .iter()
-        .filter(|text| query.chooses(text))
+        .filter(|text| query.chooses(unit, text))
         .collect();
     let is_in = |term: &Term, text: &Text| !places(term, &text.text).is_empty();
     for (is_positive, term) in &query.terms {

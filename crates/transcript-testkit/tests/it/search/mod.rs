@@ -1,13 +1,17 @@
 //! The slow model of the search, by hand; and the search itself against it.
 
+mod compare;
 mod elsewhere;
 
 use std::path::Path;
 use std::{fs, io};
 
+use compare::Compared;
 use elsewhere::Reader;
 use serde_json::{Value, json};
 use transcript_testkit::model::search::{Hit, Query, Store};
+use transcript_testkit::rng::Rng;
+use transcript_testkit::trees;
 
 const ID: &str = "3f2a7c1e-0000-4000-8000-000000000001";
 const OTHER: &str = "9b1d4e2f-0000-4000-8000-000000000002";
@@ -210,4 +214,24 @@ fn the_model_refuses_bad_queries() {
     ] {
         assert!(Query::parse(query).is_some(), "{query}");
     }
+}
+
+#[test]
+fn random_queries_find_what_the_model_finds() {
+    let mut hits = 0;
+    for seed in 0..12 {
+        let tree = trees::tree(seed);
+        let folder = tempfile::tempdir().expect("a folder");
+        tree.write(folder.path()).expect("a tree");
+        let compared = Compared::read(folder.path());
+        let mut rng = Rng::new(seed);
+        for _ in 0..40 {
+            let text = trees::query(&tree, &mut rng);
+            match compared.compare(&text) {
+                Ok(found) => hits += found,
+                Err(difference) => panic!("seed {seed}, {text:?}: {difference}"),
+            }
+        }
+    }
+    assert!(hits > 500, "only {hits} hits");
 }
