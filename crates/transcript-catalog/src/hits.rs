@@ -290,7 +290,8 @@ fn tool(scan: &Scan<'_>, file: usize, text: &Text<'_>) -> Option<String> {
 fn places(scan: &Scan<'_>, file: usize, offsets: &[u64]) -> Result<Vec<EntryPlace>, Error> {
     let index = Index::load(&scan.open(file)?)?;
     let tree = Tree::new(&index, Policy::Recover);
-    let story = tree.story(&tree.path());
+    let context = tree.path();
+    let story = tree.unspliced().story(&context);
     let entries = story.path.entries.iter();
     let in_story: HashMap<EntryNo, bool> = entries
         .map(|entry| (entry.entry_no(), entry.in_context))

@@ -540,6 +540,9 @@ impl Maker {
                 "<persisted-output>\nOutput too large ({} B). Full output saved to: {path}\n\nPreview (first 2KB):\n{preview}\n...\n</persisted-output>",
                 bytes.len()
             ));
+            if self.rng.one_in(12) {
+                entry["message"]["content"][0]["content"] = json!([]);
+            }
             entry["toolUseResult"] = json!({"stdout": preview, "persistedOutputPath": path, "persistedOutputSize": bytes.len()});
             self.put(&format!("{project}/{id}/tool-results/{name}"), bytes);
         }

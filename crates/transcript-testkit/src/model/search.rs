@@ -144,53 +144,88 @@ impl Store {
     pub fn read(root: &Path, elsewhere: &dyn Elsewhere) -> Self {
         let mut store = Self::default();
         for project in sorted(root).into_iter().filter(|path| path.is_dir()) {
-            for path in sorted(&project) {
-                let name = name_of(&path);
-                let is_agent = name.starts_with("agent-");
-                if let Some(id) = name.strip_suffix(".jsonl").filter(|_| !is_agent) {
-                    store.read_session(&path, id, elsewhere);
-                }
+            for session in sessions(&project, elsewhere) {
+                store.read_session(&session, elsewhere);
             }
         }
         store
     }
 
-    fn read_session(&mut self, path: &Path, id: &str, elsewhere: &dyn Elsewhere) {
-        let mut files = vec![(path.to_owned(), None)];
-        for agent in agents(path, id, elsewhere) {
-            let name = name_of(&agent);
-            let agent_id = name.trim_start_matches("agent-").trim_end_matches(".jsonl");
-            files.push((agent.clone(), Some(agent_id.to_owned())));
+    fn read_session(&mut self, path: &Path, elsewhere: &dyn Elsewhere) {
+        let id = name_of(&path.with_extension(""));
+        let mut files = Vec::new();
+        if is_file(path) {
+            files.push((path.to_owned(), None));
+        }
+        for agent in agents(path, &id, elsewhere) {
+            let agent_id = agent_of(&agent).map(str::to_owned);
+            files.push((agent, agent_id));
         }
         let mut answers = Vec::new();
-        for (path, agent) in files {
+        for (path_of_file, agent) in files {
             let file = File {
-                path: &path,
-                session: id,
+                path: &path_of_file,
+                project: name_of(path.parent().expect("a project")),
+                session: &id,
                 agent: agent.as_deref(),
                 elsewhere,
             };
             file.read(&mut self.units, &mut answers);
         }
-        let own = path.with_extension("");
-        for stored in sorted(&own.join("tool-results")) {
+        for stored in sorted(&path.with_extension("").join("tool-results")) {
             let size = fs::symlink_metadata(&stored).map_or(0, |found| found.len());
             if is_file(&stored) && size <= MAX_STORED {
-                self.units.push(stored_result(&stored, path, id, &answers));
+                self.units.push(stored_result(&stored, path, &id, &answers));
             }
         }
     }
 }
 
+/// Returns the files of the sessions of a project, sorted. Those whose own file is gone count, too, if
+/// files of subagents or stored results are left.
+fn sessions(project: &Path, elsewhere: &dyn Elsewhere) -> Vec<PathBuf> {
+    let mut sessions = Vec::new();
+    for path in sorted(project) {
+        let is_jsonl = name_of(&path).ends_with(".jsonl");
+        if path.is_dir() && (path.join("subagents").is_dir() || path.join("tool-results").is_dir())
+        {
+            sessions.push(project.join(format!("{}.jsonl", name_of(&path))));
+        } else if let Some(agent) = agent_of(&path) {
+            // Without an own name for its session it is one by itself.
+            let id = session_of(&path, elsewhere).unwrap_or(format!("agent-{agent}"));
+            sessions.push(project.join(format!("{id}.jsonl")));
+        } else if is_jsonl {
+            sessions.push(path);
+        }
+    }
+    sessions.sort();
+    sessions.dedup();
+    sessions
+}
+
+/// Returns the id in the name of the file of a subagent.
+fn agent_of(path: &Path) -> Option<&str> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_prefix("agent-")?.strip_suffix(".jsonl")
+}
+
+/// Returns the session that the first line of a subagent's file names.
+fn session_of(path: &Path, elsewhere: &dyn Elsewhere) -> Option<String> {
+    let first = elsewhere.entries(path).into_iter().next();
+    let first = first.filter(|first| first.line == Some(1))?;
+    Json::parse(&first.text)
+        .text("sessionId")
+        .map(str::to_owned)
+}
+
 /// Returns the files of the subagents of a session: those in its folder, then those next to it that
-/// name it in their first line; each id once.
+/// name it in their first line.
 fn agents(session: &Path, id: &str, elsewhere: &dyn Elsewhere) -> Vec<PathBuf> {
     fn collect(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
         for path in sorted(folder) {
-            let name = name_of(&path);
             if path.is_dir() && depth > 0 {
                 collect(&path, depth - 1, found);
-            } else if is_file(&path) && name.starts_with("agent-") && name.ends_with(".jsonl") {
+            } else if is_file(&path) && agent_of(&path).is_some() {
                 found.push(path);
             }
         }
@@ -199,20 +234,12 @@ fn agents(session: &Path, id: &str, elsewhere: &dyn Elsewhere) -> Vec<PathBuf> {
     let mut found = Vec::new();
     collect(&own, 4, &mut found);
     let mut next_to_it = Vec::new();
-    collect(session.parent().expect("a folder"), 0, &mut next_to_it);
+    collect(session.parent().expect("a project"), 0, &mut next_to_it);
     next_to_it.retain(|path| {
-        let first = elsewhere.entries(path).into_iter().next();
-        let first = first.filter(|first| first.line == Some(1));
-        first.is_some_and(|first| Json::parse(&first.text).text("sessionId") == Some(id))
+        let named = session_of(path, elsewhere);
+        named.unwrap_or(name_of(&path.with_extension(""))) == id
     });
     found.extend(next_to_it);
-    let mut names = Vec::new();
-    found.retain(|path| {
-        let name = name_of(path);
-        let is_new = !names.contains(&name);
-        names.push(name);
-        is_new
-    });
     found
 }
 
@@ -236,6 +263,7 @@ fn is_file(path: &Path) -> bool {
 /// A file of entries.
 struct File<'f> {
     path: &'f Path,
+    project: String,
     session: &'f str,
     agent: Option<&'f str>,
     elsewhere: &'f dyn Elsewhere,
@@ -291,7 +319,7 @@ impl File<'_> {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         Unit {
             path: self.path.to_owned(),
-            project: self.project(),
+            project: self.project.clone(),
             session: self.session.to_owned(),
             line: place.line,
             offset: place.offset,
@@ -310,13 +338,6 @@ impl File<'_> {
             key,
             is_bare: false,
         }
-    }
-
-    /// Returns the name of the project's folder, above `SESSION/subagents` in the file of a subagent.
-    fn project(&self) -> String {
-        let mut above = self.path.ancestors().skip(1);
-        let own = above.find(|folder| folder.join(format!("{}.jsonl", self.session)).exists());
-        name_of(own.expect("the session has a file"))
     }
 
     fn agent_type(&self) -> Option<String> {
@@ -521,11 +542,9 @@ fn block_text(
         _ if is_result(block) => (joined(&block["content"]), "tool_result"),
         _ => return None,
     };
-    let call = match field {
-        "tool_input" => block
-            .text("id")
-            .map_or_else(|| Some(call(block)), |id| calls.get(id).cloned()),
-        _ => block
+    let call = match is_call(block) {
+        true => Some(call(block)),
+        false => block
             .text("tool_use_id")
             .and_then(|id| calls.get(id).cloned()),
     };
@@ -1003,8 +1022,7 @@ fn hit(unit: &Unit, query: &Query) -> Option<Hit> {
 // JSON
 // ---------------------------------------------------------------------------------------------
 
-/// A JSON value that keeps the order of its members; of a repeated key the last one is kept, at its
-/// place.
+/// A JSON value that keeps its members in their order; of a repeated key the last one counts.
 #[derive(Clone, Debug)]
 enum Json {
     Text(String),
@@ -1060,7 +1078,7 @@ impl std::ops::Index<&str> for Json {
     fn index(&self, key: &str) -> &Self {
         match self {
             Self::Object(members) => {
-                let member = members.iter().find(|(name, _)| name == key);
+                let member = members.iter().rfind(|(name, _)| name == key);
                 member.map_or(&Self::Other, |(_, value)| value)
             }
             _ => &Self::Other,
@@ -1118,7 +1136,6 @@ impl<'de> Visitor<'de> for Reader {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Json, A::Error> {
         let mut object: Vec<(String, Json)> = Vec::new();
         while let Some((key, value)) = members.next_entry::<String, Json>()? {
-            object.retain(|(other, _)| *other != key);
             object.push((key, value));
         }
         Ok(Json::Object(object))

@@ -116,18 +116,31 @@ fn check_matches(hit: &Hit, query: &search::Query) -> Result<(), String> {
 
 /// Describes the first hits in which two lists differ.
 fn difference(found: &[search::Hit], expected: &[search::Hit]) -> String {
-    let short = |hit: Option<&&search::Hit>| match hit {
-        None => "-".to_owned(),
-        Some(hit) => {
-            let mut hit = search::Hit::clone(hit);
-            let cut = hit.text.char_indices().nth(200);
-            hit.text.truncate(cut.map_or(hit.text.len(), |(at, _)| at));
-            format!("{hit:?}")
-        }
-    };
     let more: Vec<_> = found.iter().filter(|hit| !expected.contains(hit)).collect();
     let less: Vec<_> = expected.iter().filter(|hit| !found.contains(hit)).collect();
+    let counts = format!("{} wrong, {} missing", more.len(), less.len());
+    let is_pair = |found: &search::Hit, expected: &search::Hit| {
+        (&found.path, found.offset) == (&expected.path, expected.offset)
+    };
+    let pairs = more
+        .iter()
+        .flat_map(|found| less.iter().map(move |other| (*found, *other)));
+    if let Some((found, expected)) = pairs.clone().find(|(found, other)| is_pair(found, other)) {
+        let lines = |hit: &search::Hit| -> Vec<String> {
+            format!("{hit:#?}").lines().map(str::to_owned).collect()
+        };
+        let (found, expected) = (lines(found), lines(expected));
+        let only = |own: &[String], others: &[String]| {
+            let own = own.iter().filter(|line| !others.contains(line));
+            own.map(|line| format!("{line:.300}"))
+                .collect::<Vec<_>>()
+                .join("")
+        };
+        let (own, others) = (only(&found, &expected), only(&expected, &found));
+        let path = found.get(1).map_or("", String::as_str);
+        return format!("{counts}\n {path}\n  found   {own}\n  expected{others}");
+    }
+    let short = |hit: Option<&&search::Hit>| format!("{hit:.200?}");
     let (first, other) = (short(more.first()), short(less.first()));
-    let (more, less) = (more.len(), less.len());
-    format!("{more} wrong, {less} missing\n  found    {first}\n  expected {other}")
+    format!("{counts}\n  found    {first:.800}\n  expected {other:.800}")
 }

@@ -35,7 +35,11 @@ impl Elsewhere for Reader {
                 true => salvage::repaired_text(&bytes),
                 false => String::from_utf8_lossy(&bytes).into_owned(),
             };
-            let in_context = in_story.get(&entry.number());
+            // Of several entries with the same uuid, the policy chooses one.
+            let uuid = entry.uuid();
+            let copies = uuid.into_iter().flat_map(|uuid| index.with_uuid(uuid));
+            let copies = [entry.number()].into_iter().chain(copies);
+            let in_context = copies.filter_map(|number| in_story.get(&number)).max();
             places.push(Place {
                 line: entry.known_line(),
                 offset: entry.offset(),
