@@ -111,14 +111,14 @@ impl Catalog {
             let agents = next_to
                 .remove(&(folder, file.id.clone()))
                 .unwrap_or_default();
-            catalog.add(file, has_own, agents);
+            catalog.add(&file, has_own, agents);
         }
         // What no session claims is searched as the subagent of a session that is gone.
         let mut rest: Vec<_> = next_to.into_iter().collect();
         rest.sort();
         for ((folder, id), agents) in rest {
             let file = SessionFile::at(&**disk, &folder.join(format!("{id}.jsonl")));
-            catalog.add(file, false, agents);
+            catalog.add(&file, false, agents);
         }
         catalog
     }
@@ -129,7 +129,7 @@ impl Catalog {
         &self.sessions
     }
 
-    fn add(&mut self, file: SessionFile, has_own: bool, agents: Vec<(String, PathBuf)>) {
+    fn add(&mut self, file: &SessionFile, has_own: bool, agents: Vec<(String, PathBuf)>) {
         let session = self.sessions.len();
         self.sessions.push(CatalogSession {
             id: file.id.clone(),

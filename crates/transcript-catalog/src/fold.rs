@@ -144,8 +144,8 @@ mod tests {
         assert_eq!(folded("ДА Ñ 日本 ÆØ ß İ"), "да n 日本 æø ß i");
         // The Kelvin sign is no letter K, and the lower case of İ alone would be two characters.
         assert_eq!(folded("\u{212A}"), "\u{212A}");
-        assert_eq!(Fold::of("café").plain, false);
-        assert_eq!(Fold::of("Cafe").lower, false);
+        assert!(!Fold::of("café").plain);
+        assert!(!Fold::of("Cafe").lower);
     }
 
     #[test]

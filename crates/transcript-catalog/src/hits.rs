@@ -280,8 +280,8 @@ fn tool(scan: &Scan<'_>, file: usize, text: &Text<'_>) -> Option<String> {
         ToolPart::None => None,
         ToolPart::Call { name, .. } => name.as_deref().map(str::to_owned),
         ToolPart::Result { call, .. } => {
-            let call = scan.calls(file).get(call.as_deref()?)?;
-            Some(call.name.clone())
+            let id = call.as_deref()?;
+            Some(scan.calls(file).get(id)?.name.clone())
         }
     }
 }

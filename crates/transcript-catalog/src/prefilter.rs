@@ -79,7 +79,7 @@ impl Prefilter {
                 Self::new(&[term], *fold)
             }
             Matcher::Regex(regex) => {
-                let hir = regex_hir(regex.as_str())?;
+                let hir = regex_syntax::parse(regex.as_str()).ok()?;
                 let mut extractor = Extractor::new();
                 extractor.limit_total(MAX_LITERALS);
                 let seq = extractor.extract(&hir);
@@ -134,12 +134,6 @@ impl Prefilter {
     pub(crate) fn may_be_in(&self, bytes: &[u8]) -> bool {
         self.find(bytes, 0).is_some() || !self.odd.for_each(bytes, |_| false)
     }
-}
-
-/// Parses an expression as the builder of queries does.
-fn regex_hir(pattern: &str) -> Option<regex_syntax::hir::Hir> {
-    let mut parser = regex_syntax::ParserBuilder::new().multi_line(true).build();
-    parser.parse(pattern).ok()
 }
 
 /// Returns the longest part of a term without characters that JSON escapes in other ways, that
@@ -199,8 +193,8 @@ impl Run {
         let end = (self.window + WINDOW).min(self.chars.len());
         for forms in &self.chars[self.window..end] {
             let longer = patterns.iter().flat_map(|pattern| {
-                let with = |form: &Box<[u8]>| [pattern, &form[..]].concat();
-                forms.iter().map(with)
+                let forms = forms.iter();
+                forms.map(move |form| [&pattern[..], form].concat())
             });
             patterns = longer.collect();
         }

@@ -378,9 +378,9 @@ impl Items<'_> {
         let pattern: String = self.chars[start + 1..end].iter().collect();
         let ignores_case = self.chars.get(end + 1) == Some(&'i');
         self.at = end + 1 + usize::from(ignores_case);
-        let built = RegexBuilder::new(&pattern)
-            .case_insensitive(ignores_case)
-            .multi_line(true)
+        // The flags are a part of the pattern, for those who parse it again.
+        let flags = if ignores_case { "(?mi)" } else { "(?m)" };
+        let built = RegexBuilder::new(&format!("{flags}{pattern}"))
             .size_limit(MAX_REGEX)
             .dfa_size_limit(MAX_REGEX)
             .nest_limit(64)

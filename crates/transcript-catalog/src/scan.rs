@@ -697,7 +697,7 @@ pub(crate) fn entries<T: Default>(
     if !is_whole {
         made = T::default();
         for_each_in_index(source, |place, text, envelope| {
-            see(&mut made, place, text, envelope)
+            see(&mut made, place, text, envelope);
         })?;
     }
     Ok(made)

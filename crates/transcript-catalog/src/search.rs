@@ -9,6 +9,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::UNIX_EPOCH;
 
 use transcript_reader::{Error, SessionRow};
 
@@ -357,7 +358,10 @@ impl Search<'_> {
             match groups.last_mut() {
                 Some(group) if group.best.key == found.key => group.copies.push(found),
                 _ => {
+                    // Titles have no time of their own.
                     let millis = Some(found.millis).filter(|millis| *millis > i64::MIN);
+                    let session = files[found.file as usize].session;
+                    let millis = millis.or_else(|| modified(&self.scan.catalog.sessions[session]));
                     groups.push(Group {
                         score: found.score + recency(millis, newest),
                         best: found,
@@ -399,6 +403,12 @@ impl Search<'_> {
         self.reader.want(&self.scan, all);
         self.groups = groups.into();
     }
+}
+
+/// Returns when a session was last changed, in milliseconds since 1970.
+fn modified(session: &CatalogSession) -> Option<i64> {
+    let since = session.modified?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok()
 }
 
 impl Iterator for Search<'_> {
