@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use memchr::{memchr, memrchr};
@@ -54,12 +54,12 @@ pub(crate) struct Match {
 #[derive(Debug)]
 pub(crate) struct Scan<'s> {
     pub(crate) catalog: &'s Catalog,
-    pub(crate) query: &'s Query,
+    pub(crate) query: Query,
     /// Those of positive terms; the most selective one first.
     prefilters: Vec<Prefilter>,
     states: Vec<FileState>,
     owners: Vec<OnceLock<Owners>>,
-    cancel: &'s AtomicBool,
+    cancel: Arc<AtomicBool>,
     hasher: RandomState,
     pub(crate) bytes: AtomicU64,
     pub(crate) unread: AtomicU64,
@@ -97,8 +97,8 @@ struct Damaged;
 impl<'s> Scan<'s> {
     pub(crate) fn new(
         catalog: &'s Catalog,
-        query: &'s Query,
-        cancel: &'s AtomicBool,
+        query: Query,
+        cancel: Arc<AtomicBool>,
         uses_prefilter: bool,
     ) -> Self {
         let prefilters = query

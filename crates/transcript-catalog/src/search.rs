@@ -220,7 +220,7 @@ pub struct End {
 #[derive(Debug)]
 pub struct Search<'s> {
     scan: Scan<'s>,
-    options: &'s SearchOptions,
+    options: SearchOptions,
     reader: Reader,
     /// In the order in which they are returned; copies follow each other.
     groups: VecDeque<Group>,
@@ -244,14 +244,19 @@ impl Catalog {
     ///
     /// # Errors
     /// [`SearchError::Cancelled`].
-    pub fn search<'s>(
-        &'s self,
-        query: &'s Query,
-        options: &'s SearchOptions,
-    ) -> Result<Search<'s>, SearchError> {
+    pub fn search(
+        &self,
+        query: &Query,
+        options: &SearchOptions,
+    ) -> Result<Search<'_>, SearchError> {
         let mut search = Search {
-            scan: Scan::new(self, query, &options.cancel, options.uses_prefilter),
-            options,
+            scan: Scan::new(
+                self,
+                query.clone(),
+                Arc::clone(&options.cancel),
+                options.uses_prefilter,
+            ),
+            options: options.clone(),
             reader: Reader::default(),
             groups: VecDeque::new(),
             ready: VecDeque::new(),
