@@ -187,10 +187,13 @@ impl Reader {
             .as_ref()
             .and_then(|envelope| envelope.uuid())
             .map(decoded);
-        let copies = group.copies.iter().filter(|copy| {
-            let is_same = scan.entry_file(copy) == entry_file && copy.offset == found.offset;
-            !(is_same && entry_file.is_some())
-        });
+        // A stored result is at the place of its entry, which is named once.
+        let entry = |found: &Match| {
+            let file = scan.entry_file(found).unwrap_or(found.file as usize);
+            (file, found.offset)
+        };
+        let mut named = HashSet::from([entry(found)]);
+        let copies = group.copies.iter().filter(|copy| named.insert(entry(copy)));
         let agent = |file: usize| {
             let own = scan.agent_of(file).map(str::to_owned);
             own.or_else(|| envelope.as_ref()?.agent_id().map(decoded))

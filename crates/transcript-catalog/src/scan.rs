@@ -489,7 +489,7 @@ impl<'s> Scan<'s> {
         named.is_some_and(|named| *named.bytes() == *session.id.as_bytes())
     }
 
-    fn key(&self, file: usize, envelope: &Envelope<'_>, unit: &Unit<'_>) -> u64 {
+    pub(crate) fn key(&self, file: usize, envelope: &Envelope<'_>, unit: &Unit<'_>) -> u64 {
         match envelope.uuid() {
             Some(uuid) => self.hasher.hash_one(uuid.bytes().as_ref()),
             None => {
@@ -572,10 +572,7 @@ impl<'s> Scan<'s> {
                 offset: owner.map_or(0, |owner| owner.offset),
                 len: owner.map_or(0, |owner| owner.len),
                 file: file as u32,
-                key: match owner.and_then(|owner| owner.uuid.as_ref()) {
-                    Some(uuid) => self.hasher.hash_one(uuid.as_bytes()),
-                    None => self.hasher.hash_one((file, name)),
-                },
+                key: owner.map_or_else(|| self.hasher.hash_one((file, name)), |owner| owner.key),
                 millis: owner.and_then(|owner| owner.millis).unwrap_or(i64::MIN),
                 score: best.score,
                 is_own: owner.is_some_and(|owner| owner.is_own),

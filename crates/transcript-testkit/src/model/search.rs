@@ -112,6 +112,8 @@ struct Unit {
     key: String,
     /// A stored result without an entry: of most filters nothing is known.
     is_bare: bool,
+    /// The file of its session, and the number of its own file in the session.
+    order: (PathBuf, usize),
 }
 
 #[derive(Clone, Debug)]
@@ -124,11 +126,11 @@ struct Text {
     call: Option<Call>,
 }
 
-/// Name and paths of a call.
+/// Name and path of a call.
 #[derive(Clone, Debug, Default)]
 struct Call {
     tool: String,
-    paths: Vec<String>,
+    path: Option<String>,
 }
 
 /// A result, whether it has a text or not.
@@ -162,9 +164,10 @@ impl Store {
             files.push((agent, agent_id));
         }
         let mut answers = Vec::new();
-        for (path_of_file, agent) in files {
+        for (number, (path_of_file, agent)) in files.iter().enumerate() {
             let file = File {
-                path: &path_of_file,
+                path: path_of_file,
+                order: (path.to_owned(), number),
                 project: name_of(path.parent().expect("a project")),
                 session: &id,
                 agent: agent.as_deref(),
@@ -172,35 +175,52 @@ impl Store {
             };
             file.read(&mut self.units, &mut answers);
         }
-        for stored in sorted(&path.with_extension("").join("tool-results")) {
-            let size = fs::symlink_metadata(&stored).map_or(0, |found| found.len());
-            if is_file(&stored) && size <= MAX_STORED {
-                self.units.push(stored_result(&stored, path, &id, &answers));
+        let stored = sorted(&path.with_extension("").join("tool-results"));
+        for (number, stored) in stored.iter().enumerate() {
+            let size = fs::symlink_metadata(stored).map_or(0, |found| found.len());
+            if is_file(stored) && size <= MAX_STORED {
+                let order = (path.to_owned(), files.len() + number);
+                self.units.push(stored_result(stored, order, &id, &answers));
             }
         }
     }
 }
 
 /// Returns the files of the sessions of a project, sorted. Those whose own file is gone count, too, if
-/// files of subagents or stored results are left.
+/// files of subagents are left.
 fn sessions(project: &Path, elsewhere: &dyn Elsewhere) -> Vec<PathBuf> {
     let mut sessions = Vec::new();
     for path in sorted(project) {
-        let is_jsonl = name_of(&path).ends_with(".jsonl");
-        if path.is_dir() && (path.join("subagents").is_dir() || path.join("tool-results").is_dir())
-        {
-            sessions.push(project.join(format!("{}.jsonl", name_of(&path))));
-        } else if let Some(agent) = agent_of(&path) {
-            // Without an own name for its session it is one by itself.
-            let id = session_of(&path, elsewhere).unwrap_or(format!("agent-{agent}"));
-            sessions.push(project.join(format!("{id}.jsonl")));
-        } else if is_jsonl {
+        let named = |id: String| project.join(format!("{id}.jsonl"));
+        if let Some(agent) = agent_of(&path) {
+            // If it names no session it is one by itself.
+            let id = session_of(&path, elsewhere);
+            sessions.push(named(id.unwrap_or(format!("agent-{agent}"))));
+        } else if name_of(&path).ends_with(".jsonl") {
             sessions.push(path);
+        } else if !own_agents(&path).is_empty() {
+            sessions.push(named(name_of(&path)));
         }
     }
     sessions.sort();
     sessions.dedup();
     sessions
+}
+
+/// Returns the files of subagents in the folder of a session.
+fn own_agents(folder: &Path) -> Vec<PathBuf> {
+    fn collect(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+        for path in sorted(folder) {
+            if path.is_dir() && depth > 0 {
+                collect(&path, depth - 1, found);
+            } else if is_file(&path) && agent_of(&path).is_some() {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    collect(&folder.join("subagents"), 4, &mut found);
+    found
 }
 
 /// Returns the id in the name of the file of a subagent.
@@ -221,26 +241,13 @@ fn session_of(path: &Path, elsewhere: &dyn Elsewhere) -> Option<String> {
 /// Returns the files of the subagents of a session: those in its folder, then those next to it that
 /// name it in their first line.
 fn agents(session: &Path, id: &str, elsewhere: &dyn Elsewhere) -> Vec<PathBuf> {
-    fn collect(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-        for path in sorted(folder) {
-            if path.is_dir() && depth > 0 {
-                collect(&path, depth - 1, found);
-            } else if is_file(&path) && agent_of(&path).is_some() {
-                found.push(path);
-            }
-        }
-    }
-    let own = session.with_extension("").join("subagents");
-    let mut found = Vec::new();
-    collect(&own, 4, &mut found);
-    let mut next_to_it = Vec::new();
-    collect(session.parent().expect("a project"), 0, &mut next_to_it);
+    let project = session.parent().expect("a project");
+    let mut next_to_it = sorted(project);
     next_to_it.retain(|path| {
-        let named = session_of(path, elsewhere);
-        named.unwrap_or(name_of(&path.with_extension(""))) == id
+        let named = || session_of(path, elsewhere).unwrap_or(name_of(&path.with_extension("")));
+        agent_of(path).is_some() && named() == id
     });
-    found.extend(next_to_it);
-    found
+    [own_agents(&session.with_extension("")), next_to_it].concat()
 }
 
 fn name_of(path: &Path) -> String {
@@ -263,6 +270,7 @@ fn is_file(path: &Path) -> bool {
 /// A file of entries.
 struct File<'f> {
     path: &'f Path,
+    order: (PathBuf, usize),
     project: String,
     session: &'f str,
     agent: Option<&'f str>,
@@ -287,7 +295,7 @@ impl File<'_> {
         for (entry, place) in &entries {
             let unit = self.unit(entry, place, &calls);
             for (at, block) in entry["message"]["content"].list().iter().enumerate() {
-                if block.text("type") == Some("tool_result") && is_message(entry) {
+                if is_result(block) && is_message(entry) {
                     let text = block_text(block, Some(at), entry, &calls, "");
                     answers.push(Answer {
                         entry: unit.clone(),
@@ -337,6 +345,7 @@ impl File<'_> {
             texts,
             key,
             is_bare: false,
+            order: self.order.clone(),
         }
     }
 
@@ -349,7 +358,7 @@ impl File<'_> {
 }
 
 /// Returns the unit of a stored result.
-fn stored_result(path: &Path, session_file: &Path, session: &str, answers: &[Answer]) -> Unit {
+fn stored_result(path: &Path, order: (PathBuf, usize), session: &str, answers: &[Answer]) -> Unit {
     let name = name_of(path);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let named = format!("tool-results/{name}");
@@ -361,11 +370,14 @@ fn stored_result(path: &Path, session_file: &Path, session: &str, answers: &[Ans
         is_error: false,
         call: None,
     };
-    let is_its = |answer: &&Answer| answer.call_id == stem || answer.text.text.contains(&named);
+    let is_its = |answer: &&Answer| {
+        let is_named = answer.call_id == stem || answer.text.text.contains(&named);
+        is_named && !answer.text.text.is_empty()
+    };
     let Some(answer) = answers.iter().find(is_its) else {
         return Unit {
             path: path.to_owned(),
-            project: name_of(session_file.parent().expect("a folder")),
+            project: name_of(order.0.parent().expect("a folder")),
             session: session.to_owned(),
             line: None,
             offset: 0,
@@ -383,6 +395,7 @@ fn stored_result(path: &Path, session_file: &Path, session: &str, answers: &[Ans
             texts: vec![text],
             key: path.display().to_string(),
             is_bare: true,
+            order,
         };
     };
     text.block = answer.text.block;
@@ -391,7 +404,9 @@ fn stored_result(path: &Path, session_file: &Path, session: &str, answers: &[Ans
     Unit {
         stored: Some(path.to_owned()),
         role: Some("tool"),
+        model: None,
         texts: vec![text],
+        order,
         ..answer.entry.clone()
     }
 }
@@ -418,10 +433,10 @@ fn is_result(block: &Json) -> bool {
 
 fn call(block: &Json) -> Call {
     let paths = ["file_path", "path", "notebook_path"];
-    let paths = paths.iter().filter_map(|key| block["input"].text(key));
+    let mut paths = paths.iter().filter_map(|key| block["input"].text(key));
     Call {
         tool: block.text("name").unwrap_or_default().to_owned(),
-        paths: paths.map(str::to_owned).collect(),
+        path: paths.next().map(str::to_owned),
     }
 }
 
@@ -448,7 +463,7 @@ fn texts(entry: &Json, calls: &HashMap<String, Call>, elsewhere: &dyn Elsewhere)
             text,
             field,
             block: None,
-            is_error: false,
+            is_error: entry["isApiErrorMessage"].is_true(),
             call: None,
         }));
     };
@@ -472,7 +487,6 @@ fn texts(entry: &Json, calls: &HashMap<String, Call>, elsewhere: &dyn Elsewhere)
             if let Json::Text(text) = content {
                 add(Some(text.clone()), field(text));
                 texts[0].block = Some(0);
-                texts[0].is_error = entry["isApiErrorMessage"].is_true();
             }
             for (at, block) in content.list().iter().enumerate() {
                 let field = field(block.text("text").unwrap_or_default());
@@ -515,9 +529,6 @@ fn texts(entry: &Json, calls: &HashMap<String, Call>, elsewhere: &dyn Elsewhere)
         }
         _ => {}
     }
-    if entry["isApiErrorMessage"].is_true() {
-        texts.iter_mut().for_each(|text| text.is_error = true);
-    }
     texts.retain(|text| !text.text.is_empty());
     texts
 }
@@ -548,12 +559,15 @@ fn block_text(
             .text("tool_use_id")
             .and_then(|id| calls.get(id).cloned()),
     };
-    let is_error = is_result(block) && block["is_error"].is_true();
+    let is_error = match is_call(block) || is_result(block) {
+        true => is_result(block) && block["is_error"].is_true(),
+        false => entry["isApiErrorMessage"].is_true(),
+    };
     Some(Text {
         text: text.unwrap_or_default(),
         field,
         block: at,
-        is_error: is_error || entry["isApiErrorMessage"].is_true(),
+        is_error,
         call,
     })
 }
@@ -891,7 +905,8 @@ impl Query {
                 _ if unit.is_bare => false,
                 "tool" => call.is_some_and(|call| equals(&call.tool, value)),
                 "path" => {
-                    call.is_some_and(|call| call.paths.iter().any(|path| contains(path, value)))
+                    let path = call.and_then(|call| call.path.as_ref());
+                    path.is_some_and(|path| contains(path, value))
                 }
                 _ => text.is_error == (value == "true"),
             }
@@ -918,7 +933,7 @@ impl Query {
                 of_id || of_type
             }
             "since" => unit.millis >= limit(value) && unit.millis.is_some(),
-            "until" => unit.millis < limit(value) && unit.millis.is_some(),
+            "until" => unit.millis <= limit(value) && unit.millis.is_some(),
             "branch" => has(&unit.branch, value),
             "live" => unit.live == (value == "true"),
             "project" => {
@@ -955,8 +970,12 @@ impl Store {
         for mut copies in found.into_values() {
             copies.sort_by_key(|(unit, _)| {
                 let is_own = unit.names_session.as_ref() == Some(&unit.session);
-                let path = unit.stored.as_ref().unwrap_or(&unit.path);
-                (unit.stored.is_some(), !is_own, path.clone(), unit.offset)
+                (
+                    unit.stored.is_some(),
+                    !is_own,
+                    unit.order.clone(),
+                    unit.offset,
+                )
             });
             let mut copies = copies.into_iter().map(|(_, hit)| hit);
             let mut hit = copies.next().expect("at least one");

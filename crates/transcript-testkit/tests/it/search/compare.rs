@@ -101,7 +101,10 @@ fn check_matches(hit: &Hit, query: &search::Query) -> Result<(), String> {
     let is_apart = matches.windows(2).all(|pair| pair[0].1 <= pair[1].0);
     // A place may be hidden by the match of another term that overlaps it.
     let is_shown = |place: &(usize, usize)| {
-        matches.contains(place) || matches.iter().any(|at| at.0 < place.1 && place.0 < at.1)
+        let is_empty = place.0 == place.1;
+        is_empty
+            || matches.contains(place)
+            || matches.iter().any(|at| at.0 < place.1 && place.0 < at.1)
     };
     let is_complete = |places: &Vec<_>| places.is_empty() || places.iter().any(is_shown);
     match is_apart && matches.iter().all(is_place) && terms.iter().all(is_complete) {
@@ -137,10 +140,17 @@ fn difference(found: &[search::Hit], expected: &[search::Hit]) -> String {
                 .join("")
         };
         let (own, others) = (only(&found, &expected), only(&expected, &found));
-        let path = found.get(1).map_or("", String::as_str);
-        return format!("{counts}\n {path}\n  found   {own}\n  expected{others}");
+        let place = found[1..4].concat();
+        return format!("{counts}\n  at      {place}\n  found   {own}\n  expected{others}");
     }
-    let short = |hit: Option<&&search::Hit>| format!("{hit:.200?}");
+    let short = |hit: Option<&&search::Hit>| match hit {
+        None => "-".to_owned(),
+        Some(hit) => {
+            let (path, field, text) = (hit.path.display(), hit.field, &hit.text);
+            let text: String = text.chars().take(60).collect();
+            format!("{path} {} {:?} {field} {text:?}", hit.offset, hit.stored)
+        }
+    };
     let (first, other) = (short(more.first()), short(less.first()));
-    format!("{counts}\n  found    {first:.800}\n  expected {other:.800}")
+    format!("{counts}\n  found    {first}\n  expected {other}")
 }

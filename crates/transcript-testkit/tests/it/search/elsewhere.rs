@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use transcript_format::salvage;
-use transcript_reader::{Index, OtherFiles, Said, Source};
+use transcript_reader::{Index, Said, Source};
 use transcript_resume::{Policy, Tree};
 use transcript_testkit::model::search::{Elsewhere, Place};
 
@@ -16,12 +16,6 @@ impl Elsewhere for Reader {
         let source = Source::open(path).expect("a file");
         let index = Index::load(&source).expect("a file can be read");
         let tree = Tree::new(&index, Policy::Recover);
-        let missing = tree.missing_parents();
-        let others = match missing.is_empty() {
-            true => OtherFiles::default(),
-            false => OtherFiles::search(&source, &index, &missing),
-        };
-        let tree = Tree::with_others(&index, &others);
         let context = tree.path();
         let story = tree.unspliced().story(&context);
         let in_story = story.path.entries.iter();
