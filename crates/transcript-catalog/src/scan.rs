@@ -57,6 +57,7 @@ pub(crate) struct Scan<'s> {
     pub(crate) query: Query,
     /// Those of positive terms; the most selective one first.
     prefilters: Vec<Prefilter>,
+    uses_prefilters: bool,
     states: Vec<FileState>,
     owners: Vec<OnceLock<Owners>>,
     cancel: Arc<AtomicBool>,
@@ -99,17 +100,18 @@ impl<'s> Scan<'s> {
         catalog: &'s Catalog,
         query: Query,
         cancel: Arc<AtomicBool>,
-        uses_prefilter: bool,
+        uses_prefilters: bool,
     ) -> Self {
         let prefilters = query
             .positive()
             .filter_map(|term| Prefilter::of(&term.matcher));
-        let mut prefilters: Vec<_> = prefilters.filter(|_| uses_prefilter).collect();
+        let mut prefilters: Vec<_> = prefilters.collect();
         prefilters.sort_by_key(|prefilter| std::cmp::Reverse(prefilter.len()));
         Self {
             catalog,
             query,
             prefilters,
+            uses_prefilters,
             states: catalog.files.iter().map(|_| FileState::default()).collect(),
             owners: catalog.sessions.iter().map(|_| OnceLock::new()).collect(),
             cancel,
@@ -117,6 +119,20 @@ impl<'s> Scan<'s> {
             bytes: AtomicU64::new(0),
             unread: AtomicU64::new(0),
             problems: Mutex::default(),
+        }
+    }
+
+    /// Returns whether all positive terms may be in these bytes.
+    fn may_match(&self, bytes: &[u8]) -> bool {
+        let mut prefilters = self.used_prefilters().iter();
+        prefilters.all(|prefilter| prefilter.may_be_in(bytes))
+    }
+
+    fn used_prefilters(&self) -> &[Prefilter] {
+        if self.uses_prefilters {
+            &self.prefilters
+        } else {
+            &[]
         }
     }
 
@@ -278,7 +294,7 @@ impl<'s> Scan<'s> {
         offset: u64,
         bytes: &[u8],
     ) -> Result<(), Damaged> {
-        let Some(first) = self.prefilters.first() else {
+        let Some(first) = self.used_prefilters().first() else {
             let mut at = 0;
             while at < bytes.len() {
                 let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |len| at + len);
@@ -346,11 +362,7 @@ impl<'s> Scan<'s> {
             (EntryKind::User | EntryKind::Assistant, Some(message)) => &line[message],
             _ => line,
         };
-        if !self
-            .prefilters
-            .iter()
-            .all(|prefilter| prefilter.may_be_in(searched))
-        {
+        if !self.may_match(searched) {
             return;
         }
         let Some(unit) = utf8(line).and_then(|text| Unit::read(text, envelope)) else {
@@ -526,8 +538,9 @@ impl<'s> Scan<'s> {
             let may_match = len > DEFAULT_LINE_CAP || {
                 bytes.resize(len, 0);
                 let read = source.read_at(finding.offset, &mut bytes)?;
-                let may_be_in = |prefilter: &Prefilter| prefilter.may_be_in(&bytes[..read]);
-                self.prefilters.iter().any(may_be_in) || self.prefilters.is_empty()
+                // As in the search for lines, so that the number does not depend on the way.
+                let first = self.prefilters.first();
+                first.is_none_or(|first| first.may_be_in(&bytes[..read]))
             };
             self.unread
                 .fetch_add(u64::from(may_match), Ordering::Relaxed);
@@ -545,12 +558,7 @@ impl<'s> Scan<'s> {
         let read = self.catalog.disk.read(&found.path, MAX_RESULT as usize);
         let bytes = read.map_err(|error| Error::io(&found.path, None, error))?;
         self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        if bytes.is_empty()
-            || !self
-                .prefilters
-                .iter()
-                .all(|prefilter| prefilter.may_be_in(&bytes))
-        {
+        if bytes.is_empty() || !self.may_match(&bytes) {
             return Ok(());
         }
         let text = String::from_utf8_lossy(&bytes);
