@@ -573,8 +573,6 @@ impl<'s> Scan<'s> {
             agent: &|| owner?.agent.clone(),
             agent_type: &|| owner.and_then(|owner| self.agent_type(owner.file)),
         });
-        // Without an owner nothing is known about an agent, not even that there is none.
-        let is_wanted = is_wanted && (owner.is_some() || !self.query.has_agent());
         if is_wanted && let Some(best) = self.best(owner_file, &unit, &mut worker.folded) {
             worker.found.push(Match {
                 offset: owner.map_or(0, |owner| owner.offset),
@@ -584,7 +582,8 @@ impl<'s> Scan<'s> {
                 millis: owner.and_then(|owner| owner.millis).unwrap_or(i64::MIN),
                 score: best.score,
                 is_own: owner.is_some_and(|owner| owner.is_own),
-                is_salvaged: false,
+                // The text of a whole entry is the same, repaired or not.
+                is_salvaged: true,
             });
         }
         Ok(())
@@ -637,11 +636,6 @@ impl Query {
             }
         }
         open.iter().all(|key| closed.contains(key))
-    }
-
-    fn has_agent(&self) -> bool {
-        let mut filters = self.filters.iter();
-        filters.any(|filter| matches!(filter.condition, Condition::Agent(_)))
     }
 }
 

@@ -103,7 +103,7 @@ const WORDS: &str = "deploy Deploy DEPLOY error Error: timeout timeouts the a to
      \"quoted\" quoted 'single' back\\slash \\n \\u0041 {} [x] (y) $HOME 100% a*b a|b ^start end$ e-mail@example.com \
      --flag -n user:me role:user <b>bold</b> &amp; // comment /regex/ \u{1b}[31mred\u{1b}[0m \
      Straße STRASSE strasse STRAẞE İstanbul istanbul ISTANBUL ısparta ſelf self SELF \u{212a}elvin kelvin \
-     \u{212b}ngström ångström ΣΊΣΥΦΟΣ σίσυφος σίσυφοσ ǅungla ﬁle file ΰ Привет привет \
+     \u{212b}ngström ångström ΣΊΣΥΦΟΣ σίσυφος σίσυφοσ ǅungla ﬁle file ΰ Привет привет ᲐᲑ აბ Ꭰꭰ ⓐⒶ \
      café cafe\u{301} cafe CAFÉ naïve Zürich Zu\u{308}rich Việt Vie\u{323}\u{302}t a\u{301}\u{328} \u{301}alone \
      ñandú שָׁלוֹם हिन्दी مَرْحَبًا \
      你好世界 世界 漢字 日本語 カタカナ ｶﾞｷﾞ が か\u{3099} 검색 한국어 \u{1100}\u{1161}\u{11a8} 각 全角ＡＢＣ 𠮷野家 \
@@ -300,7 +300,8 @@ fn expression(tree: &Tree, rng: &mut Rng) -> String {
         12 => format!("({one}|{other}){{2}}"),
         _ => format!("(?s){one}.+{other}"),
     };
-    format!("/{expression}/")
+    let flag = if rng.one_in(4) { "i" } else { "" };
+    format!("/{expression}/{flag}")
 }
 
 /// Returns one filter.

@@ -110,8 +110,6 @@ struct Unit {
     texts: Vec<Text>,
     /// Units with the same key are copies of each other.
     key: String,
-    /// A stored result without an entry: of most filters nothing is known.
-    is_bare: bool,
     /// The file of its session, and the number of its own file in the session.
     order: (PathBuf, usize),
 }
@@ -344,7 +342,6 @@ impl File<'_> {
             in_context: is_chain && place.in_context,
             texts,
             key,
-            is_bare: false,
             order: self.order.clone(),
         }
     }
@@ -394,7 +391,6 @@ fn stored_result(path: &Path, order: (PathBuf, usize), session: &str, answers: &
             in_context: false,
             texts: vec![text],
             key: path.display().to_string(),
-            is_bare: true,
             order,
         };
     };
@@ -897,12 +893,11 @@ impl Query {
         })
     }
 
-    fn chooses(&self, unit: &Unit, text: &Text) -> bool {
+    fn chooses(&self, text: &Text) -> bool {
         self.holds(&["in", "tool", "path", "error"], |key, value| {
             let call = text.call.as_ref();
             match key {
                 "in" => text.field == value,
-                _ if unit.is_bare => false,
                 "tool" => call.is_some_and(|call| equals(&call.tool, value)),
                 "path" => {
                     let path = call.and_then(|call| call.path.as_ref());
@@ -923,7 +918,7 @@ impl Query {
         self.holds(&[&keys[..], &["branch"]].concat(), |key, value| match key {
             "role" => unit.role == Some(value),
             "model" => has(&unit.model, value),
-            "agent" if value == "none" => unit.agent.is_none() && !unit.is_bare,
+            "agent" if value == "none" => unit.agent.is_none(),
             "agent" => {
                 let of_id = unit.agent.as_ref().is_some_and(|id| starts_with(id, value));
                 let of_type = unit
@@ -1003,7 +998,7 @@ fn hit(unit: &Unit, query: &Query) -> Option<Hit> {
     let chosen: Vec<&Text> = unit
         .texts
         .iter()
-        .filter(|text| query.chooses(unit, text))
+        .filter(|text| query.chooses(text))
         .collect();
     let is_in = |term: &Term, text: &Text| !places(term, &text.text).is_empty();
     for (is_positive, term) in &query.terms {
