@@ -332,6 +332,9 @@ impl<'s> Scan<'s> {
         offset: u64,
         line: &[u8],
     ) -> Result<(), Damaged> {
+        if line.len() > DEFAULT_LINE_CAP {
+            return Err(Damaged);
+        }
         let mut scanner = mem::take(&mut worker.scanner);
         let result = match scanner.scan(line) {
             Ok(envelope) => {
@@ -686,6 +689,9 @@ pub(crate) fn entries<T: Default>(
             if line.trim_ascii().is_empty() || !wants(line) {
                 continue;
             }
+            if line.len() > DEFAULT_LINE_CAP {
+                return false;
+            }
             let (Ok(envelope), Some(text)) = (scanner.scan(line), utf8(line)) else {
                 return false;
             };
@@ -742,7 +748,7 @@ fn for_each_block(
             if filled > DEFAULT_LINE_CAP {
                 return Ok(false);
             }
-            buffer.resize(2 * filled, 0);
+            buffer.resize((2 * filled).min(DEFAULT_LINE_CAP + BUFFER), 0);
         }
         // Up to the end of the part, and of the line after that little by little.
         let beyond = (end - offset).max(filled as u64 + (16 << 10));
@@ -756,6 +762,12 @@ fn for_each_block(
         let is_end = read == 0;
         let seen = filled;
         filled += read;
+        if is_in_line && !is_end && memchr(b'\n', &buffer[..filled]).is_none() {
+            // The rest of a line of the part before.
+            offset += filled as u64;
+            filled = 0;
+            continue;
+        }
         let lines = if is_end {
             filled
         } else if let Some(last) = memrchr(b'\n', &buffer[seen..filled]) {

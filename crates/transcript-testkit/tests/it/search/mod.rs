@@ -219,13 +219,13 @@ fn the_model_refuses_bad_queries() {
 #[test]
 fn random_queries_find_what_the_model_finds() {
     let mut hits = 0;
-    for seed in 0..12 {
+    for seed in 0..8 {
         let tree = trees::tree(seed);
         let folder = tempfile::tempdir().expect("a folder");
         tree.write(folder.path()).expect("a tree");
         let compared = Compared::read(folder.path());
         let mut rng = Rng::new(seed);
-        for _ in 0..40 {
+        for _ in 0..12 {
             let text = trees::query(&tree, &mut rng);
             match compared.compare(&text) {
                 Ok(found) => hits += found,
@@ -233,5 +233,5 @@ fn random_queries_find_what_the_model_finds() {
             }
         }
     }
-    assert!(hits > 500, "only {hits} hits");
+    assert!(hits > 200, "only {hits} hits");
 }
