@@ -415,7 +415,8 @@ impl Items<'_> {
             return None;
         }
         let key: String = rest[..key_len].iter().collect();
-        if !KEYS.contains(&&*key) {
+        // Without a value it is a word: people search for `error:`.
+        if !KEYS.contains(&&*key) || self.ends_at(self.at + key_len + 1) {
             return None;
         }
         self.at += key_len + 1;

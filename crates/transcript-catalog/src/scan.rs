@@ -12,7 +12,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::lines::{AGENT_META_CAP, DEFAULT_LINE_CAP};
 use transcript_format::metadata::AgentMetadata;
 use transcript_format::object::Object;
-use transcript_format::scan::{Envelope, Scanner, utf8};
+use transcript_format::scan::{Envelope, Flags, Scanner, utf8};
 use transcript_format::time;
 use transcript_reader::{Bodies, Error, Index, Source};
 
@@ -337,6 +337,8 @@ impl<'s> Scan<'s> {
         }
         let mut scanner = mem::take(&mut worker.scanner);
         let result = match scanner.scan(line) {
+            // Counted by the scan with the index.
+            Ok(envelope) if envelope.flags().contains(Flags::TOO_MANY) => Err(Damaged),
             Ok(envelope) => {
                 self.scan_entry(worker, file, offset, line, &envelope, false);
                 Ok(())
@@ -367,6 +369,9 @@ impl<'s> Scan<'s> {
         };
         if !self.may_match(searched) {
             return;
+        }
+        if envelope.flags().contains(Flags::TOO_MANY) {
+            self.unread.fetch_add(1, Ordering::Relaxed);
         }
         let Some(unit) = utf8(line).and_then(|text| Unit::read(text, envelope)) else {
             return;

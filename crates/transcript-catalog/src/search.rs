@@ -211,7 +211,8 @@ pub struct End {
     pub scanned: u64,
     /// The number of bytes that were searched.
     pub bytes: u64,
-    /// The number of damaged lines and of files in which there may be more, and which cannot be read.
+    /// The number of damaged, too long or too large lines and stored results in which there may be
+    /// more, and which were not searched, or not whole.
     pub unread: u64,
 }
 

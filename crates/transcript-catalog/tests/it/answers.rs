@@ -371,6 +371,12 @@ fn damaged_lines_are_salvaged_or_counted() {
     uuids.sort_unstable();
     assert_eq!(uuids, ["u1", "u2", "u3", "u4", "u5"]);
     assert!(end.unread > 0, "{end:?}");
+    let blocks = "1,".repeat(600_000);
+    store.write(
+        "-p/large.jsonl",
+        format!("{{\"type\":\"user\",\"message\":{{\"content\":[{blocks}\"hare\"]}}}}\n"),
+    );
+    assert_eq!(store.search_with("hare", &SearchOptions::new()).1.unread, 1);
     // A line in which the word cannot be is of no concern.
     assert_eq!(
         store.search_with("zebra", &SearchOptions::new()).1.unread,
@@ -449,7 +455,7 @@ fn a_bad_query_names_its_place() {
         ("/(/", 1),
         ("x /a(b/", 4),
         ("role:owl", 5),
-        ("in:", 3),
+        ("in:\"\"", 3),
         ("since:owl", 6),
         ("live:maybe", 5),
         ("", 0),
@@ -464,6 +470,7 @@ fn a_bad_query_names_its_place() {
         "/usr/bin",
         "/usr/bin/",
         "--flag",
+        "error:",
         "->",
         "a:b",
         "http://x",
