@@ -130,9 +130,9 @@ class Session:
     def step(self, change):
         """One turn: a prompt, a look around, a change, its tests, and the answer."""
         prompt, thought, name, word, line, old, new, test, answer = change
-        around = (f"// {word}" if name.endswith((".rs", ".ts")) else f"# {word}", "")
+        around = (f"// {word}", "// end") if name.endswith((".rs", ".ts")) else (f"# {word}", "# end")
         self.prompt(prompt, 60 + 23 * (self.made % 9))
-        text = "\n".join([around[0], *old.split("\n"), ""])
+        text = "\n".join([around[0], *old.split("\n"), around[1]])
         self.answer(("thinking", thought), self.grep(word, f"{name}:{line}: {old.splitlines()[0].strip()}"), self.read(name, text))
         self.answer(("text", f"The place is `{name}`. I change it and run the tests of `{test}`."),
                     self.edit(name, around, old, new, line))
@@ -142,7 +142,7 @@ class Session:
             self.answer(self.bash(run, f"Exit code 1\n\x1b[31mFAILED\x1b[0m {test}: expected the new form, found the old one\n"
                                        f"1 failed, {count} passed", 6))
             self.answer(("text", "The test still has what the code did before. It has to say what we want now."),
-                        self.edit(f"tests/{test}.{name.rsplit('.')[-1]}", (around[0], ""), "expect_old()", "expect_new()", 12))
+                        self.edit(f"tests/{test}.{name.rsplit('.')[-1]}", around, "expect_old()", "expect_new()", 12))
         self.answer(self.bash(run, f"\x1b[32mok\x1b[0m {test}: {count + 1} passed in {0.4 + count / 10:.1f} s", 5))
         self.answer(("text", answer))
         self.end_turn()
@@ -316,7 +316,7 @@ def postbox(root):
               "4. Next: full mailboxes, retry times, giving up after three days.")
     for change in POST[7:13]:
         s.step(change)
-    s.compact("manual", 121_900, 7_845, 3, "Summary of the conversation so far.\n\n"
+    s.compact("manual", 121_900, 7_845, 4, "Summary of the conversation so far.\n\n"
               "1. Request: no invoice twice. The cause was fixed in the first part (held state `unknown`).\n"
               "2. Since then: 552 is temporary, retries double up to 6 hours, a report after three days, metrics `held` and `oldest_held_seconds`, the switch `hold_unknown` (off by default).\n"
               "3. Next: staging, then production.")
@@ -359,7 +359,7 @@ def tide(root):
                                  "totalTokens": 18_300, "totalToolUseCount": 3}, 8))
     s.answer(("thinking", thought), *results)
     s.answer(("text", "31 places: 14 times, 9 heights, 8 units. I write the three functions and replace them."),
-             s.edit(TIDE[3][2], ("// format", ""), TIDE[3][5], TIDE[3][6], 1))
+             s.edit(TIDE[3][2], ("// format", "// end"), TIDE[3][5], TIDE[3][6], 1))
     s.answer(s.bash("npm test", "\x1b[32m✓\x1b[0m 64 tests passed", 9))
     s.answer(("text", TIDE[3][8]))
     s.end_turn()
