@@ -17,7 +17,7 @@ class Terminal:
     """A tmux server with one pane, in which a shell runs."""
 
     def __init__(self, folder, binary):
-        self.socket, self.size, self.shown = folder / "tmux", None, ""
+        self.socket, self.shown = folder / "tmux", ""
         (folder / "bin").mkdir()
         (folder / "bin" / "transcript").symlink_to(binary)
         self.environment = {"HOME": tour_sessions.HOME, "TZ": "UTC", "TERM": "screen-256color", "LANG": "C.UTF-8", "PS1": "$ ",
@@ -48,7 +48,13 @@ class Terminal:
         sys.exit(f"these did not appear: {missing}; or these did not go: {list(absent)}\n{now}")
 
     def resize(self, columns, rows):
+        """Resizes the pane, and waits until programs see it: tmux tells them later."""
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
+        terminal = os.open(self.tmux("display", "-p", "#{pane_tty}").strip(), os.O_RDONLY | os.O_NOCTTY)
+        end = time.monotonic() + 8
+        while os.get_terminal_size(terminal) != (columns, rows) and time.monotonic() < end:
+            time.sleep(0.03)
+        os.close(terminal)
 
     def run(self, command, *texts):
         """Types a command at an empty prompt."""
@@ -139,8 +145,8 @@ one to the next.""")
     pane("transcript tree fbb6")
 
     say("## Go on")
-    say("""`transcript resume` says whether a session can be resumed, where it stands, and how. `--explain` has the details, `--json` the
-messages of the request.""")
+    say("""`transcript resume` says whether a session can be resumed, where it stands, and how. `--explain` has the details, `--request`
+prints the messages.""")
     terminal.run("transcript resume 5aa0", "claude --resume")
     pane("transcript resume 5aa0")
     terminal.resize(60, 20)
@@ -167,6 +173,13 @@ filter the list, Enter reads, `?` shows all keys.""")
     small("today")
     terminal.keys("=staging Enter", "Staging has it", absent=["Turn it on"])
     pane()
+    say("The end of a chapter, where the session was compacted. `g` and `G` go to the start and the end:")
+    terminal.keys("p", "Turn it on")
+    terminal.keys("=mailboxes Enter", "They recover", absent=["Turn it on"])
+    terminal.keys("u", "chapter 1 of 3")
+    pane()
+    terminal.keys("p", "Turn it on")
+    terminal.keys("=staging Enter", "Staging has it", absent=["Turn it on"])
     say("`/` searches the text, also what is folded, and `n` goes to the next hit:")
     terminal.keys("=/accepted Enter", "accepted")
     pane()
