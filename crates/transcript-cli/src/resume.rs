@@ -14,10 +14,14 @@ use transcript_reader::{Bodies, EntryNo, ErrorKind, Index};
 use transcript_render::{Escaping, clock, count, cut_text, explain};
 use transcript_resume::request::{self, Request};
 use transcript_resume::{PathState, Tree, Usage};
+use unicode_width::UnicodeWidthStr;
 
 use crate::path_args::PathArgs;
-use crate::ui::Ui;
-use crate::{exit, progress, record, replay, session};
+use crate::ui::{Ui, terminal_width};
+use crate::{exit, list, progress, record, replay, session};
+
+/// The width of the labels of a summary.
+const LABELS: usize = 13;
 
 /// Print the request that continues a session
 ///
@@ -207,9 +211,14 @@ fn write_text(
         return Ok(());
     }
     writeln!(out, "{name} can be resumed")?;
-    let mut line = |label: &str, text: String| match text.is_empty() {
-        true => Ok(()),
-        false => writeln!(out, "  {label:<10} {}", escaping.one_line(&text)),
+    let mut line = |label: &str, text: String| {
+        let text = escaping.one_line(&text);
+        let columns = terminal_width().map(|width| width.saturating_sub(LABELS));
+        for (number, line) in lines(&text, columns).enumerate() {
+            let label = if number == 0 { label } else { "" };
+            writeln!(out, "  {label:<10} {line}")?;
+        }
+        io::Result::Ok(())
     };
     line("title", state.title.clone().unwrap_or_default())?;
     let folder = state.cwd.as_deref().map(|cwd| ui.render.below_home(cwd));
@@ -227,18 +236,21 @@ fn write_text(
         line("ends at", format!("{place}{}", time.unwrap_or_default()))?;
     }
     let bytes: usize = blocks(&request.messages).map(Block::json_len).sum();
+    let bytes = list::size(bytes as u64);
     let messages = count(request.messages.len(), "message");
     let entries = count(request.path.entries.len(), "entry");
     let read = match index.starts_at() {
         0 => String::new(),
         start => {
-            let read = session.source().len() - start;
-            format!("; only the last {read} bytes of the file were read (--full reads all)")
+            let read = list::size(session.source().len() - start);
+            format!("; only the last {read} of the file were read (--full reads all)")
         }
     };
     line(
         "request",
-        format!("{messages}, {bytes} bytes, from {entries}{read}"),
+        format!(
+            "{messages}, {bytes}, from {entries}{read}; --explain has the details, --request prints it"
+        ),
     )?;
     let synthetic = request.synthetic.iter();
     line(
@@ -251,11 +263,14 @@ fn write_text(
         summary(omitted.map(|omission| omission.reason.name())),
     )?;
     let lint = lint(&request.messages);
-    for (label, problems) in [("problems", &lint.problems), ("warnings", &lint.warnings)] {
-        line(
-            label,
-            summary(problems.iter().map(|problem| problem.rule.words())),
-        )?;
+    let [problems, warnings] = [&lint.problems, &lint.warnings]
+        .map(|problems| summary(problems.iter().map(|problem| problem.rule.words())));
+    match problems.is_empty() || warnings.is_empty() {
+        true => {
+            line("problems", problems)?;
+            line("warnings", warnings)?;
+        }
+        false => line("problems", format!("{problems}; warnings: {warnings}"))?,
     }
     let todos = state.todos.as_deref().unwrap_or_default();
     let left = todos.iter().filter(|todo| todo.is_open()).count();
@@ -278,11 +293,24 @@ fn write_text(
     if let Some(command) = command {
         writeln!(out, "to continue: {command}")?;
     }
-    writeln!(
-        out,
-        "--explain has the details, --request the messages, --json everything"
-    )?;
     Ok(())
+}
+
+/// Breaks a text at spaces into lines of at most `columns`, unless a word is longer.
+fn lines(text: &str, columns: Option<usize>) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let mut end = rest.len();
+        while columns.is_some_and(|columns| rest[..end].width() > columns) {
+            let Some(space) = rest[..end].rfind(' ') else {
+                break;
+            };
+            end = space;
+        }
+        let line = &rest[..end];
+        rest = rest[end..].trim_start();
+        (!line.is_empty()).then_some(line)
+    })
 }
 
 /// Counts equal names: `12 (10 reminder, 2 no-content)`; empty if there are none.
@@ -470,4 +498,19 @@ fn place(index: &Index, entry: Option<EntryNo>) -> String {
 
 fn blocks(messages: &[Message]) -> impl Iterator<Item = &Block> {
     messages.iter().flat_map(Message::blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_broken_at_spaces() {
+        let broken = |columns| lines("~/src/海辺 · main · sonnet", columns).collect::<Vec<_>>();
+        assert_eq!(broken(None), ["~/src/海辺 · main · sonnet"]);
+        assert_eq!(broken(Some(17)), ["~/src/海辺 · main", "· sonnet"]);
+        assert_eq!(broken(Some(16)), ["~/src/海辺 ·", "main · sonnet"]);
+        assert_eq!(broken(Some(1)), ["~/src/海辺", "·", "main", "·", "sonnet"]);
+        assert_eq!(lines("", Some(9)).count(), 0);
+    }
 }
