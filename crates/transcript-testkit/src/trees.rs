@@ -423,7 +423,7 @@ impl Maker {
         }
     }
 
-    /// Copies the start of a session into another file, and goes on there: a fork, a hand-off to the
+    /// Copies the start of a session into another file, and continues there: a fork, a hand-off to the
     /// background, a fork by the SDK with new uuids, or the whole file in another project.
     fn copy(&mut self) {
         let at = self.rng.below(self.healthy.len());
