@@ -101,7 +101,7 @@ impl Tree {
 const WORDS: &str = "deploy Deploy DEPLOY error Error: timeout timeouts the a to parser Parser ParserError \
      snake_case camelCase foo.bar foo_bar fooxbar c++ C++ c #4411 4411 src/main.rs src\\main.rs main.rs a/b/c ./a x=1 \
      \"quoted\" quoted 'single' back\\slash \\n \\u0041 {} [x] (y) $HOME 100% a*b a|b ^start end$ e-mail@example.com \
-     --flag -n user:me role:user <b>bold</b> &amp; // comment /regex/ \u{1b}[31mred\u{1b}[0m \
+     --flag -n user:me role:user role: error:x <b>bold</b> &amp; // comment /regex/ \u{1b}[31mred\u{1b}[0m \
      Straße STRASSE strasse STRAẞE İstanbul istanbul ISTANBUL ısparta ſelf self SELF \u{212a}elvin kelvin \
      \u{212b}ngström ångström ΣΊΣΥΦΟΣ σίσυφος σίσυφοσ ǅungla ﬁle file ΰ Привет привет ᲐᲑ აბ Ꭰꭰ ⓐⒶ \
      café cafe\u{301} cafe CAFÉ naïve Zürich Zu\u{308}rich Việt Vie\u{323}\u{302}t a\u{301}\u{328} \u{301}alone \
@@ -423,7 +423,7 @@ impl Maker {
         }
     }
 
-    /// Copies the start of a session into another file, and goes on there: a fork, a hand-off to the
+    /// Copies the start of a session into another file, and continues there: a fork, a hand-off to the
     /// background, a fork by the SDK with new uuids, or the whole file in another project.
     fn copy(&mut self) {
         let at = self.rng.below(self.healthy.len());

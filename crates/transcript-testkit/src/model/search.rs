@@ -643,7 +643,8 @@ impl Query {
                 .push((is_positive, Term::Expression(expression?)));
             return Some(end);
         }
-        if let Some((key, value)) = word.split_once(':').filter(|(key, _)| KEYS.contains(key)) {
+        let is_filter = |(key, value): &(&str, &str)| KEYS.contains(key) && !value.is_empty();
+        if let Some((key, value)) = word.split_once(':').filter(is_filter) {
             let start = at + key.chars().count() + 1;
             let (value, end) = match value.starts_with('"') {
                 true => phrase(chars, start)?,

@@ -93,7 +93,7 @@ fn of_model(hit: &Hit) -> search::Hit {
 }
 
 /// Checks that the matches are places of terms, in order, without overlaps, and that no term of the
-/// text is left out.
+/// text is omitted.
 fn check_matches(hit: &Hit, query: &search::Query) -> Result<(), String> {
     let matches: Vec<(usize, usize)> = hit.matches.iter().map(|at| (at.start, at.end)).collect();
     let terms = query.places(&hit.snippet);

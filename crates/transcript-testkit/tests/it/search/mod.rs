@@ -205,6 +205,7 @@ fn the_model_refuses_bad_queries() {
         "--flag",
         "a -b",
         "->",
+        "error:",
         "x:y",
         "/usr/bin",
         "//",
