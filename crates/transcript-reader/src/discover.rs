@@ -24,7 +24,7 @@ pub struct SessionFile {
     /// The file name without `.jsonl`. It need not be a uuid and is never used to build a path.
     pub id: String,
     /// Whether a folder of the same name exists, for agents and side files.
-    pub(crate) has_folder: bool,
+    pub has_folder: bool,
     is_link: bool,
 }
 
@@ -38,9 +38,9 @@ pub struct SessionFiles {
     pub problems: Vec<Error>,
     /// Sessions whose own file is gone while files of their subagents exist, sorted by path; the
     /// path is that of the missing file.
-    pub(crate) orphans: Vec<SessionFile>,
+    pub orphans: Vec<SessionFile>,
     /// The files of subagents next to their sessions (clients before 2.1.2).
-    pub(crate) agents: Vec<PathBuf>,
+    pub agents: Vec<PathBuf>,
     pub(crate) disk: Arc<dyn ReadDisk>,
 }
 
@@ -51,7 +51,9 @@ impl Default for SessionFiles {
 }
 
 impl SessionFiles {
-    fn on(disk: Arc<dyn ReadDisk>) -> Self {
+    /// Returns no files, on `disk`.
+    #[must_use]
+    pub fn on(disk: Arc<dyn ReadDisk>) -> Self {
         Self {
             sessions: Vec::new(),
             problems: Vec::new(),
@@ -184,6 +186,19 @@ impl SessionFiles {
 }
 
 impl SessionFile {
+    /// Describes the session whose file is `path`, in whatever folder.
+    #[must_use]
+    pub fn at(disk: &dyn ReadDisk, path: &Path) -> Self {
+        let stem = path.file_stem().unwrap_or_default();
+        Self {
+            path: path.to_owned(),
+            project: path.parent().map(name_of).unwrap_or_default(),
+            id: stem.to_string_lossy().into_owned(),
+            has_folder: disk.is_folder(&path.with_extension("")),
+            is_link: false,
+        }
+    }
+
     /// Returns the folder for the agents and the side files of the session.
     pub(crate) fn folder(&self) -> PathBuf {
         self.path.with_extension("")

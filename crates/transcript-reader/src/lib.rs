@@ -62,4 +62,4 @@ pub use other_files::OtherFiles;
 pub use prompt::{Prompt, shorten};
 pub use said::Said;
 pub use source::Source;
-pub use subagents::{Subagent, subagents, subagents_on};
+pub use subagents::{Subagent, own_subagents_on, session_of_subagent, subagents, subagents_on};

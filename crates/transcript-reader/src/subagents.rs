@@ -64,14 +64,13 @@ pub fn subagents(session: &Path) -> Result<Vec<Subagent>, Error> {
 /// # Errors
 /// As [`subagents`].
 pub fn subagents_on(disk: &Arc<dyn ReadDisk>, session: &Path) -> Result<Vec<Subagent>, Error> {
+    let mut found = own_subagents_on(disk, session)?;
     let own = session.with_extension("").join("subagents");
-    let mut found = Vec::new();
-    collect(&**disk, &own, &own, MAX_DEPTH, &mut found)?;
     let id = session.file_stem().and_then(|stem| stem.to_str());
     if let (Some(folder), Some(id)) = (session.parent(), id) {
         let mut next_to_it = Vec::new();
         collect(&**disk, folder, &own, 0, &mut next_to_it)?;
-        next_to_it.retain(|agent| session_of(disk, &agent.path).as_deref() == Some(id));
+        next_to_it.retain(|agent| session_of_subagent(disk, &agent.path).as_deref() == Some(id));
         found.extend(next_to_it);
     }
     let mut ids = HashSet::new();
@@ -79,6 +78,18 @@ pub fn subagents_on(disk: &Arc<dyn ReadDisk>, session: &Path) -> Result<Vec<Suba
     for agent in &mut found {
         agent.meta = read_meta(&**disk, &agent.path.with_extension("meta.json"));
     }
+    Ok(found)
+}
+
+/// Returns the subagents in the folder of a session, without their metadata: all files in it, even if
+/// several have the same id.
+///
+/// # Errors
+/// As [`subagents`].
+pub fn own_subagents_on(disk: &Arc<dyn ReadDisk>, session: &Path) -> Result<Vec<Subagent>, Error> {
+    let own = session.with_extension("").join("subagents");
+    let mut found = Vec::new();
+    collect(&**disk, &own, &own, MAX_DEPTH, &mut found)?;
     Ok(found)
 }
 
@@ -151,8 +162,9 @@ fn read_meta(disk: &dyn ReadDisk, path: &Path) -> Option<String> {
     String::from_utf8(disk.read(path, AGENT_META_CAP).ok()?).ok()
 }
 
-/// Returns the session that the first line of a file names.
-fn session_of(disk: &Arc<dyn ReadDisk>, path: &Path) -> Option<String> {
+/// Returns the session that the first line of a subagent's file names.
+#[must_use]
+pub fn session_of_subagent(disk: &Arc<dyn ReadDisk>, path: &Path) -> Option<String> {
     let source = Source::open_on(disk, path).ok()?;
     let mut head = vec![0; 64 << 10];
     loop {

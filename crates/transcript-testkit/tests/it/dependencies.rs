@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-const GUARDED: [&str; 7] = [
+const GUARDED: [&str; 8] = [
     "transcript-format",
     "transcript-storage",
     "transcript-messages",
@@ -14,6 +14,7 @@ const GUARDED: [&str; 7] = [
     "transcript-resume",
     "transcript-render",
     "transcript-verify",
+    "transcript-catalog",
 ];
 const KEPT_OUT: [&str; 3] = ["tokio", "notify", "anyhow"];
 
@@ -150,7 +151,7 @@ fn without_their_async_fronts_libraries_link_no_tokio_and_the_command_never_does
 }
 
 /// What each crate may depend on, of the crates of this workspace (docs/architecture.md).
-const DIRECTIONS: [(&str, &[&str]); 13] = [
+const DIRECTIONS: [(&str, &[&str]); 14] = [
     ("transcript-format", &[]),
     ("transcript-storage", &[]),
     (
@@ -190,6 +191,16 @@ const DIRECTIONS: [(&str, &[&str]); 13] = [
     ),
     (
         "transcript-verify",
+        &[
+            "transcript-format",
+            "transcript-storage",
+            "transcript-messages",
+            "transcript-reader",
+            "transcript-resume",
+        ],
+    ),
+    (
+        "transcript-catalog",
         &[
             "transcript-format",
             "transcript-storage",

@@ -1,0 +1,186 @@
+//! The files of the sessions that are searched.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use transcript_reader::{Error, SessionFile, SessionFiles, own_subagents_on, session_of_subagent};
+use transcript_storage::{FileKind, ReadDisk, RealDisk};
+
+/// The sessions of a store, or some of them.
+#[derive(Debug)]
+pub struct Catalog {
+    pub(crate) disk: Arc<dyn ReadDisk>,
+    pub(crate) sessions: Vec<CatalogSession>,
+    /// Sorted by path within a session: its own file, those of subagents, stored results.
+    pub(crate) files: Vec<CatalogFile>,
+    pub(crate) problems: Vec<Error>,
+}
+
+/// A session that is searched.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CatalogSession {
+    /// The name of its file without `.jsonl`.
+    pub id: String,
+    /// The name of its project folder.
+    pub project: String,
+    /// Its file, which may be gone while files of subagents are left.
+    pub path: PathBuf,
+    /// When one of its files was last changed.
+    pub modified: Option<SystemTime>,
+    pub(crate) file: SessionFile,
+    pub(crate) has_file: bool,
+}
+
+/// A file with texts.
+#[derive(Debug)]
+pub(crate) struct CatalogFile {
+    pub(crate) session: usize,
+    pub(crate) path: PathBuf,
+    pub(crate) len: u64,
+    pub(crate) kind: FileRole,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum FileRole {
+    Session,
+    /// With the id of the subagent.
+    Subagent(String),
+    /// With the name of the file.
+    Result(String),
+}
+
+impl Catalog {
+    /// Finds the sessions of all projects in `root`.
+    ///
+    /// # Errors
+    /// When `root` cannot be read.
+    pub fn open(root: &Path) -> Result<Self, Error> {
+        Self::open_on(&(Arc::new(RealDisk) as _), root)
+    }
+
+    /// Finds the sessions in `root` on `disk`.
+    ///
+    /// # Errors
+    /// When `root` cannot be read.
+    pub fn open_on(disk: &Arc<dyn ReadDisk>, root: &Path) -> Result<Self, Error> {
+        Ok(Self::of(disk, SessionFiles::in_root_on(disk, root)?))
+    }
+
+    /// Takes the sessions of these files, wherever they are.
+    #[must_use]
+    pub fn of_files(paths: &[PathBuf]) -> Self {
+        let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
+        let mut files = SessionFiles::default();
+        files.sessions = paths
+            .iter()
+            .map(|path| SessionFile::at(&*disk, path))
+            .collect();
+        Self::of(&disk, files)
+    }
+
+    /// Takes the sessions that were found.
+    #[must_use]
+    pub fn of(disk: &Arc<dyn ReadDisk>, files: SessionFiles) -> Self {
+        let mut catalog = Self {
+            disk: Arc::clone(disk),
+            sessions: Vec::new(),
+            files: Vec::new(),
+            problems: files.problems,
+        };
+        let mut next_to = HashMap::<(PathBuf, String), Vec<(String, PathBuf)>>::new();
+        for path in files.agents {
+            let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            let id = stem.strip_prefix("agent-").unwrap_or(&stem).to_owned();
+            // An agent that names no session is one by itself.
+            let session = session_of_subagent(disk, &path).unwrap_or_else(|| stem.to_string());
+            next_to
+                .entry((folder, session))
+                .or_default()
+                .push((id, path));
+        }
+        let orphans = files.orphans.into_iter().map(|file| (file, false));
+        let sessions = files.sessions.into_iter().map(|file| (file, true));
+        let mut sessions: Vec<_> = sessions.chain(orphans).collect();
+        sessions.sort_by(|a, b| a.0.path.cmp(&b.0.path));
+        for (file, has_own) in sessions {
+            let folder = file.path.parent().unwrap_or(Path::new("")).to_owned();
+            let agents = next_to
+                .remove(&(folder, file.id.clone()))
+                .unwrap_or_default();
+            catalog.add(&file, has_own, agents);
+        }
+        // What no session claims is searched as the subagent of a session that is gone.
+        let mut rest: Vec<_> = next_to.into_iter().collect();
+        rest.sort();
+        for ((folder, id), agents) in rest {
+            let file = SessionFile::at(&**disk, &folder.join(format!("{id}.jsonl")));
+            catalog.add(&file, false, agents);
+        }
+        catalog
+    }
+
+    /// Returns the sessions, sorted by path.
+    #[must_use]
+    pub fn sessions(&self) -> &[CatalogSession] {
+        &self.sessions
+    }
+
+    fn add(&mut self, file: &SessionFile, has_own: bool, agents: Vec<(String, PathBuf)>) {
+        let session = self.sessions.len();
+        self.sessions.push(CatalogSession {
+            id: file.id.clone(),
+            project: file.project.clone(),
+            path: file.path.clone(),
+            modified: None,
+            file: file.clone(),
+            has_file: has_own,
+        });
+        if has_own {
+            self.add_file(session, file.path.clone(), FileRole::Session);
+        }
+        if file.has_folder {
+            match own_subagents_on(&self.disk, &file.path) {
+                Ok(own) => {
+                    for agent in own {
+                        self.add_file(session, agent.path, FileRole::Subagent(agent.id));
+                    }
+                }
+                Err(error) => self.problems.push(error),
+            }
+        }
+        for (id, path) in agents {
+            self.add_file(session, path, FileRole::Subagent(id));
+        }
+        if file.has_folder {
+            let folder = file.path.with_extension("").join("tool-results");
+            let found = self.disk.list(&folder).into_iter().flatten().flatten();
+            let found = found.filter(|entry| entry.kind == FileKind::File);
+            let mut names: Vec<_> = found.map(|entry| entry.name).collect();
+            names.sort();
+            for name in names {
+                let path = folder.join(&name);
+                let name = name.to_string_lossy().into_owned();
+                self.add_file(session, path, FileRole::Result(name));
+            }
+        }
+    }
+
+    fn add_file(&mut self, session: usize, path: PathBuf, kind: FileRole) {
+        let found = match self.disk.metadata(&path) {
+            Ok(found) => found,
+            Err(error) => return self.problems.push(Error::io(&path, None, error)),
+        };
+        let newest = &mut self.sessions[session].modified;
+        *newest = (*newest).max(found.modified);
+        self.files.push(CatalogFile {
+            session,
+            path,
+            len: found.len,
+            kind,
+        });
+    }
+}

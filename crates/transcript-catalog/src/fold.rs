@@ -1,0 +1,172 @@
+//! Compares texts without regard to case or diacritics (docs/search.md).
+
+/// What is ignored when a term is compared with a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fold {
+    /// Whether diacritics are ignored.
+    pub(crate) plain: bool,
+    /// Whether case is ignored.
+    pub(crate) lower: bool,
+}
+
+/// U+00C0 to U+024F: the ASCII letters that canonical decompositions start with, else a dot.
+const LATIN: &[u8; 0x190] = b"\
+    AAAAAA.CEEEEIIII.NOOOOO..UUUUY..aaaaaa.ceeeeiiii.nooooo..uuuuy.y\
+    AaAaAaCcCcCcCcDd..EeEeEeEeEeGgGgGgGgHh..IiIiIiIiI...JjKk.LlLlLl.\
+    ...NnNnNn...OoOoOo..RrRrRrSsSsSsSsTtTt..UuUuUuUuUuUuWwYyYZzZzZz.\
+    ................................Oo.............Uu...............\
+    .............AaIiOoUuUuUuUuUu.AaAa....GgKkOoOo..j...Gg..NnAa....\
+    AaAaEeEeIiIiOoOoRrRrUuUuSsTt..Hh......AaEeOoOoOoOoYy............\
+    ................";
+
+/// The same for U+1E00 to U+1EFF.
+const LATIN_ADDITIONAL: &[u8; 0x100] = b"\
+    AaBbBbBbCcDdDdDdDdDdEeEeEeEeEeFfGgHhHhHhHhHhIiIiKkKkKkLlLlLlLlMm\
+    MmMmNnNnNnNnOoOoOoOoPpPpRrRrRrRrSsSsSsSsSsTtTtTtTtUuUuUuUuUuVvVv\
+    WwWwWwWwWwXxXxYyZzZzZzhtwy......AaAaAaAaAaAaAaAaAaAaAaAaEeEeEeEe\
+    EeEeEeEeIiIiOoOoOoOoOoOoOoOoOoOoOoOoUuUuUuUuUuUuUuYyYyYyYy......";
+
+/// Returns the character without its diacritics; `None` if it is a combining mark.
+pub(crate) fn plain(c: char) -> Option<char> {
+    let letter = match u32::from(c) {
+        code @ 0xC0..0x250 => LATIN[code as usize - 0xC0],
+        0x300..=0x36F => return None,
+        code @ 0x1E00..0x1F00 => LATIN_ADDITIONAL[code as usize - 0x1E00],
+        _ => b'.',
+    };
+    Some(if letter == b'.' {
+        c
+    } else {
+        char::from(letter)
+    })
+}
+
+/// Returns the lower-case character. Characters whose lower case is ASCII without being ASCII
+/// themselves, or is more than one character, stay as they are.
+pub(crate) fn lower(c: char) -> char {
+    if c.is_ascii() {
+        return c.to_ascii_lowercase();
+    }
+    let mut all = c.to_lowercase();
+    match (all.next(), all.next()) {
+        (Some(one), None) if !one.is_ascii() => one,
+        _ => c,
+    }
+}
+
+impl Fold {
+    pub(crate) const NOTHING: Self = Self {
+        plain: false,
+        lower: false,
+    };
+    pub(crate) const CASE: Self = Self {
+        plain: false,
+        lower: true,
+    };
+
+    /// Returns what a term ignores: what it does not use itself.
+    pub(crate) fn of(term: &str) -> Self {
+        Self {
+            plain: term.chars().all(|c| plain(c) == Some(c)),
+            lower: term.chars().all(|c| lower(c) == c),
+        }
+    }
+
+    pub(crate) fn char(self, c: char) -> Option<char> {
+        let c = if self.plain { plain(c)? } else { c };
+        Some(if self.lower { lower(c) } else { c })
+    }
+
+    /// Writes the text as it is compared.
+    pub(crate) fn text(self, text: &str, out: &mut String) {
+        out.clear();
+        let mut rest = text;
+        loop {
+            // ASCII has no diacritics, and most texts are ASCII for long stretches.
+            let ascii = rest
+                .bytes()
+                .position(|byte| !byte.is_ascii())
+                .unwrap_or(rest.len());
+            let start = out.len();
+            out.push_str(&rest[..ascii]);
+            if self.lower {
+                out[start..].make_ascii_lowercase();
+            }
+            rest = &rest[ascii..];
+            let end = rest.find(|c: char| c.is_ascii()).unwrap_or(rest.len());
+            if end == 0 {
+                return;
+            }
+            out.extend(rest[..end].chars().filter_map(|c| self.char(c)));
+            rest = &rest[end..];
+        }
+    }
+
+    /// Returns the places in `text` of places in its folded text, which are sorted.
+    pub(crate) fn places(self, text: &str, folded: &[usize]) -> Vec<usize> {
+        let mut at = 0;
+        let mut wanted = folded.iter().copied().peekable();
+        let mut places = Vec::with_capacity(folded.len());
+        for (place, c) in text.char_indices() {
+            let len = self.char(c).map_or(0, char::len_utf8);
+            // A mark that is dropped belongs to the character before it.
+            while len > 0 && wanted.next_if(|next| *next <= at).is_some() {
+                places.push(place);
+            }
+            if wanted.peek().is_none() {
+                return places;
+            }
+            at += len;
+        }
+        places.resize(folded.len(), text.len());
+        places
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folded(text: &str) -> String {
+        let mut out = String::new();
+        let all = Fold {
+            plain: true,
+            lower: true,
+        };
+        all.text(text, &mut out);
+        out
+    }
+
+    #[test]
+    fn case_and_diacritics_are_dropped_and_other_characters_kept() {
+        assert_eq!(folded("Crème BRÛLÉE"), "creme brulee");
+        assert_eq!(folded("cafe\u{301} Việt Łódź ĳ"), "cafe viet łodz ĳ");
+        assert_eq!(folded("ДА Ñ 日本 ÆØ ß İ"), "да n 日本 æø ß i");
+        // The Kelvin sign is no letter K, and the lower case of İ alone would be two characters.
+        assert_eq!(folded("\u{212A}"), "\u{212A}");
+        assert!(!Fold::of("café").plain);
+        assert!(!Fold::of("Cafe").lower);
+    }
+
+    #[test]
+    fn tables_have_the_letters_of_their_places() {
+        for (c, letter) in [('é', 'e'), ('Ā', 'A'), ('ž', 'z'), ('ơ', 'o'), ('ǎ', 'a')] {
+            assert_eq!(plain(c), Some(letter), "{c}");
+        }
+        for (c, letter) in [('ḁ', 'a'), ('ệ', 'e'), ('ỹ', 'y'), ('Ẁ', 'W'), ('ẙ', 'y')] {
+            assert_eq!(plain(c), Some(letter), "{c}");
+        }
+    }
+
+    #[test]
+    fn places_in_folded_texts_are_found_again() {
+        let fold = Fold {
+            plain: true,
+            lower: true,
+        };
+        // e, mark, É, x
+        let text = "e\u{301}Éx";
+        assert_eq!(fold.places(text, &[0, 1, 2, 3]), [0, 3, 5, 6]);
+        assert_eq!(Fold::NOTHING.places("äb", &[0, 2, 3]), [0, 2, 3]);
+    }
+}

@@ -1,0 +1,835 @@
+//! Scans the files of a catalog for units that match a query, several files at a time.
+
+use std::hash::{BuildHasher, RandomState};
+use std::mem;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+
+use memchr::{memchr, memrchr};
+use transcript_format::kind::EntryKind;
+use transcript_format::lines::{AGENT_META_CAP, DEFAULT_LINE_CAP};
+use transcript_format::metadata::AgentMetadata;
+use transcript_format::object::Object;
+use transcript_format::scan::{Envelope, Scanner, utf8};
+use transcript_format::time;
+use transcript_reader::{Bodies, Error, Index, Source};
+
+use crate::calls::{Calls, Owner, Owners};
+use crate::files::{Catalog, FileRole};
+use crate::fold::Fold;
+use crate::prefilter::Prefilter;
+use crate::query::{Condition, Field, Query, Role};
+use crate::rank::{Best, Folded};
+use crate::texts::{Text, ToolPart, Unit, may_have_texts};
+
+/// The size of the part of a file that a thread scans at a time, in bytes.
+const PIECE: u64 = 4 << 20;
+/// The size of reads, in bytes: small enough to stay in a cache of the processor.
+const BUFFER: usize = 256 << 10;
+/// The longest stored result that is read, in bytes.
+pub(crate) const MAX_RESULT: u64 = 64 << 20;
+/// The maximum number of threads.
+const MAX_THREADS: usize = 16;
+
+/// A unit that matches: its place, and what order and copies depend on.
+#[derive(Clone, Debug)]
+pub(crate) struct Match {
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+    pub(crate) file: u32,
+    /// The same for copies of an entry.
+    pub(crate) key: u64,
+    /// `i64::MIN` if unknown.
+    pub(crate) millis: i64,
+    pub(crate) score: f32,
+    /// Whether the entry names the session of its file.
+    pub(crate) is_own: bool,
+    /// Whether its bytes are to be repaired before they are read.
+    pub(crate) is_salvaged: bool,
+}
+
+/// One search over the files of a catalog.
+#[derive(Debug)]
+pub(crate) struct Scan<'s> {
+    pub(crate) catalog: &'s Catalog,
+    pub(crate) query: &'s Query,
+    /// Those of positive terms; the most selective one first.
+    prefilters: Vec<Prefilter>,
+    states: Vec<FileState>,
+    owners: Vec<OnceLock<Owners>>,
+    cancel: &'s AtomicBool,
+    hasher: RandomState,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) unread: AtomicU64,
+    pub(crate) problems: Mutex<Vec<Error>>,
+}
+
+/// What is found out about a file when it is needed.
+#[derive(Debug, Default)]
+struct FileState {
+    /// Whether a line does not scan, so that the file must be read with an index.
+    is_damaged: AtomicBool,
+    calls: OnceLock<Calls>,
+    agent_type: OnceLock<Option<String>>,
+}
+
+/// A part of a file.
+struct Task {
+    file: usize,
+    start: u64,
+    end: u64,
+}
+
+/// The buffers of a thread, and what it found.
+#[derive(Default)]
+struct Worker {
+    buffer: Vec<u8>,
+    scanner: Scanner,
+    folded: Folded,
+    found: Vec<Match>,
+}
+
+/// A line does not scan.
+struct Damaged;
+
+impl<'s> Scan<'s> {
+    pub(crate) fn new(
+        catalog: &'s Catalog,
+        query: &'s Query,
+        cancel: &'s AtomicBool,
+        uses_prefilter: bool,
+    ) -> Self {
+        let prefilters = query
+            .positive()
+            .filter_map(|term| Prefilter::of(&term.matcher));
+        let mut prefilters: Vec<_> = prefilters.filter(|_| uses_prefilter).collect();
+        prefilters.sort_by_key(|prefilter| std::cmp::Reverse(prefilter.len()));
+        Self {
+            catalog,
+            query,
+            prefilters,
+            states: catalog.files.iter().map(|_| FileState::default()).collect(),
+            owners: catalog.sessions.iter().map(|_| OnceLock::new()).collect(),
+            cancel,
+            hasher: RandomState::new(),
+            bytes: AtomicU64::new(0),
+            unread: AtomicU64::new(0),
+            problems: Mutex::default(),
+        }
+    }
+
+    /// Scans the files of these sessions, the largest first. Returns the matches in no order.
+    pub(crate) fn run(&self, sessions: &[usize], threads: Option<NonZeroUsize>) -> Vec<Match> {
+        let mut wanted = vec![false; self.catalog.sessions.len()];
+        for session in sessions {
+            wanted[*session] = self.wants_session(*session);
+        }
+        let files = (0..self.catalog.files.len()).filter(|file| {
+            let file = &self.catalog.files[*file];
+            wanted[file.session] && self.wants_file(&file.kind)
+        });
+        let files: Vec<usize> = files.collect();
+        let mut tasks = Vec::new();
+        for file in &files {
+            let found = &self.catalog.files[*file];
+            let is_whole = matches!(found.kind, FileRole::Result(_));
+            let mut start = 0;
+            loop {
+                // The last piece ends where the file ends by then.
+                let is_last = is_whole || found.len - start <= PIECE;
+                let end = if is_last { u64::MAX } else { start + PIECE };
+                let file = *file;
+                tasks.push(Task { file, start, end });
+                if is_last {
+                    break;
+                }
+                start = end;
+            }
+        }
+        let size = |task: &Task| {
+            let end = task.end.min(self.catalog.files[task.file].len);
+            std::cmp::Reverse(end.saturating_sub(task.start))
+        };
+        tasks.sort_by_key(size);
+        let mut found = parallel(
+            &tasks,
+            threads,
+            Worker::default,
+            |worker: &mut Worker, task| {
+                self.scan_task(worker, task);
+                mem::take(&mut worker.found)
+            },
+        );
+        let is_damaged = |file: &usize| self.states[*file].is_damaged.load(Ordering::Relaxed);
+        let damaged: Vec<usize> = files.into_iter().filter(is_damaged).collect();
+        if !damaged.is_empty() {
+            found.retain(|found| !is_damaged(&(found.file as usize)));
+            found.extend(parallel(
+                &damaged,
+                threads,
+                Worker::default,
+                |worker, file| {
+                    let result = self.scan_with_index(worker, *file);
+                    self.note(result);
+                    mem::take(&mut worker.found)
+                },
+            ));
+        }
+        found
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, result: Result<(), Error>) {
+        if let Err(error) = result {
+            let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+            problems.push(error);
+        }
+    }
+
+    pub(crate) fn is_result(&self, file: usize) -> bool {
+        matches!(self.catalog.files[file].kind, FileRole::Result(_))
+    }
+
+    /// Returns the file of the entry that matches, or to which the stored result belongs.
+    pub(crate) fn entry_file(&self, found: &Match) -> Option<usize> {
+        let file = found.file as usize;
+        match &self.catalog.files[file].kind {
+            FileRole::Result(name) => {
+                let owners = self.owners(self.catalog.files[file].session);
+                owners.get(name).map(|owner| owner.file)
+            }
+            _ => Some(file),
+        }
+    }
+
+    pub(crate) fn open(&self, file: usize) -> Result<Source, Error> {
+        Source::open_on(&self.catalog.disk, &self.catalog.files[file].path)
+    }
+
+    fn wants_session(&self, session: usize) -> bool {
+        let session = &self.catalog.sessions[session];
+        let (mut project, mut id) = (String::new(), String::new());
+        Fold::CASE.text(&session.project, &mut project);
+        Fold::CASE.text(&session.id, &mut id);
+        self.query.holds(|condition| match condition {
+            Condition::Project { name, key } => {
+                Some(project.contains(name) || project.contains(key))
+            }
+            Condition::Session(start) => Some(id.starts_with(start)),
+            _ => None,
+        })
+    }
+
+    /// Returns whether a file may have texts that are wanted.
+    fn wants_file(&self, kind: &FileRole) -> bool {
+        let is_result = matches!(kind, FileRole::Result(_));
+        self.query.holds(|condition| match condition {
+            Condition::In(field) if is_result => Some(*field == Field::ToolResult),
+            _ => None,
+        })
+    }
+
+    fn scan_task(&self, worker: &mut Worker, task: &Task) {
+        if self.is_cancelled() || self.states[task.file].is_damaged.load(Ordering::Relaxed) {
+            return;
+        }
+        let result = match &self.catalog.files[task.file].kind {
+            FileRole::Result(name) => self.scan_result(worker, task.file, name),
+            _ => self.scan_lines(worker, task),
+        };
+        self.note(result);
+    }
+
+    /// Scans the lines that start in a part of a file.
+    fn scan_lines(&self, worker: &mut Worker, task: &Task) -> Result<(), Error> {
+        let source = self.open(task.file)?;
+        let end = task.end.min(source.len());
+        let mut buffer = mem::take(&mut worker.buffer);
+        let result = for_each_block(&source, task.start, end, &mut buffer, |offset, bytes| {
+            let scanned = self.scan_block(worker, task.file, offset, bytes);
+            if scanned.is_err() {
+                self.states[task.file]
+                    .is_damaged
+                    .store(true, Ordering::Relaxed);
+            }
+            scanned.is_ok() && !self.is_cancelled()
+        });
+        worker.buffer = buffer;
+        self.bytes
+            .fetch_add(end.saturating_sub(task.start), Ordering::Relaxed);
+        if !result? {
+            self.states[task.file]
+                .is_damaged
+                .store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Scans whole lines.
+    fn scan_block(
+        &self,
+        worker: &mut Worker,
+        file: usize,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), Damaged> {
+        let Some(first) = self.prefilters.first() else {
+            let mut at = 0;
+            while at < bytes.len() {
+                let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |len| at + len);
+                self.scan_line(worker, file, offset + at as u64, &bytes[at..end])?;
+                at = end + 1;
+            }
+            return Ok(());
+        };
+        let mut odd = first.odd_places(bytes);
+        odd.sort_unstable();
+        let mut odd = odd.into_iter().peekable();
+        let mut plain = first.find(bytes, 0);
+        // The lines up to here are done.
+        let mut done = 0;
+        loop {
+            while odd.next_if(|place| *place < done).is_some() {}
+            if plain.is_some_and(|place| place < done) {
+                plain = first.find(bytes, done);
+            }
+            let next = plain.into_iter().chain(odd.peek().copied()).min();
+            let Some(place) = next else {
+                return Ok(());
+            };
+            let start = memrchr(b'\n', &bytes[done..place]).map_or(done, |at| done + at + 1);
+            let end = memchr(b'\n', &bytes[place..]).map_or(bytes.len(), |len| place + len);
+            self.scan_line(worker, file, offset + start as u64, &bytes[start..end])?;
+            done = end + 1;
+        }
+    }
+
+    fn scan_line(
+        &self,
+        worker: &mut Worker,
+        file: usize,
+        offset: u64,
+        line: &[u8],
+    ) -> Result<(), Damaged> {
+        let mut scanner = mem::take(&mut worker.scanner);
+        let result = match scanner.scan(line) {
+            Ok(envelope) => {
+                self.scan_entry(worker, file, offset, line, &envelope, false);
+                Ok(())
+            }
+            Err(_) if line.trim_ascii().is_empty() => Ok(()),
+            Err(_) => Err(Damaged),
+        };
+        worker.scanner = scanner;
+        result
+    }
+
+    fn scan_entry(
+        &self,
+        worker: &mut Worker,
+        file: usize,
+        offset: u64,
+        line: &[u8],
+        envelope: &Envelope<'_>,
+        is_salvaged: bool,
+    ) {
+        if !may_have_texts(envelope) {
+            return;
+        }
+        // Of a message only its content is searched; most of the rest repeats it.
+        let searched = match (envelope.kind(), envelope.message()) {
+            (EntryKind::User | EntryKind::Assistant, Some(message)) => &line[message],
+            _ => line,
+        };
+        if !self
+            .prefilters
+            .iter()
+            .all(|prefilter| prefilter.may_be_in(searched))
+        {
+            return;
+        }
+        let Some(unit) = utf8(line).and_then(|text| Unit::read(text, envelope)) else {
+            return;
+        };
+        let millis = millis_of(envelope);
+        if !self.wants_entry(file, envelope, &unit, millis) {
+            return;
+        }
+        if let Some(best) = self.best(file, &unit, &mut worker.folded) {
+            worker.found.push(Match {
+                offset,
+                len: u32::try_from(line.len()).unwrap_or(u32::MAX),
+                file: file as u32,
+                key: self.key(file, envelope, &unit),
+                millis: millis.unwrap_or(i64::MIN),
+                score: best.score,
+                is_own: self.is_own(file, envelope),
+                is_salvaged,
+            });
+        }
+    }
+
+    /// Returns whether the filters of units hold that are known from the entry.
+    fn wants_entry(
+        &self,
+        file: usize,
+        envelope: &Envelope<'_>,
+        unit: &Unit<'_>,
+        millis: Option<i64>,
+    ) -> bool {
+        let agent = || envelope.agent_id().map(|id| id.decode().into_owned());
+        self.wants_unit(&Facts {
+            role: unit.role,
+            millis,
+            model: unit.model.as_deref(),
+            branch: unit.branch.as_deref(),
+            agent: &|| self.agent_of(file).map(str::to_owned).or_else(agent),
+            agent_type: &|| self.agent_type(file),
+        })
+    }
+
+    fn wants_unit(&self, facts: &Facts<'_>) -> bool {
+        self.query.holds(|condition| {
+            Some(match condition {
+                Condition::Role(role) => facts.role == Some(*role),
+                Condition::Since(time) => facts.millis.is_some_and(|millis| millis >= *time),
+                Condition::Until(time) => facts.millis.is_some_and(|millis| millis <= *time),
+                Condition::Model(part) => facts.model.is_some_and(|model| has(model, part)),
+                Condition::Branch(part) => facts.branch.is_some_and(|branch| has(branch, part)),
+                Condition::Agent(wanted) => match (facts.agent)() {
+                    None => wanted == "none",
+                    Some(id) => {
+                        let is_type = || (facts.agent_type)().is_some_and(|kind| is(kind, wanted));
+                        folded(&id).starts_with(wanted) || is_type()
+                    }
+                },
+                _ => return None,
+            })
+        })
+    }
+
+    /// Returns the best text of a unit if it matches.
+    pub(crate) fn best(&self, file: usize, unit: &Unit<'_>, buffers: &mut Folded) -> Option<Best> {
+        let texts = unit.texts.iter().enumerate();
+        let wanted = texts.filter(|(_, text)| self.wants_text(file, text, unit.is_api_error));
+        self.query.best(wanted, buffers)
+    }
+
+    fn wants_text(&self, file: usize, text: &Text<'_>, is_api_error: bool) -> bool {
+        self.query.holds(|condition| {
+            Some(match condition {
+                Condition::In(field) => text.field == *field,
+                Condition::Error(wanted) => {
+                    let is_error = matches!(text.tool, ToolPart::Result { is_error: true, .. });
+                    (is_error || is_api_error) == *wanted
+                }
+                Condition::Tool(name) => match &text.tool {
+                    ToolPart::None => false,
+                    ToolPart::Call { name: called, .. } => {
+                        called.as_deref().is_some_and(|called| is(called, name))
+                    }
+                    ToolPart::Result { call, .. } => {
+                        let call = call.as_deref().and_then(|id| self.calls(file).get(id));
+                        call.is_some_and(|call| is(&call.name, name))
+                    }
+                },
+                Condition::Path(part) => match &text.tool {
+                    ToolPart::None => false,
+                    ToolPart::Call { path, .. } => {
+                        path.as_deref().is_some_and(|path| has(path, part))
+                    }
+                    ToolPart::Result { call, .. } => {
+                        let call = call.as_deref().and_then(|id| self.calls(file).get(id));
+                        call.is_some_and(|call| has(&call.path, part))
+                    }
+                },
+                _ => return None,
+            })
+        })
+    }
+
+    /// Returns the calls of a file, which are read when a result is first asked for its call.
+    pub(crate) fn calls(&self, file: usize) -> &Calls {
+        self.states[file].calls.get_or_init(|| {
+            let calls = self.open(file).and_then(|source| Calls::read(&source));
+            calls.unwrap_or_else(|error| {
+                self.note(Err(error));
+                Calls::default()
+            })
+        })
+    }
+
+    /// Returns the subagent whose file it is.
+    pub(crate) fn agent_of(&self, file: usize) -> Option<&str> {
+        match &self.catalog.files[file].kind {
+            FileRole::Subagent(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    fn agent_type(&self, file: usize) -> Option<&str> {
+        let read = || {
+            let path = self.catalog.files[file].path.with_extension("meta.json");
+            let bytes = self.catalog.disk.read(&path, AGENT_META_CAP).ok()?;
+            let object = Object::parse(utf8(&bytes)?).ok()?;
+            let kind = AgentMetadata::from(object).agent_type()?.into_owned();
+            Some(kind)
+        };
+        self.states[file].agent_type.get_or_init(read).as_deref()
+    }
+
+    fn is_own(&self, file: usize, envelope: &Envelope<'_>) -> bool {
+        let session = &self.catalog.sessions[self.catalog.files[file].session];
+        let named = envelope.session_id();
+        named.is_some_and(|named| *named.bytes() == *session.id.as_bytes())
+    }
+
+    fn key(&self, file: usize, envelope: &Envelope<'_>, unit: &Unit<'_>) -> u64 {
+        match envelope.uuid() {
+            Some(uuid) => self.hasher.hash_one(uuid.bytes().as_ref()),
+            None => {
+                let texts = unit.texts.iter().map(|text| &text.text).collect::<Vec<_>>();
+                self.hasher.hash_one((file, envelope.kind(), texts))
+            }
+        }
+    }
+
+    /// Scans a damaged file as the index reads it.
+    fn scan_with_index(&self, worker: &mut Worker, file: usize) -> Result<(), Error> {
+        let source = self.open(file)?;
+        let index = for_each_in_index(&source, |place, text, envelope| {
+            let first = worker.found.len();
+            let line = text.as_bytes();
+            self.scan_entry(worker, file, place.offset, line, envelope, true);
+            if let Some(found) = worker.found.get_mut(first) {
+                found.len = place.len;
+            }
+        })?;
+        let mut bytes = Vec::new();
+        for finding in index.findings() {
+            let before = index
+                .entries()
+                .rev()
+                .find(|entry| entry.offset() <= finding.offset);
+            let is_read =
+                before.is_some_and(|entry| entry.offset() + entry.byte_len() > finding.offset);
+            if is_read || finding.len == 0 {
+                continue;
+            }
+            // Lines that are too long are not read again.
+            let len = usize::try_from(finding.len).unwrap_or(usize::MAX);
+            let may_match = len > DEFAULT_LINE_CAP || {
+                bytes.resize(len, 0);
+                let read = source.read_at(finding.offset, &mut bytes)?;
+                let may_be_in = |prefilter: &Prefilter| prefilter.may_be_in(&bytes[..read]);
+                self.prefilters.iter().any(may_be_in) || self.prefilters.is_empty()
+            };
+            self.unread
+                .fetch_add(u64::from(may_match), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Scans a stored result.
+    fn scan_result(&self, worker: &mut Worker, file: usize, name: &str) -> Result<(), Error> {
+        let found = &self.catalog.files[file];
+        if found.len > MAX_RESULT {
+            self.unread.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        }
+        let read = self.catalog.disk.read(&found.path, MAX_RESULT as usize);
+        let bytes = read.map_err(|error| Error::io(&found.path, None, error))?;
+        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        if bytes.is_empty()
+            || !self
+                .prefilters
+                .iter()
+                .all(|prefilter| prefilter.may_be_in(&bytes))
+        {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let owner = self.owners(found.session).get(name);
+        let unit = Owner::unit(owner, text);
+        let owner_file = owner.map_or(file, |owner| owner.file);
+        let is_wanted = self.wants_unit(&Facts {
+            role: unit.role,
+            millis: owner.and_then(|owner| owner.millis),
+            model: None,
+            branch: unit.branch.as_deref(),
+            agent: &|| owner?.agent.clone(),
+            agent_type: &|| owner.and_then(|owner| self.agent_type(owner.file)),
+        });
+        // Without an owner nothing is known about an agent, not even that there is none.
+        let is_wanted = is_wanted && (owner.is_some() || !self.query.has_agent());
+        if is_wanted && let Some(best) = self.best(owner_file, &unit, &mut worker.folded) {
+            worker.found.push(Match {
+                offset: owner.map_or(0, |owner| owner.offset),
+                len: owner.map_or(0, |owner| owner.len),
+                file: file as u32,
+                key: match owner.and_then(|owner| owner.uuid.as_ref()) {
+                    Some(uuid) => self.hasher.hash_one(uuid.as_bytes()),
+                    None => self.hasher.hash_one((file, name)),
+                },
+                millis: owner.and_then(|owner| owner.millis).unwrap_or(i64::MIN),
+                score: best.score,
+                is_own: owner.is_some_and(|owner| owner.is_own),
+                is_salvaged: false,
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns the entries to which the stored results of a session belong.
+    pub(crate) fn owners(&self, session: usize) -> &Owners {
+        self.owners[session].get_or_init(|| {
+            let owners = Owners::read(self, session);
+            owners.unwrap_or_else(|error| {
+                self.note(Err(error));
+                Owners::default()
+            })
+        })
+    }
+
+    /// Returns whether `envelope` names the session of the file, and the agent that it is of.
+    pub(crate) fn origin(&self, file: usize, envelope: &Envelope<'_>) -> (bool, Option<String>) {
+        let agent = || envelope.agent_id().map(|id| id.decode().into_owned());
+        let agent = self.agent_of(file).map(str::to_owned).or_else(agent);
+        (self.is_own(file, envelope), agent)
+    }
+}
+
+/// What filters of units compare.
+struct Facts<'f> {
+    role: Option<Role>,
+    millis: Option<i64>,
+    model: Option<&'f str>,
+    branch: Option<&'f str>,
+    agent: &'f dyn Fn() -> Option<String>,
+    agent_type: &'f dyn Fn() -> Option<&'f str>,
+}
+
+impl Query {
+    /// Returns whether all filters hold of those for which `holds` returns a value.
+    pub(crate) fn holds(&self, mut holds: impl FnMut(&Condition) -> Option<bool>) -> bool {
+        let mut open = Vec::new();
+        let mut closed = Vec::new();
+        for filter in &self.filters {
+            let Some(is_so) = holds(&filter.condition) else {
+                continue;
+            };
+            let key = mem::discriminant(&filter.condition);
+            match (filter.is_negative, is_so) {
+                (true, true) => return false,
+                (true, false) => {}
+                (false, true) => closed.push(key),
+                (false, false) => open.push(key),
+            }
+        }
+        open.iter().all(|key| closed.contains(key))
+    }
+
+    fn has_agent(&self) -> bool {
+        let mut filters = self.filters.iter();
+        filters.any(|filter| matches!(filter.condition, Condition::Agent(_)))
+    }
+}
+
+fn folded(text: &str) -> String {
+    let mut out = String::new();
+    Fold::CASE.text(text, &mut out);
+    out
+}
+
+/// Returns whether a text contains a part, which is folded.
+fn has(text: &str, part: &str) -> bool {
+    folded(text).contains(part)
+}
+
+fn is(text: &str, wanted: &str) -> bool {
+    folded(text) == wanted
+}
+
+pub(crate) fn millis_of(envelope: &Envelope<'_>) -> Option<i64> {
+    time::millis(&envelope.timestamp()?.bytes())
+}
+
+/// The place of an entry in its file, in bytes.
+pub(crate) struct Place {
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+}
+
+/// Passes all entries of a file of which a line passes `wants` to `see`; some others may be passed
+/// as well. If a line is damaged, all is read again as the index has it, with a new `T`.
+pub(crate) fn entries<T: Default>(
+    source: &Source,
+    wants: impl Fn(&[u8]) -> bool,
+    mut see: impl FnMut(&mut T, Place, &str, &Envelope<'_>),
+) -> Result<T, Error> {
+    let mut made = T::default();
+    let (mut scanner, mut buffer) = (Scanner::new(), Vec::new());
+    let is_whole = for_each_block(source, 0, source.len(), &mut buffer, |offset, bytes| {
+        let mut at = 0;
+        while at < bytes.len() {
+            let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |len| at + len);
+            let line = &bytes[at..end];
+            let place = Place {
+                offset: offset + at as u64,
+                len: u32::try_from(line.len()).unwrap_or(u32::MAX),
+            };
+            at = end + 1;
+            if line.trim_ascii().is_empty() || !wants(line) {
+                continue;
+            }
+            let (Ok(envelope), Some(text)) = (scanner.scan(line), utf8(line)) else {
+                return false;
+            };
+            see(&mut made, place, text, &envelope);
+        }
+        true
+    })?;
+    if !is_whole {
+        made = T::default();
+        for_each_in_index(source, |place, text, envelope| {
+            see(&mut made, place, text, envelope);
+        })?;
+    }
+    Ok(made)
+}
+
+/// Passes all entries that the index has to `see`.
+fn for_each_in_index(
+    source: &Source,
+    mut see: impl FnMut(Place, &str, &Envelope<'_>),
+) -> Result<Index, Error> {
+    let index = Index::load(source)?;
+    let (mut bodies, mut scanner) = (Bodies::new(source), Scanner::new());
+    for entry in index.entries() {
+        let text = bodies.get(&entry)?.text;
+        if let Ok(envelope) = scanner.scan(text.as_bytes()) {
+            let place = Place {
+                offset: entry.offset(),
+                len: u32::try_from(entry.byte_len()).unwrap_or(u32::MAX),
+            };
+            see(place, text, &envelope);
+        }
+    }
+    Ok(index)
+}
+
+/// Passes the lines that start in `start..end` to `see`, as blocks of whole lines, until it returns
+/// false. Returns whether it never did and no line was too long. The first line of a part belongs
+/// to it only if a line feed precedes it.
+fn for_each_block(
+    source: &Source,
+    start: u64,
+    end: u64,
+    buffer: &mut Vec<u8>,
+    mut see: impl FnMut(u64, &[u8]) -> bool,
+) -> Result<bool, Error> {
+    // From the byte before the part, to see whether a line starts with it.
+    let mut offset = start.saturating_sub(1);
+    let mut is_in_line = start > 0;
+    let mut filled = 0;
+    buffer.resize(buffer.len().max(BUFFER), 0);
+    while offset < end {
+        if filled == buffer.len() {
+            if filled > DEFAULT_LINE_CAP {
+                return Ok(false);
+            }
+            buffer.resize(2 * filled, 0);
+        }
+        // Up to the end of the part, and of the line after that little by little.
+        let beyond = (end - offset).max(filled as u64 + (16 << 10));
+        let most = usize::try_from(beyond)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        let read = source.read_at(
+            offset + filled as u64,
+            &mut buffer[filled..most.max(filled + 1)],
+        )?;
+        let is_end = read == 0;
+        let seen = filled;
+        filled += read;
+        let lines = if is_end {
+            filled
+        } else if let Some(last) = memrchr(b'\n', &buffer[seen..filled]) {
+            seen + last + 1
+        } else {
+            continue;
+        };
+        let mut first = 0;
+        if is_in_line {
+            let feed = memchr(b'\n', &buffer[..lines]);
+            first = feed.map_or(lines, |feed| feed + 1);
+            is_in_line = feed.is_none();
+        }
+        // Lines that start at the end or after it belong to the next part.
+        let mut block = &buffer[first..lines];
+        let left = end.saturating_sub(offset + first as u64);
+        if (block.len() as u64) > left {
+            let left = left as usize;
+            // The line in which the part ends is the last one, unless it starts there.
+            let last = match left {
+                0 => 0,
+                _ => memchr(b'\n', &block[left - 1..]).map_or(block.len(), |len| left + len),
+            };
+            block = &block[..last.min(block.len())];
+        }
+        if !block.is_empty() && !see(offset + first as u64, block) {
+            return Ok(false);
+        }
+        if is_end {
+            break;
+        }
+        buffer.copy_within(lines..filled, 0);
+        filled -= lines;
+        offset += lines as u64;
+    }
+    Ok(true)
+}
+
+/// Does the work for all items on several threads; the results in no order.
+pub(crate) fn parallel<T: Sync, W, R: Send>(
+    items: &[T],
+    threads: Option<NonZeroUsize>,
+    worker: impl Fn() -> W + Sync,
+    work: impl Fn(&mut W, &T) -> Vec<R> + Sync,
+) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let run = || {
+        let mut worker = worker();
+        let mut done = Vec::new();
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.append(&mut work(&mut worker, item));
+        }
+        done
+    };
+    let most = threads.map_or_else(
+        || {
+            thread::available_parallelism()
+                .map_or(1, NonZeroUsize::get)
+                .min(MAX_THREADS)
+        },
+        NonZeroUsize::get,
+    );
+    thread::scope(|scope| {
+        // If no thread can be started, this one does all the work.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, run).ok();
+        let others: Vec<_> = (1..most.min(items.len())).filter_map(spawn).collect();
+        let mut done = run();
+        for other in others {
+            match other.join() {
+                Ok(mut more) => done.append(&mut more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    })
+}

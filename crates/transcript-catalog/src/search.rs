@@ -1,0 +1,433 @@
+//! Searches the texts of all sessions of a [`Catalog`].
+//!
+//! The answer is defined in `docs/search.md` of the repository. [`Catalog::search`] scans the files at once
+//! and keeps the places of what matches; texts are read again, and the conversation of a session is
+//! computed, when a hit of it is returned.
+
+use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::UNIX_EPOCH;
+
+use transcript_reader::{Error, SessionRow};
+
+use crate::files::{Catalog, CatalogSession};
+use crate::hits::Reader;
+use crate::query::{Condition, Field, Query, Role};
+use crate::rank::recency;
+use crate::scan::{Match, Scan};
+
+/// The most hits that are read at a time.
+const MAX_BATCH: usize = 512;
+/// The number of sessions that are scanned at a time in the order of time, at first.
+const FIRST_SESSIONS: usize = 16;
+/// The number of characters of a snippet.
+const SNIPPET: usize = 160;
+
+/// The order of hits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Sort {
+    /// The best first.
+    #[default]
+    Rank,
+    /// The session that was changed last first, and of each session the last entry first.
+    Time,
+}
+
+/// How to search.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct SearchOptions {
+    sort: Sort,
+    limit: Option<usize>,
+    snippet: usize,
+    threads: Option<NonZeroUsize>,
+    cancel: Arc<AtomicBool>,
+    uses_prefilter: bool,
+}
+
+impl Default for SearchOptions {
+    fn default() -> Self {
+        Self {
+            sort: Sort::Rank,
+            limit: None,
+            snippet: SNIPPET,
+            threads: None,
+            cancel: Arc::default(),
+            uses_prefilter: true,
+        }
+    }
+}
+
+impl SearchOptions {
+    /// Returns the defaults: all hits, the best first.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the order.
+    pub fn sort(mut self, sort: Sort) -> Self {
+        self.sort = sort;
+        self
+    }
+
+    /// Sets the maximum number of hits that are returned. In the order of [`Sort::Time`] sessions after
+    /// the last needed one are not read.
+    pub fn limit(mut self, hits: usize) -> Self {
+        self.limit = Some(hits);
+        self
+    }
+
+    /// Sets the length of snippets, in characters. A longer match is cut to it.
+    pub fn snippet(mut self, chars: usize) -> Self {
+        self.snippet = chars;
+        self
+    }
+
+    /// Sets the number of threads; by default one for each processor, at most 16.
+    pub fn threads(mut self, threads: NonZeroUsize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Sets a flag with which another thread ends the search: once it is true, no more hits are
+    /// found or returned.
+    pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    /// Reads every line instead of only those in which the words may be; for comparison.
+    #[doc(hidden)]
+    pub fn without_prefilter(mut self) -> Self {
+        self.uses_prefilter = false;
+        self
+    }
+}
+
+/// Why a search, or reading one hit, failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SearchError {
+    /// A file cannot be read.
+    #[error(transparent)]
+    Read(#[from] Error),
+    /// The file was changed since it was scanned: what matched is no longer at its place.
+    #[error("the file {0} changed during the search")]
+    Changed(PathBuf),
+    /// The search was [cancelled](SearchOptions::cancel).
+    #[error("the search was cancelled")]
+    Cancelled,
+}
+
+/// One unit that matches: an entry, or a stored result.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Hit {
+    /// The session.
+    pub session: Arc<CatalogSession>,
+    /// What a list shows of the session: title, working folder, times.
+    pub row: Option<Arc<SessionRow>>,
+    /// The file of the entry: that of the session, or of a subagent. For a stored result that belongs
+    /// to no entry, the stored file.
+    pub path: PathBuf,
+    /// The line of the entry, from 1; `None` for a stored result that belongs to no entry.
+    pub line: Option<u64>,
+    /// The place of the entry in its file, in bytes.
+    pub offset: u64,
+    /// The length of the entry, in bytes.
+    pub len: u64,
+    /// The uuid of the entry.
+    pub uuid: Option<String>,
+    /// The time of the entry as it is in the file.
+    pub timestamp: Option<String>,
+    /// Who it is from; `None` for titles and other metadata.
+    pub role: Option<Role>,
+    /// The part of the entry that the snippet is from.
+    pub field: Field,
+    /// The number of the block that the snippet is from, from 0; `None` outside of messages.
+    pub block: Option<u32>,
+    /// The tool of a call or a result.
+    pub tool: Option<String>,
+    /// The subagent.
+    pub agent_id: Option<String>,
+    /// Whether the entry is part of the conversation, including what compactions removed; `false` if the
+    /// conversation was rewound to before it.
+    pub is_live: bool,
+    /// Whether the model sees the entry when the conversation continues.
+    pub is_in_context: bool,
+    /// The stored result that the text is from.
+    pub stored_result: Option<PathBuf>,
+    /// The text around the match, unchanged: it may contain control characters.
+    pub snippet: String,
+    /// Whether the text has more before the snippet, and after it.
+    pub is_cut: (bool, bool),
+    /// The places of the terms in the snippet, in characters, in order and not overlapping. Empty if
+    /// the query has no positive term.
+    pub matches: Vec<std::ops::Range<usize>>,
+    /// The score, which is only comparable within one search.
+    pub score: f32,
+    /// The copies of the entry that match as well.
+    pub also: Vec<Copy>,
+}
+
+impl Hit {
+    /// Returns the title of the session, else its first prompt.
+    #[must_use]
+    pub fn title(&self) -> Option<&str> {
+        let row = self.row.as_ref()?;
+        row.title.as_deref().or(row.first_prompt.as_deref())
+    }
+}
+
+/// A copy of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Copy {
+    /// The session that it is in.
+    pub session_id: String,
+    /// Its file.
+    pub path: PathBuf,
+    /// Its line, from 1.
+    pub line: Option<u64>,
+    /// Its uuid.
+    pub uuid: Option<String>,
+}
+
+/// What a search did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct End {
+    /// The number of hits, without copies, and without regard to the limit. With a limit in the order
+    /// of time, those in the sessions that were read.
+    pub hits: u64,
+    /// The number of sessions with hits.
+    pub sessions: u64,
+    /// The number of sessions that were searched.
+    pub scanned: u64,
+    /// The number of bytes that were searched.
+    pub bytes: u64,
+    /// The number of damaged lines and of files in which there may be more, and which cannot be read.
+    pub unread: u64,
+}
+
+/// The hits of a search; an iterator.
+///
+/// Returns an error for a hit that cannot be read any more, and continues with the next one.
+#[derive(Debug)]
+pub struct Search<'s> {
+    scan: Scan<'s>,
+    options: &'s SearchOptions,
+    reader: Reader,
+    /// In the order in which they are returned; copies follow each other.
+    groups: VecDeque<Group>,
+    ready: VecDeque<Result<Hit, SearchError>>,
+    batch: usize,
+    end: End,
+}
+
+/// A hit and its copies.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) best: Match,
+    pub(crate) copies: Vec<Match>,
+    pub(crate) score: f32,
+}
+
+impl Catalog {
+    /// Searches all sessions.
+    ///
+    /// Files that cannot be read are [problems](Search::problems) of the search.
+    ///
+    /// # Errors
+    /// [`SearchError::Cancelled`].
+    pub fn search<'s>(
+        &'s self,
+        query: &'s Query,
+        options: &'s SearchOptions,
+    ) -> Result<Search<'s>, SearchError> {
+        let mut search = Search {
+            scan: Scan::new(self, query, &options.cancel, options.uses_prefilter),
+            options,
+            reader: Reader::default(),
+            groups: VecDeque::new(),
+            ready: VecDeque::new(),
+            batch: 16,
+            end: End::default(),
+        };
+        search.run()?;
+        Ok(search)
+    }
+}
+
+impl Search<'_> {
+    /// Returns what was done.
+    #[must_use]
+    pub fn end(&self) -> End {
+        self.end
+    }
+
+    /// Removes and returns the errors so far: files that could not be read.
+    pub fn problems(&mut self) -> Vec<Error> {
+        let problems = self.scan.problems.get_mut();
+        std::mem::take(problems.unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    fn run(&mut self) -> Result<(), SearchError> {
+        let sessions = &self.scan.catalog.sessions;
+        let mut order: Vec<usize> = (0..sessions.len()).collect();
+        if self.options.sort == Sort::Time {
+            order.sort_by_key(|session| std::cmp::Reverse(sessions[*session].modified));
+        }
+        let most = match (self.options.sort, self.options.limit) {
+            (Sort::Time, Some(limit)) => limit,
+            _ => usize::MAX,
+        };
+        let mut found = Vec::new();
+        let mut rest = &order[..];
+        let mut next = if most == usize::MAX {
+            rest.len()
+        } else {
+            FIRST_SESSIONS
+        };
+        loop {
+            let (now, later) = rest.split_at(next.min(rest.len()));
+            found.append(&mut self.scan_sessions(now));
+            self.end.scanned += now.len() as u64;
+            (rest, next) = (later, 2 * next);
+            if self.options.cancel.load(Ordering::Relaxed) {
+                return Err(SearchError::Cancelled);
+            }
+            let keys = || found.iter().map(|found: &Match| found.key);
+            if rest.is_empty()
+                || found.len() >= most
+                    && keys().collect::<std::collections::HashSet<_>>().len() >= most
+            {
+                break;
+            }
+        }
+        self.end.bytes = self.scan.bytes.load(Ordering::Relaxed);
+        self.end.unread = self.scan.unread.load(Ordering::Relaxed);
+        self.sort(found, &order);
+        Ok(())
+    }
+
+    fn scan_sessions(&mut self, sessions: &[usize]) -> Vec<Match> {
+        let mut found = self.scan.run(sessions, self.options.threads);
+        let mut filters = self.scan.query.filters.iter();
+        let needs_tree = filters.any(|filter| matches!(filter.condition, Condition::Live(_)));
+        if needs_tree {
+            self.reader.want(&self.scan, found.iter());
+            let all: Vec<&Match> = found.iter().collect();
+            self.reader.place(&self.scan, &all, self.options.threads);
+            found.retain(|found| {
+                let is_live = self.reader.is_live(&self.scan, found);
+                self.scan.query.holds(|condition| match condition {
+                    Condition::Live(live) => Some(is_live == *live),
+                    _ => None,
+                })
+            });
+        }
+        found
+    }
+
+    /// Joins copies and puts hits in their order.
+    fn sort(&mut self, mut found: Vec<Match>, order: &[usize]) {
+        let files = &self.scan.catalog.files;
+        let is_result = |found: &Match| self.scan.is_result(found.file as usize);
+        // Files are sorted by path within a session, and sessions by path.
+        found.sort_unstable_by_key(|found| {
+            (
+                found.key,
+                is_result(found),
+                !found.is_own,
+                found.file,
+                found.offset,
+            )
+        });
+        let newest = found
+            .iter()
+            .map(|found| found.millis)
+            .max()
+            .unwrap_or_default();
+        let mut groups: Vec<Group> = Vec::new();
+        for found in found {
+            match groups.last_mut() {
+                Some(group) if group.best.key == found.key => group.copies.push(found),
+                _ => {
+                    // Titles have no time of their own.
+                    let millis = Some(found.millis).filter(|millis| *millis > i64::MIN);
+                    let session = files[found.file as usize].session;
+                    let millis = millis.or_else(|| modified(&self.scan.catalog.sessions[session]));
+                    groups.push(Group {
+                        score: found.score + recency(millis, newest),
+                        best: found,
+                        copies: Vec::new(),
+                    });
+                }
+            }
+        }
+        let session = |group: &Group| files[group.best.file as usize].session;
+        let mut sessions: Vec<usize> = groups.iter().map(session).collect();
+        sessions.sort_unstable();
+        sessions.dedup();
+        self.end.hits = groups.len() as u64;
+        self.end.sessions = sessions.len() as u64;
+        match self.options.sort {
+            Sort::Rank => groups.sort_unstable_by(|a, b| {
+                let time = |group: &Group| std::cmp::Reverse(group.best.millis);
+                let place = |group: &Group| (group.best.file, group.best.offset);
+                b.score
+                    .total_cmp(&a.score)
+                    .then_with(|| time(a).cmp(&time(b)))
+                    .then_with(|| place(a).cmp(&place(b)))
+            }),
+            Sort::Time => {
+                let places: HashMap<usize, usize> = order.iter().copied().zip(0..).collect();
+                groups.sort_unstable_by_key(|group| {
+                    let file = group.best.file;
+                    let place = places.get(&files[file as usize].session).copied();
+                    (place, file, std::cmp::Reverse(group.best.offset))
+                });
+            }
+        }
+        if let Some(limit) = self.options.limit {
+            groups.truncate(limit);
+        }
+        let all = groups
+            .iter()
+            .flat_map(|group| group.copies.iter().chain([&group.best]));
+        self.reader.want(&self.scan, all);
+        self.groups = groups.into();
+    }
+}
+
+/// Returns when a session was last changed, in milliseconds since 1970.
+fn modified(session: &CatalogSession) -> Option<i64> {
+    let since = session.modified?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok()
+}
+
+impl Iterator for Search<'_> {
+    type Item = Result<Hit, SearchError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.options.cancel.load(Ordering::Relaxed) {
+            let is_open = !(self.ready.is_empty() && self.groups.is_empty());
+            self.ready.clear();
+            self.groups.clear();
+            return is_open.then_some(Err(SearchError::Cancelled));
+        }
+        if self.ready.is_empty() {
+            let most = self.batch.min(self.groups.len());
+            let batch: Vec<Group> = self.groups.drain(..most).collect();
+            self.batch = (2 * self.batch).min(MAX_BATCH);
+            let (threads, snippet) = (self.options.threads, self.options.snippet);
+            self.ready = self.reader.read(&self.scan, batch, threads, snippet).into();
+        }
+        self.ready.pop_front()
+    }
+}

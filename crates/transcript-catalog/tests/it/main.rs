@@ -1,0 +1,5 @@
+//! Tests of the catalog, by area.
+
+mod answers;
+mod prefilter;
+mod store;
