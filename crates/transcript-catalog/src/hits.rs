@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use transcript_format::salvage::repaired_text;
 use transcript_format::scan::{Flags, Scanner, utf8};
-use transcript_reader::{EntryNo, EntryRef, Error, Index, Listing, SessionFiles, SessionRow};
+use transcript_reader::{
+    EntryNo, EntryRef, Error, Index, Listing, SessionFiles, SessionRow, Source,
+};
 use transcript_resume::{Policy, Tree};
 
 use crate::calls::Owner;
@@ -92,29 +94,39 @@ impl Reader {
     pub(crate) fn read(
         &mut self,
         scan: &Scan<'_>,
-        groups: Vec<Group>,
+        found: &[Match],
+        groups: &[Group],
         threads: Option<NonZeroUsize>,
         snippet: usize,
     ) -> Vec<Result<Hit, SearchError>> {
-        let all = groups
-            .iter()
-            .flat_map(|group| group.copies.iter().chain([&group.best]));
+        let all = groups.iter().flat_map(|group| {
+            let (best, copies) = group.of(found);
+            copies.iter().chain([best])
+        });
         self.place(scan, &all.collect::<Vec<_>>(), threads);
-        self.read_rows(scan, &groups);
-        let numbered: Vec<(usize, Group)> = groups.into_iter().enumerate().collect();
-        let read = |scratch: &mut Scratch, (number, group): &(usize, Group)| {
-            vec![(*number, self.hit(scan, group, snippet, scratch))]
+        let best = groups.iter().map(|group| group.of(found).0);
+        self.read_rows(scan, best.clone());
+        // In the order of files, which are then opened once.
+        let mut order: Vec<(usize, &Match)> = best.enumerate().collect();
+        order.sort_unstable_by_key(|(_, best)| (best.file, best.offset));
+        let order: Vec<usize> = order.into_iter().map(|(number, _)| number).collect();
+        let read = |scratch: &mut Scratch, number: &usize| {
+            let group = groups[*number];
+            let (best, copies) = group.of(found);
+            let hit = self.hit(scan, best, copies, snippet, scratch);
+            let score = group.score;
+            vec![(*number, hit.map(|hit| Hit { score, ..hit }))]
         };
-        let mut hits = parallel(&numbered, threads, Scratch::default, read);
+        let mut hits = parallel(&order, threads, Scratch::default, read);
         hits.sort_unstable_by_key(|(number, _)| *number);
         hits.into_iter().map(|(_, hit)| hit).collect()
     }
 
     /// Reads the rows of the sessions of hits.
-    fn read_rows(&mut self, scan: &Scan<'_>, groups: &[Group]) {
+    fn read_rows<'m>(&mut self, scan: &Scan<'_>, found: impl Iterator<Item = &'m Match>) {
         let catalog = scan.catalog;
-        let session = |group: &Group| catalog.files[group.best.file as usize].session;
-        let new: HashSet<usize> = groups.iter().map(session).collect();
+        let session = |found: &Match| catalog.files[found.file as usize].session;
+        let new: HashSet<usize> = found.map(session).collect();
         let new: Vec<usize> = new
             .into_iter()
             .filter(|session| !self.sessions.contains_key(session))
@@ -143,11 +155,11 @@ impl Reader {
     fn hit(
         &self,
         scan: &Scan<'_>,
-        group: &Group,
+        found: &Match,
+        copies: &[Match],
         snippet: usize,
         scratch: &mut Scratch,
     ) -> Result<Hit, SearchError> {
-        let found = &group.best;
         let file = &scan.catalog.files[found.file as usize];
         let stored_result = matches!(file.kind, FileRole::Result(_)).then(|| file.path.clone());
         let entry_file = scan.entry_file(found);
@@ -187,7 +199,7 @@ impl Reader {
             .as_ref()
             .and_then(|envelope| envelope.uuid())
             .map(decoded);
-        let copies = group.copies.iter().filter(|copy| {
+        let copies = copies.iter().filter(|copy| {
             let is_same = scan.entry_file(copy) == entry_file && copy.offset == found.offset;
             !(is_same && entry_file.is_some())
         });
@@ -217,7 +229,7 @@ impl Reader {
             snippet: excerpt.text,
             is_cut: excerpt.is_cut,
             matches: excerpt.matches,
-            score: group.score,
+            score: found.score,
             also: copies
                 .map(|copy| self.copy(scan, copy, uuid.clone()))
                 .collect(),
@@ -242,6 +254,8 @@ impl Reader {
 struct Scratch {
     folded: Folded,
     bytes: Vec<u8>,
+    /// The last file.
+    source: Option<(usize, Source)>,
 }
 
 impl Scratch {
@@ -252,7 +266,10 @@ impl Scratch {
         file: usize,
         found: &Match,
     ) -> Result<Option<String>, Error> {
-        let source = scan.open(file)?;
+        let source = match &mut self.source {
+            Some((last, source)) if *last == file => source,
+            last => &mut last.insert((file, scan.open(file)?)).1,
+        };
         self.bytes.resize(found.len as usize, 0);
         let read = source.read_at(found.offset, &mut self.bytes)?;
         if read < self.bytes.len() {

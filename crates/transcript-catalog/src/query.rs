@@ -15,7 +15,7 @@ const MAX_CHARS: usize = 4096;
 /// The maximum number of terms.
 const MAX_TERMS: usize = 32;
 /// The maximum size of a compiled expression, and of the cache of its automaton, in bytes.
-const MAX_REGEX: usize = 1 << 20;
+const MAX_REGEX: usize = 4 << 20;
 
 named! {
     /// The part of an entry that a text is.

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use memchr::{memchr, memrchr};
@@ -54,12 +54,13 @@ pub(crate) struct Match {
 #[derive(Debug)]
 pub(crate) struct Scan<'s> {
     pub(crate) catalog: &'s Catalog,
-    pub(crate) query: &'s Query,
+    pub(crate) query: Query,
     /// Those of positive terms; the most selective one first.
     prefilters: Vec<Prefilter>,
+    uses_prefilters: bool,
     states: Vec<FileState>,
     owners: Vec<OnceLock<Owners>>,
-    cancel: &'s AtomicBool,
+    cancel: Arc<AtomicBool>,
     hasher: RandomState,
     pub(crate) bytes: AtomicU64,
     pub(crate) unread: AtomicU64,
@@ -97,19 +98,20 @@ struct Damaged;
 impl<'s> Scan<'s> {
     pub(crate) fn new(
         catalog: &'s Catalog,
-        query: &'s Query,
-        cancel: &'s AtomicBool,
-        uses_prefilter: bool,
+        query: Query,
+        cancel: Arc<AtomicBool>,
+        uses_prefilters: bool,
     ) -> Self {
         let prefilters = query
             .positive()
             .filter_map(|term| Prefilter::of(&term.matcher));
-        let mut prefilters: Vec<_> = prefilters.filter(|_| uses_prefilter).collect();
+        let mut prefilters: Vec<_> = prefilters.collect();
         prefilters.sort_by_key(|prefilter| std::cmp::Reverse(prefilter.len()));
         Self {
             catalog,
             query,
             prefilters,
+            uses_prefilters,
             states: catalog.files.iter().map(|_| FileState::default()).collect(),
             owners: catalog.sessions.iter().map(|_| OnceLock::new()).collect(),
             cancel,
@@ -117,6 +119,20 @@ impl<'s> Scan<'s> {
             bytes: AtomicU64::new(0),
             unread: AtomicU64::new(0),
             problems: Mutex::default(),
+        }
+    }
+
+    /// Returns whether all positive terms may be in these bytes.
+    fn may_match(&self, bytes: &[u8]) -> bool {
+        let mut prefilters = self.used_prefilters().iter();
+        prefilters.all(|prefilter| prefilter.may_be_in(bytes))
+    }
+
+    fn used_prefilters(&self) -> &[Prefilter] {
+        if self.uses_prefilters {
+            &self.prefilters
+        } else {
+            &[]
         }
     }
 
@@ -278,7 +294,7 @@ impl<'s> Scan<'s> {
         offset: u64,
         bytes: &[u8],
     ) -> Result<(), Damaged> {
-        let Some(first) = self.prefilters.first() else {
+        let Some(first) = self.used_prefilters().first() else {
             let mut at = 0;
             while at < bytes.len() {
                 let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |len| at + len);
@@ -316,6 +332,9 @@ impl<'s> Scan<'s> {
         offset: u64,
         line: &[u8],
     ) -> Result<(), Damaged> {
+        if line.len() > DEFAULT_LINE_CAP {
+            return Err(Damaged);
+        }
         let mut scanner = mem::take(&mut worker.scanner);
         let result = match scanner.scan(line) {
             Ok(envelope) => {
@@ -346,11 +365,7 @@ impl<'s> Scan<'s> {
             (EntryKind::User | EntryKind::Assistant, Some(message)) => &line[message],
             _ => line,
         };
-        if !self
-            .prefilters
-            .iter()
-            .all(|prefilter| prefilter.may_be_in(searched))
-        {
+        if !self.may_match(searched) {
             return;
         }
         let Some(unit) = utf8(line).and_then(|text| Unit::read(text, envelope)) else {
@@ -526,8 +541,9 @@ impl<'s> Scan<'s> {
             let may_match = len > DEFAULT_LINE_CAP || {
                 bytes.resize(len, 0);
                 let read = source.read_at(finding.offset, &mut bytes)?;
-                let may_be_in = |prefilter: &Prefilter| prefilter.may_be_in(&bytes[..read]);
-                self.prefilters.iter().any(may_be_in) || self.prefilters.is_empty()
+                // As in the search for lines, so that the number does not depend on the way.
+                let first = self.prefilters.first();
+                first.is_none_or(|first| first.may_be_in(&bytes[..read]))
             };
             self.unread
                 .fetch_add(u64::from(may_match), Ordering::Relaxed);
@@ -545,12 +561,7 @@ impl<'s> Scan<'s> {
         let read = self.catalog.disk.read(&found.path, MAX_RESULT as usize);
         let bytes = read.map_err(|error| Error::io(&found.path, None, error))?;
         self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        if bytes.is_empty()
-            || !self
-                .prefilters
-                .iter()
-                .all(|prefilter| prefilter.may_be_in(&bytes))
-        {
+        if bytes.is_empty() || !self.may_match(&bytes) {
             return Ok(());
         }
         let text = String::from_utf8_lossy(&bytes);
@@ -687,6 +698,9 @@ pub(crate) fn entries<T: Default>(
             if line.trim_ascii().is_empty() || !wants(line) {
                 continue;
             }
+            if line.len() > DEFAULT_LINE_CAP {
+                return false;
+            }
             let (Ok(envelope), Some(text)) = (scanner.scan(line), utf8(line)) else {
                 return false;
             };
@@ -743,7 +757,7 @@ fn for_each_block(
             if filled > DEFAULT_LINE_CAP {
                 return Ok(false);
             }
-            buffer.resize(2 * filled, 0);
+            buffer.resize((2 * filled).min(DEFAULT_LINE_CAP + BUFFER), 0);
         }
         // Up to the end of the part, and of the line after that little by little.
         let beyond = (end - offset).max(filled as u64 + (16 << 10));
@@ -757,6 +771,12 @@ fn for_each_block(
         let is_end = read == 0;
         let seen = filled;
         filled += read;
+        if is_in_line && !is_end && memchr(b'\n', &buffer[..filled]).is_none() {
+            // The rest of a line of the part before.
+            offset += filled as u64;
+            filled = 0;
+            continue;
+        }
         let lines = if is_end {
             filled
         } else if let Some(last) = memrchr(b'\n', &buffer[seen..filled]) {

@@ -4,7 +4,8 @@
 //! and keeps the places of what matches; texts are read again, and the conversation of a session is
 //! computed, when a hit of it is returned.
 
-use std::collections::{HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -220,21 +221,32 @@ pub struct End {
 #[derive(Debug)]
 pub struct Search<'s> {
     scan: Scan<'s>,
-    options: &'s SearchOptions,
+    options: SearchOptions,
     reader: Reader,
-    /// In the order in which they are returned; copies follow each other.
+    /// The copies of an entry follow each other, the one that is shown first.
+    found: Vec<Match>,
+    /// In the order in which they are returned.
     groups: VecDeque<Group>,
     ready: VecDeque<Result<Hit, SearchError>>,
     batch: usize,
     end: End,
 }
 
-/// A hit and its copies.
-#[derive(Debug)]
+/// A hit and its copies: their places among the matches.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
-    pub(crate) best: Match,
-    pub(crate) copies: Vec<Match>,
+    first: u32,
+    len: u32,
     pub(crate) score: f32,
+}
+
+impl Group {
+    /// Returns the one that is shown, and the others.
+    pub(crate) fn of(self, found: &[Match]) -> (&Match, &[Match]) {
+        let first = self.first as usize;
+        let copies = first + 1..first + self.len as usize;
+        (&found[first], &found[copies])
+    }
 }
 
 impl Catalog {
@@ -244,15 +256,21 @@ impl Catalog {
     ///
     /// # Errors
     /// [`SearchError::Cancelled`].
-    pub fn search<'s>(
-        &'s self,
-        query: &'s Query,
-        options: &'s SearchOptions,
-    ) -> Result<Search<'s>, SearchError> {
+    pub fn search(
+        &self,
+        query: &Query,
+        options: &SearchOptions,
+    ) -> Result<Search<'_>, SearchError> {
         let mut search = Search {
-            scan: Scan::new(self, query, &options.cancel, options.uses_prefilter),
-            options,
+            scan: Scan::new(
+                self,
+                query.clone(),
+                Arc::clone(&options.cancel),
+                options.uses_prefilter,
+            ),
+            options: options.clone(),
             reader: Reader::default(),
+            found: Vec::new(),
             groups: VecDeque::new(),
             ready: VecDeque::new(),
             batch: 16,
@@ -280,7 +298,7 @@ impl Search<'_> {
         let sessions = &self.scan.catalog.sessions;
         let mut order: Vec<usize> = (0..sessions.len()).collect();
         if self.options.sort == Sort::Time {
-            order.sort_by_key(|session| std::cmp::Reverse(sessions[*session].modified));
+            order.sort_by_key(|session| Reverse(sessions[*session].modified));
         }
         let most = match (self.options.sort, self.options.limit) {
             (Sort::Time, Some(limit)) => limit,
@@ -303,8 +321,7 @@ impl Search<'_> {
             }
             let keys = || found.iter().map(|found: &Match| found.key);
             if rest.is_empty()
-                || found.len() >= most
-                    && keys().collect::<std::collections::HashSet<_>>().len() >= most
+                || found.len() >= most && keys().collect::<HashSet<_>>().len() >= most
             {
                 break;
             }
@@ -354,23 +371,24 @@ impl Search<'_> {
             .max()
             .unwrap_or_default();
         let mut groups: Vec<Group> = Vec::new();
-        for found in found {
+        for (number, one) in (0..).zip(&found) {
             match groups.last_mut() {
-                Some(group) if group.best.key == found.key => group.copies.push(found),
+                Some(group) if found[group.first as usize].key == one.key => group.len += 1,
                 _ => {
                     // Titles have no time of their own.
-                    let millis = Some(found.millis).filter(|millis| *millis > i64::MIN);
-                    let session = files[found.file as usize].session;
-                    let millis = millis.or_else(|| modified(&self.scan.catalog.sessions[session]));
+                    let session = &self.scan.catalog.sessions[files[one.file as usize].session];
+                    let millis = Some(one.millis).filter(|millis| *millis > i64::MIN);
+                    let millis = millis.or_else(|| modified(session));
                     groups.push(Group {
-                        score: found.score + recency(millis, newest),
-                        best: found,
-                        copies: Vec::new(),
+                        first: number,
+                        len: 1,
+                        score: one.score + recency(millis, newest),
                     });
                 }
             }
         }
-        let session = |group: &Group| files[group.best.file as usize].session;
+        let best = |group: &Group| &found[group.first as usize];
+        let session = |group: &Group| files[best(group).file as usize].session;
         let mut sessions: Vec<usize> = groups.iter().map(session).collect();
         sessions.sort_unstable();
         sessions.dedup();
@@ -378,30 +396,32 @@ impl Search<'_> {
         self.end.sessions = sessions.len() as u64;
         match self.options.sort {
             Sort::Rank => groups.sort_unstable_by(|a, b| {
-                let time = |group: &Group| std::cmp::Reverse(group.best.millis);
-                let place = |group: &Group| (group.best.file, group.best.offset);
-                b.score
-                    .total_cmp(&a.score)
-                    .then_with(|| time(a).cmp(&time(b)))
-                    .then_with(|| place(a).cmp(&place(b)))
+                let order = |group: &Group| {
+                    let best = best(group);
+                    (Reverse(best.millis), best.file, best.offset)
+                };
+                let score = b.score.total_cmp(&a.score);
+                score.then_with(|| order(a).cmp(&order(b)))
             }),
             Sort::Time => {
                 let places: HashMap<usize, usize> = order.iter().copied().zip(0..).collect();
                 groups.sort_unstable_by_key(|group| {
-                    let file = group.best.file;
-                    let place = places.get(&files[file as usize].session).copied();
-                    (place, file, std::cmp::Reverse(group.best.offset))
+                    let best = best(group);
+                    let place = places.get(&session(group)).copied();
+                    (place, best.file, Reverse(best.offset))
                 });
             }
         }
         if let Some(limit) = self.options.limit {
             groups.truncate(limit);
         }
-        let all = groups
-            .iter()
-            .flat_map(|group| group.copies.iter().chain([&group.best]));
-        self.reader.want(&self.scan, all);
+        let wanted = groups.iter().flat_map(|group| {
+            let (best, copies) = group.of(&found);
+            copies.iter().chain([best])
+        });
+        self.reader.want(&self.scan, wanted);
         self.groups = groups.into();
+        self.found = found;
     }
 }
 
@@ -426,7 +446,11 @@ impl Iterator for Search<'_> {
             let batch: Vec<Group> = self.groups.drain(..most).collect();
             self.batch = (2 * self.batch).min(MAX_BATCH);
             let (threads, snippet) = (self.options.threads, self.options.snippet);
-            self.ready = self.reader.read(&self.scan, batch, threads, snippet).into();
+            let found = &self.found;
+            let hits = self
+                .reader
+                .read(&self.scan, found, &batch, threads, snippet);
+            self.ready = hits.into();
         }
         self.ready.pop_front()
     }

@@ -348,6 +348,9 @@ fn damaged_lines_are_salvaged_or_counted() {
     let mut nul = user("u2", "", "ow_l").into_bytes();
     let at = nul.iter().position(|byte| *byte == b'_').unwrap();
     nul[at] = 0;
+    let mut lossy = user("u5", "", "lossy _ owl").into_bytes();
+    let at = lossy.iter().position(|byte| *byte == b'_').unwrap();
+    lossy[at] = 0xFF;
     let store = Store::new();
     store.write(
         "-p/glued.jsonl",
@@ -358,10 +361,7 @@ fn damaged_lines_are_salvaged_or_counted() {
         "-p/split.jsonl",
         user("u4", "", "an *owl").replace('*', "\n"),
     );
-    store.write(
-        "-p/lossy.jsonl",
-        [&user("u5", "", "lossy owl").as_bytes()[..], b""].concat(),
-    );
+    store.write("-p/lossy.jsonl", &lossy);
     store.write(
         "-p/lost.jsonl",
         format!("{whole}{{\"type\":\"user\",\"x\":owl\n{{\"type\":\"user\"\n"),

@@ -1,5 +1,7 @@
 //! Tests of the catalog, by area.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod answers;
 mod prefilter;
 mod store;

@@ -134,7 +134,8 @@ fn key(hit: &Hit) -> String {
 fn keys(store: &Store, query: &str, options: &SearchOptions) -> Vec<String> {
     let (hits, end) = store.search_with(query, options);
     assert_eq!(end.hits, hits.len() as u64);
-    hits.iter().map(key).collect()
+    let unread = format!("{} unread", end.unread);
+    hits.iter().map(key).chain([unread]).collect()
 }
 
 #[test]
