@@ -148,6 +148,8 @@ pub use transcript_resume::{
     ConversationPath, PathState, Policy, Refusal, Tree, Unclosed, Usage, items,
 };
 pub use transcript_storage::ignore_file_size_signal;
+#[cfg(feature = "search")]
+pub use transcript_catalog as catalog;
 #[cfg(feature = "follow")]
 pub use transcript_tail as follow;
 pub use transcript_verify as verify;
