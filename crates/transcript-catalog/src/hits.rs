@@ -130,7 +130,9 @@ impl Reader {
     ) -> Vec<(Arc<CatalogSession>, Option<Arc<SessionRow>>)> {
         self.read_rows(scan, found.clone());
         let session = |found: &Match| scan.catalog.files[found.file as usize].session;
-        found.map(|found| self.sessions[&session(found)].clone()).collect()
+        found
+            .map(|found| self.sessions[&session(found)].clone())
+            .collect()
     }
 
     /// Reads the rows of the sessions of hits.

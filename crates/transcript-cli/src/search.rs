@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
     /// Search only these: paths of .jsonl files or of folders, ids of sessions [default: all sessions]
-    #[arg(long = "in", value_name = "SESSION|DIR")]
+    #[arg(long = "in", value_name = "SESSION|DIR", allow_hyphen_values = true)]
     places: Vec<PathBuf>,
     #[command(flatten)]
     filter: EntryFilter,
@@ -192,7 +192,12 @@ fn query(args: &Args) -> Result<Result<Query, QueryError>> {
     let read_time = |text: &str| moment::parse(text, &now);
     let typed = args.query.join(" ");
     let mut text = typed.clone();
-    if let Some(part) = filter.common.text.as_deref().filter(|part| !part.is_empty()) {
+    if let Some(part) = filter
+        .common
+        .text
+        .as_deref()
+        .filter(|part| !part.is_empty())
+    {
         // Ignores case as `--text` does elsewhere, also that of upper-case letters.
         text.push_str(&format!(" /{}/i", escaped(part)));
     }
@@ -345,7 +350,8 @@ fn trimmed(mut hit: Hit, context: Option<usize>) -> Hit {
     hit.is_cut.0 |= start > 0;
     hit.is_cut.1 |= end < chars.len();
     hit.snippet = chars[start..end].iter().collect();
-    hit.matches.retain(|found| found.start >= start && found.end <= end);
+    hit.matches
+        .retain(|found| found.start >= start && found.end <= end);
     for found in &mut hit.matches {
         *found = found.start - start..found.end - start;
     }
@@ -365,7 +371,9 @@ impl Names {
         ids.sort_unstable();
         let same = |one: &str, other: &str| {
             let pairs = one.chars().zip(other.chars());
-            pairs.take_while(|(one, other)| one.eq_ignore_ascii_case(other)).count()
+            pairs
+                .take_while(|(one, other)| one.eq_ignore_ascii_case(other))
+                .count()
         };
         let lengths = ids.iter().enumerate().map(|(at, id)| {
             let next = ids.get(at + 1).map_or(0, |next| same(id, next));
@@ -380,7 +388,10 @@ impl Names {
 
     /// Returns the name of the session or file and the line, for `replay`.
     fn of(&self, ui: &Ui, hit: &Hit) -> String {
-        let is_stored = self.root.as_ref().is_some_and(|root| hit.path.starts_with(root));
+        let is_stored = self
+            .root
+            .as_ref()
+            .is_some_and(|root| hit.path.starts_with(root));
         let name = match hit.path == hit.session.path && is_stored {
             true => self.id(&hit.session.id),
             false => ui.render.below_home(&hit.path.display().to_string()),
@@ -438,7 +449,8 @@ impl Printer<'_> {
     fn head(&self, out: &mut impl Write, hit: &Hit) -> Result<()> {
         let styles = self.ui.render.styles();
         let escaping = self.ui.escaping;
-        let title = hit.title().map(|title| escaping.one_line(title));
+        let one_line = |text: &str| escaping.one_line(&escaping.without_colours(text));
+        let title = hit.title().map(one_line);
         let title = title.filter(|title| !title.is_empty());
         let title = title.unwrap_or_else(|| "(untitled)".to_owned());
         let width = self.ui.width;
@@ -453,7 +465,7 @@ impl Printer<'_> {
         let parts = [
             Some(escaping.one_line(&self.names.id(&hit.session.id))),
             self.time(millis),
-            Some(escaping.one_line(&folder)),
+            Some(one_line(&folder)),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         let dim = styles.dim;
@@ -486,7 +498,10 @@ impl Printer<'_> {
             (true, false) if is_of_conversation => Some("compacted away".to_owned()),
             _ => None,
         };
-        let agent = hit.agent_id.as_ref().map(|agent| format!("subagent {agent}"));
+        let agent = hit
+            .agent_id
+            .as_ref()
+            .map(|agent| format!("subagent {agent}"));
         let copies = hit.also.iter().map(|copy| match copy.line {
             Some(line) => format!("{}:{line}", self.names.id(&copy.session_id)),
             None => self.names.id(&copy.session_id),
@@ -503,12 +518,14 @@ impl Printer<'_> {
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         let parts = escaping.one_line(&parts.join(" · "));
         // The name is never cut: it is what other commands take.
-        let left = self.ui.width.saturating_sub(name.width() + 4);
-        let parts = cut_text(&parts, left);
         let person = styles.person;
-        writeln!(out, "  {person}{name}{person:#}  {dim}{parts}{dim:#}")?;
+        write!(out, "  {person}{name}{person:#}")?;
         let indent = "    ";
         let width = self.ui.width.saturating_sub(indent.len()).max(1);
+        if (name.width() + parts.width()) > width {
+            write!(out, "\n  ")?;
+        }
+        writeln!(out, "  {dim}{}{dim:#}", cut_text(&parts, width))?;
         for line in self.snippet(hit, width) {
             write!(out, "{indent}")?;
             for run in line.chunk_by(|one, other| one.is_marked == other.is_marked) {
@@ -612,7 +629,10 @@ fn fitted(
     let widths = |cells: &[Cell]| -> usize { cells.iter().map(|cell| cell.width()).sum() };
     let room = (width * lines).saturating_sub(2 * lines);
     let first = cells.iter().position(|cell| cell.is_marked).unwrap_or(0);
-    let marked = cells[first..].iter().take_while(|cell| cell.is_marked).count();
+    let marked = cells[first..]
+        .iter()
+        .take_while(|cell| cell.is_marked)
+        .count();
     if widths(&cells) > room && widths(&cells[..first + marked]) > room * 2 / 3 {
         // A third of the room is for what is before the match.
         let mut left = room / 3;

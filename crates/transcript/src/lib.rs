@@ -137,6 +137,8 @@ pub use salvage_files::SessionSalvage;
 pub use session::{Resumed, Session};
 pub use store::Store;
 
+#[cfg(feature = "search")]
+pub use transcript_catalog as catalog;
 pub use transcript_format::finding::Finding;
 pub use transcript_format::make::{self, Compaction, Trigger};
 pub use transcript_format::object::{Object, Raw};
@@ -148,8 +150,6 @@ pub use transcript_resume::{
     ConversationPath, PathState, Policy, Refusal, Tree, Unclosed, Usage, items,
 };
 pub use transcript_storage::ignore_file_size_signal;
-#[cfg(feature = "search")]
-pub use transcript_catalog as catalog;
 #[cfg(feature = "follow")]
 pub use transcript_tail as follow;
 pub use transcript_verify as verify;

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use transcript::wire::{
     self, Answer, CommandLine, ForkRecord, MergeReport, MoveReport, RepairReport, ReplayRecord,
-    ResumeRefusal, ResumeReport, SessionRecord, TailRecord, TreeReport, VerifyRecord,
+    ResumeRefusal, ResumeReport, SearchRecord, SessionRecord, TailRecord, TreeReport, VerifyRecord,
 };
 
 use crate::append::{self, Session};
@@ -213,6 +213,21 @@ fn what_verify_prints_is_documented() {
     }
     assert_eq!(output.status.code(), Some(3));
     printed.assert_documented(&["visible", "reproduced", "uuid"]);
+}
+
+#[test]
+fn what_search_prints_is_documented() {
+    let mut printed = Printed::default();
+    let folder = sessions().join("..");
+    let folder = folder.to_str().unwrap();
+    for options in [&[][..], &["--files"], &["--count"], &["--sort", "time"]] {
+        let arguments = ["search", "--json", "--in", folder, "/the|a/"];
+        for line in lines(&[&arguments[..], options].concat()) {
+            let record: SearchRecord<'_> = printed.parse(&line);
+            assert!(!matches!(record, SearchRecord::Unknown(_)), "{line}");
+        }
+    }
+    printed.assert_documented(&["match", "agentId", "tool", "also", "unread", "modified"]);
 }
 
 #[test]
