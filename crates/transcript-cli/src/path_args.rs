@@ -167,8 +167,8 @@ fn at_line(tree: &Tree<'_>, line: u64) -> Result<Option<NodeId>> {
         bail!("there is no entry in line {line}");
     }
     let above = entries().filter(|entry| entry.known_line().is_some_and(|at| at <= line));
-    let nodes = above.filter_map(|entry| tree.node_with_uuid(entry.uuid()?));
-    Ok(nodes.last())
+    let mut nodes = above.filter_map(|entry| tree.node_with_uuid(entry.uuid()?));
+    Ok(nodes.next_back())
 }
 
 fn find(tree: &Tree<'_>, option: &str, name: Option<&str>) -> Result<Option<NodeId>> {

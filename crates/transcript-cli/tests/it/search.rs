@@ -14,6 +14,7 @@ const MAPS: &str = "0a5e1b2c-1111-4222-8333-444455556666";
 const FORK: &str = "0a5e1b2c-9999-4222-8333-444455556666";
 const NOTES: &str = "7b000000-0000-4000-8000-000000000000";
 
+#[expect(clippy::needless_pass_by_value, reason = "shorter calls")]
 fn entry(uuid: &str, parent: Option<&str>, day: u32, branch: &str, content: Value) -> Value {
     let kind = if uuid.starts_with('u') {
         "user"
