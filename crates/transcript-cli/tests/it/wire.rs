@@ -375,6 +375,11 @@ fn types_have_every_field_of_the_documented_shapes() {
                 let record = serde_json::from_str(json).unwrap();
                 assert!(!matches!(record, ReplayRecord::Unknown(_)), "{json}");
             }
+            "SearchRecord" => {
+                assert_has::<SearchRecord<'_>>(json);
+                let record = serde_json::from_str(json).unwrap();
+                assert!(!matches!(record, SearchRecord::Unknown(_)), "{json}");
+            }
             "ResumeReport" => assert_has::<ResumeReport<'_>>(json),
             "TreeReport" => assert_has::<TreeReport>(json),
             "TailRecord" => {
@@ -392,7 +397,7 @@ fn types_have_every_field_of_the_documented_shapes() {
         }
         seen.insert(&**name);
     }
-    assert_eq!((seen.len(), shapes.len()), (11, 20), "{seen:?}");
+    assert_eq!((seen.len(), shapes.len()), (12, 23), "{seen:?}");
 }
 
 /// The commands in the first column of the table: `…` and words stand for values.
