@@ -122,6 +122,19 @@ impl Reader {
         hits.into_iter().map(|(_, hit)| hit).collect()
     }
 
+    /// Returns the session of each hit, with its row.
+    pub(crate) fn rows<'m>(
+        &mut self,
+        scan: &Scan<'_>,
+        found: impl Iterator<Item = &'m Match> + Clone,
+    ) -> Vec<(Arc<CatalogSession>, Option<Arc<SessionRow>>)> {
+        self.read_rows(scan, found.clone());
+        let session = |found: &Match| scan.catalog.files[found.file as usize].session;
+        found
+            .map(|found| self.sessions[&session(found)].clone())
+            .collect()
+    }
+
     /// Reads the rows of the sessions of hits.
     fn read_rows<'m>(&mut self, scan: &Scan<'_>, found: impl Iterator<Item = &'m Match>) {
         let catalog = scan.catalog;

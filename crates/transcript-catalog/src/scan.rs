@@ -421,6 +421,7 @@ impl<'s> Scan<'s> {
                 Condition::Until(time) => facts.millis.is_some_and(|millis| millis <= *time),
                 Condition::Model(part) => facts.model.is_some_and(|model| has(model, part)),
                 Condition::Branch(part) => facts.branch.is_some_and(|branch| has(branch, part)),
+                Condition::IsBranch(name) => facts.branch == Some(&**name),
                 Condition::Agent(wanted) => match (facts.agent)() {
                     None => wanted == "none",
                     Some(id) => {

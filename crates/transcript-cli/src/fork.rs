@@ -18,7 +18,8 @@ use crate::{exit, record, session};
 /// original, which is not changed. Prints the id of the new session.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input
+    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input; with :LINE,
+    /// as search prints it, up to there
     #[arg(value_name = "SESSION")]
     session: PathBuf,
     /// Rules that choose the path
@@ -39,8 +40,14 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     transcript::ignore_file_size_signal();
+    if args.at.is_none()
+        && let Some((session, line)) = session::with_line(&args.session)
+    {
+        (args.session, args.at) = (session, Some(line.to_string()));
+    }
+    let args = &args;
     if args.out.is_none() && args.session == Path::new("-") {
         bail!("a copy of standard input needs a path: name it with --out FILE");
     }

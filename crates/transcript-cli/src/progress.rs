@@ -16,6 +16,8 @@ use crate::ui::Ui;
 
 /// Faster reads show no bar.
 const SHOW_AFTER: Duration = Duration::from_secs(1);
+/// Faster searches show nothing.
+const WAIT_SHOW_AFTER: Duration = Duration::from_millis(300);
 /// How often the bar is drawn.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -44,6 +46,35 @@ pub(crate) fn during<T>(
         scope.spawn(move || show(total, counter, &watched));
         let result = work();
         // Dropping this end of the channel removes the bar.
+        drop(done);
+        result
+    })
+}
+
+/// Does `work`; says so if that takes a moment and standard error is a terminal.
+pub(crate) fn waiting<T>(ui: &Ui, doing: &'static str, work: impl FnOnce() -> T) -> T {
+    if ui.quiet || !io::stderr().is_terminal() {
+        return work();
+    }
+    thread::scope(|scope| {
+        let (done, watched) = channel::<()>();
+        scope.spawn(move || {
+            let pause = |time| matches!(watched.recv_timeout(time), Err(RecvTimeoutError::Timeout));
+            if !pause(WAIT_SHOW_AFTER) {
+                return;
+            }
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            if let Ok(style) = ProgressStyle::with_template("{msg} {spinner} {elapsed}") {
+                bar.set_style(style);
+            }
+            bar.set_message(doing);
+            while pause(TICK) {
+                bar.tick();
+            }
+            bar.finish_and_clear();
+        });
+        let result = work();
+        // Dropping this end of the channel removes the line.
         drop(done);
         result
     })

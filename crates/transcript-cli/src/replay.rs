@@ -30,7 +30,8 @@ use crate::{exit, progress, record, session};
 /// through $PAGER.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input
+    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input; with :LINE,
+    /// as search prints it, up to there
     #[arg(default_value = "latest")]
     session: PathBuf,
     #[command(flatten)]
@@ -81,7 +82,9 @@ enum Format {
     Ids,
 }
 
-pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
+    args.path_args.take_line(&mut args.session);
+    let args = &args;
     let format = if args.json { Format::Json } else { args.format };
     if args.speed.is_some() && format != Format::Text {
         bail!("--speed works with the text format only");

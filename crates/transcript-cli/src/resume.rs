@@ -29,7 +29,8 @@ const LABELS: usize = 13;
 /// omitted, and the command that continues it. The exit code is 1 if the session cannot be resumed.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input
+    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input; with :LINE,
+    /// as search prints it, up to there
     #[arg(default_value = "latest")]
     session: PathBuf,
     #[command(flatten)]
@@ -55,7 +56,9 @@ pub(crate) struct Args {
     full: bool,
 }
 
-pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
+    args.path_args.take_line(&mut args.session);
+    let args = &args;
     let source = match session::source(ui, &args.session) {
         Ok(source) => source,
         Err(error) => match other_format(&error).filter(|_| args.json) {

@@ -84,6 +84,16 @@ pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Resul
     Ok(path)
 }
 
+/// Splits `SESSION:LINE`, as `search` prints it, unless a file has this name.
+pub(crate) fn with_line(argument: &Path) -> Option<(PathBuf, u64)> {
+    let (session, line) = argument.to_str()?.rsplit_once(':')?;
+    let is_number = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
+    if session.is_empty() || !is_number || argument.exists() {
+        return None;
+    }
+    Some((session.into(), line.parse().ok()?))
+}
+
 /// Returns whether an argument can only be a path, not the id of a session.
 pub(crate) fn is_path(argument: &Path) -> bool {
     argument == Path::new("-")
