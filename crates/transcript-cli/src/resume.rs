@@ -16,8 +16,9 @@ use transcript_resume::request::{self, Request};
 use transcript_resume::{PathState, Tree, Usage};
 
 use crate::path_args::PathArgs;
+use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{exit, progress, record, replay, session};
+use crate::{exit, record, replay, session};
 
 /// Print the request that continues a session
 ///
@@ -64,15 +65,18 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             None => return Err(error),
         },
     };
+    let progress = Progress::start(ui);
     if args.full || args.path_args.names_an_entry() {
-        let session = progress::read(ui, source)?;
+        let session = progress.read(source)?;
         let (tree, answer) = answer(args, &session)?;
+        drop(progress);
         return print(ui, args, &session, &tree, answer, None);
     }
     let (source, reason) = match History::read_end(source)? {
         ReadEnd::Enough(session) => {
             let (tree, answer) = answer(args, &session)?;
             if session.is_enough_for(&answer.request) {
+                drop(progress);
                 return print(ui, args, &session, &tree, answer, None);
             }
             drop(tree);
@@ -80,8 +84,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         }
         ReadEnd::ReadAll(source, reason) => (source, reason.words()),
     };
-    let session = progress::read(ui, source)?;
+    let session = progress.read(source)?;
     let (tree, answer) = answer(args, &session)?;
+    drop(progress);
     print(ui, args, &session, &tree, answer, Some(reason))
 }
 
