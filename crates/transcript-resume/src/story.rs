@@ -282,6 +282,7 @@ impl StoryWalk {
             let lines = tree.entry(node).uuid().into_iter();
             let lines = lines.flat_map(|uuid| tree.index.with_uuid(uuid));
             let with_parent = lines.filter_map(|line| {
+                transcript_format::work::add(1);
                 let mut named = tree.index.with_uuid(tree.index.entry(line).parent()?);
                 Some((line, named.find_map(|named| tree.entry_node(named))?))
             });

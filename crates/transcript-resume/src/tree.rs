@@ -618,6 +618,7 @@ impl<'i> Tree<'i> {
         let has_child = has_child.get_or_insert_with(|| {
             let mut has_child = vec![false; self.parents.len()];
             for child in self.nodes() {
+                transcript_format::work::add(1);
                 if let Some(parent) = self.parent_node(child).filter(|parent| *parent <= child) {
                     has_child[parent.at()] = true;
                 }
