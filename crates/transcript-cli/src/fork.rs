@@ -51,7 +51,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     if args.out.is_none() && args.session == Path::new("-") {
         bail!("a copy of standard input needs a path: name it with --out FILE");
     }
-    let history = session::open(ui, &args.session)?;
+    let (history, progress) = session::open(ui, &args.session)?;
     let mut options = ForkOptions::new();
     if let Some(name) = &args.at {
         options = options.at(session::find_entry(history.index(), "--at", name)?);
@@ -63,6 +63,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
         options = options.out(out);
     }
     let (path, id) = history.fork(args.policy.policy(), &options)?;
+    drop(progress);
     let mut out = io::stdout().lock();
     if args.json {
         let source = history.source().path().to_owned();

@@ -16,6 +16,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::filter::Filter;
 use crate::pager::Output;
+use crate::progress::Progress;
 use crate::ui::{Ui, terminal_width};
 use crate::{exit, record, session};
 
@@ -78,7 +79,9 @@ enum Group {
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let window = args.filter.window()?;
     let store = session::store(ui)?;
+    let progress = Progress::start(ui);
     let listing = store.list()?;
+    drop(progress);
     for problem in &listing.problems {
         ui.note(&format!("transcript: {problem}"));
     }

@@ -17,8 +17,9 @@ use transcript_resume::{PathState, Tree, Usage};
 use unicode_width::UnicodeWidthStr;
 
 use crate::path_args::PathArgs;
+use crate::progress::Progress;
 use crate::ui::{Ui, terminal_width};
-use crate::{exit, list, progress, record, replay, session};
+use crate::{exit, list, record, replay, session};
 
 /// The width of the labels of a summary.
 const LABELS: usize = 13;
@@ -71,15 +72,18 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
             None => return Err(error),
         },
     };
+    let progress = Progress::start(ui);
     if args.full || args.path_args.names_an_entry() {
-        let session = progress::read(ui, source)?;
+        let session = progress.read(source)?;
         let (tree, answer) = answer(args, &session)?;
+        drop(progress);
         return print(ui, args, &session, &tree, answer, None);
     }
     let (source, reason) = match History::read_end(source)? {
         ReadEnd::Enough(session) => {
             let (tree, answer) = answer(args, &session)?;
             if session.is_enough_for(&answer.request) {
+                drop(progress);
                 return print(ui, args, &session, &tree, answer, None);
             }
             drop(tree);
@@ -87,8 +91,9 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
         }
         ReadEnd::ReadAll(source, reason) => (source, reason.words()),
     };
-    let session = progress::read(ui, source)?;
+    let session = progress.read(source)?;
     let (tree, answer) = answer(args, &session)?;
+    drop(progress);
     print(ui, args, &session, &tree, answer, Some(reason))
 }
 

@@ -20,8 +20,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::filter::EntryFilter;
 use crate::pager::Output;
+use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{exit, moment, progress, record, session};
+use crate::{exit, moment, record, session};
 
 /// How many hits people are shown at first.
 const SHOWN: usize = 50;
@@ -107,8 +108,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let lines = context.saturating_mul(2).saturating_add(1);
         options = options.snippet(lines.saturating_mul(CONTEXT_LINE).min(MAX_SNIPPET));
     }
-    let searched = progress::waiting(ui, "searching", || catalog.search(&query, &options));
-    let mut search = searched?;
+    let progress = Progress::start(ui);
+    let mut search = catalog.search(&query, &options)?;
+    drop(progress);
     let end = search.end();
     let mut out = match args.json {
         true => Output::plain(),

@@ -11,7 +11,7 @@ use transcript::{EntryId, EntryMatch, Error, ErrorKind, History, Index, Store, e
 use transcript_reader::{Source, subagents};
 use transcript_render::clock;
 
-use crate::progress;
+use crate::progress::Progress;
 use crate::ui::Ui;
 
 /// How many matches of an ambiguous name are listed.
@@ -28,14 +28,21 @@ pub(crate) fn store(ui: &Ui) -> Result<Store> {
     store.context("cannot find the home directory; name the projects folder with --root DIR")
 }
 
-/// Reads the session that `argument` names (see [`find`]), or standard input for `-`.
-pub(crate) fn open(ui: &Ui, argument: &Path) -> Result<History> {
+/// Reads the session that `argument` names (see [`find`]), or standard input for `-`. What shows the
+/// progress is returned as well, for what the command does before its first output.
+pub(crate) fn open(ui: &Ui, argument: &Path) -> Result<(History, Progress)> {
     open_in(ui, argument, None)
 }
 
 /// Reads the session of a project, as [`open`] does.
-pub(crate) fn open_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<History> {
-    progress::read(ui, source_in(ui, argument, project)?)
+pub(crate) fn open_in(
+    ui: &Ui,
+    argument: &Path,
+    project: Option<&Path>,
+) -> Result<(History, Progress)> {
+    let source = source_in(ui, argument, project)?;
+    let progress = Progress::start(ui);
+    Ok((progress.read(source)?, progress))
 }
 
 /// Opens the session that `argument` names.
