@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Measures full-screen programs on a terminal: the time to the first screen, to each key, and the memory.
 
-    tools/browse_speed.py target/release/transcript SESSION.jsonl [less claude-history …]
+    tools/browse_speed.py target/release/transcript SESSION.jsonl [less claude-history=fork …]
 
-Each program runs on a pseudo-terminal of 100 columns and 40 rows. The first screen is complete when nothing was
-written for 30 ms after something of the text was; the time is that of the last write. A key is answered when the program
-writes again. Other programs get the path of the file as their argument.
+Each program runs on a pseudo-terminal of 100 columns and 40 rows, seven times, or as often as a minute allows. The
+first screen is complete when nothing was written for 30 ms after something of the text was; the time is that of the last
+write. A key is answered when the program writes again. Other programs get the path of the file as their argument; after
+`=` is a word of their first screen, for those that write something else before.
 """
 import fcntl, os, pty, select, signal, statistics, struct, subprocess, sys, termios, time
 
@@ -45,7 +46,7 @@ def run(command, mark):
     first = (shown or start) - start
     # Until everything is read.
     time.sleep(max(0.5, 3 * first))
-    read_until_quiet(fd, 0.5, 20)
+    read_until_quiet(fd, 0.5, 5)
     times = []
     for key in KEYS * 2:
         sent = time.monotonic()
@@ -73,13 +74,16 @@ def main():
     print(f"{path}: {os.path.getsize(path)} bytes, {lines} lines; "
           f"96 bytes a line + 32 MiB = {lines * 96 / 1048576 + 32:.0f} MiB")
     programs = {"transcript browse": ([binary, "browse", path], "›".encode())}
-    programs.update({name: ([name, path], b"") for name in others})
+    for other in others:
+        name, _, mark = other.partition("=")
+        programs[name] = ([name, path], mark.encode())
     for name, (command, mark) in programs.items():
         if subprocess.run(["which", command[0]], capture_output=True).returncode:
             print(f"{name}: not installed")
             continue
         firsts, keys, memories = [], [], []
-        for _ in range(7):
+        start = time.monotonic()
+        while len(firsts) < 7 and (not firsts or time.monotonic() < start + 60):
             first, times, memory = run(command, mark)
             firsts.append(first)
             keys += times
@@ -87,7 +91,7 @@ def main():
         keys.sort()
         print(f"{name}: first screen {statistics.median(firsts) * 1000:.0f} ms; keys median "
               f"{statistics.median(keys) * 1000:.1f} ms, 95 % {keys[len(keys) * 95 // 100] * 1000:.1f} ms, "
-              f"all {keys[-1] * 1000:.1f} ms; peak {max(memories) / 1024:.0f} MiB")
+              f"all {keys[-1] * 1000:.1f} ms; peak {max(memories) / 1024:.0f} MiB; {len(firsts)} runs")
 
 
 main()

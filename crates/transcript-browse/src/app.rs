@@ -8,8 +8,8 @@ use transcript_render::Detail;
 
 use crate::document::{Document, Motion};
 use crate::list::{List, Session};
+use crate::messages::{Answer, Facts, Key, OutlineRow, Request, Search};
 use crate::search::Needle;
-use crate::session::{Answer, Facts, Key, OutlineRow, Request, Search};
 
 /// From this width on, list and conversation are side by side.
 const WIDE: u16 = 90;
@@ -46,8 +46,8 @@ pub(crate) enum Event {
     Answer(u64, Answer),
     /// The file of the open session changed.
     Grew(PathBuf),
-    /// A text was copied, and is in this file.
-    Copied(usize, Result<PathBuf, String>),
+    /// A text was copied, or not: in words.
+    Copied(String),
 }
 
 /// Something to do.
@@ -168,10 +168,11 @@ impl App {
         self.size.0 >= WIDE
     }
 
-    /// Returns the width of the list.
+    /// Returns the width of the list: the side that one looks at has more room.
     pub(crate) fn list_width(&self) -> u16 {
         match (self.is_wide(), self.focus) {
-            (true, _) => (self.size.0 / 3).clamp(28, 44),
+            (true, Focus::List) => (self.size.0 / 2).min(76),
+            (true, Focus::Conversation) => (self.size.0 / 3).clamp(28, 44),
             (false, Focus::List) => self.size.0,
             (false, Focus::Conversation) => 0,
         }
@@ -195,13 +196,7 @@ impl App {
     pub(crate) fn handle(&mut self, event: Event) -> Vec<Effect> {
         match event {
             Event::Key(key) => self.key(key),
-            Event::Resize(width, height) => {
-                self.size = (width, height);
-                let (width, height) = self.text_size();
-                if let Some(open) = &mut self.open {
-                    open.document.resize(width, height);
-                }
-            }
+            Event::Resize(width, height) => self.size = (width, height),
             Event::Sessions(sessions) => {
                 self.list.set(sessions);
                 match &self.open {
@@ -217,15 +212,11 @@ impl App {
                     self.read_again();
                 }
             }
-            Event::Copied(bytes, file) => {
-                let file = match file {
-                    Ok(file) => format!("also in {}", file.display()),
-                    Err(error) => format!("no file: {error}"),
-                };
-                self.message = Some(format!("copied {bytes} bytes · {file}"));
-            }
+            Event::Copied(words) => self.message = Some(words),
         }
+        let (width, height) = self.text_size();
         if let Some(open) = &mut self.open {
+            open.document.resize(width, height);
             let requests = open.document.settle();
             let number = open.number;
             self.effects.extend(

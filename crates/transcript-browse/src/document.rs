@@ -4,8 +4,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use crate::messages::{Block, Facts, Folds, Key, Layout, Page, Request};
 use crate::search::{Needle, lines_with};
-use crate::session::{Block, Facts, Folds, Key, Layout, Page, Request};
 use transcript_render::{Detail, StyledLine};
 
 /// How many bytes of pages are kept, counted by their texts.
@@ -258,16 +258,26 @@ impl Document {
         let found = self.anchor.as_ref().and_then(|anchor| {
             let key = anchor.key;
             let same = |block: &&Block| block.key == key;
-            let near = |block: &&Block| block.key.offset == key.offset;
+            // If its entry is not shown any more, the one before it in the file.
+            let above = page
+                .blocks
+                .iter()
+                .filter(|block| block.key.offset <= key.offset);
             let block = page.blocks.iter().find(same);
-            let block = block.or_else(|| page.blocks.iter().rfind(near))?;
-            // The line with the same text, else one as far down.
+            let block = block.or_else(|| above.max_by_key(|block| block.key.offset))?;
+            // The line with the same text, or with it beside the name of the speaker, else one as far down.
             let about = anchor.line * block.lines.len() / anchor.lines.max(1);
             let about = block.lines.start + about.min(block.lines.len() - 1);
             let mut lines: Vec<usize> = block.lines.clone().collect();
             lines.sort_by_key(|line| line.abs_diff(about));
-            let is_same = |line: &usize| page.lines[*line].text().trim() == anchor.text;
-            Some(lines.into_iter().find(is_same).unwrap_or(about))
+            let text = |line: &usize| page.lines[*line].text().trim().to_owned();
+            let is_part = |line: &&usize| {
+                let (text, old) = (text(line), &anchor.text);
+                !text.is_empty() && !old.is_empty() && (text.ends_with(old) || old.ends_with(&text))
+            };
+            let same = lines.iter().find(|line| text(line) == anchor.text);
+            let same = same.or_else(|| lines.iter().find(is_part));
+            Some(same.copied().unwrap_or(about))
         });
         self.line = match found {
             _ if self.is_at_end => last,

@@ -3,14 +3,18 @@
 //!
 //! [`browse`] runs until the person leaves, and says what to do next. Inside, `app` is a state machine
 //! without files and terminal, `view` draws its state, and `runtime` connects it with the keyboard, a
-//! thread that has the session open (`session`) and one that lists the others. A conversation is laid
-//! out in parts around the screen (`document`), so that its length does not matter.
+//! thread that has the session open (`session`, asked and answering in `messages`) and one that lists
+//! the others. A conversation is laid out in parts (`parts`) around the screen (`document`), so that
+//! its length does not matter.
 //!
 //! Text reaches the screen through `transcript-render` alone, which escapes it.
 
 mod app;
+mod copy;
 mod document;
 mod list;
+mod messages;
+mod parts;
 mod runtime;
 mod search;
 mod session;

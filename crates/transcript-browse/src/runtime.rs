@@ -1,7 +1,7 @@
 //! Runs the state machine on a terminal.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io;
 use std::panic;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,8 +9,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use jiff::tz::TimeZone;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -26,14 +24,14 @@ use transcript::follow::{FollowOptions, Follower, StartAt, Stopper};
 use transcript_render::RenderOptions;
 
 use crate::app::{App, Effect, Event};
+use crate::copy::copy;
 use crate::list::sessions;
-use crate::session::{self, Request};
+use crate::messages::Request;
+use crate::session;
 use crate::view::{Theme, draw};
 
 /// How long a frame waits for a page that is being laid out.
 const SOON: Duration = Duration::from_millis(10);
-/// A copied text that is longer is not sent to the terminal, because terminals drop it.
-const MAX_CLIPBOARD: usize = 74_994;
 
 /// What [`browse`] needs to know.
 #[derive(Clone, Debug)]
@@ -86,7 +84,7 @@ enum Happened {
 pub fn browse(options: &BrowseOptions) -> io::Result<Left> {
     let (sender, events) = channel();
     // Before the terminal is changed, so that no signal leaves it changed.
-    let mut signals = Signals::new([SIGHUP, SIGTERM, SIGINT])?;
+    let mut signals = Signals::new([SIGHUP, SIGTERM, SIGINT, SIGTSTP])?;
     let for_signals = sender.clone();
     thread::spawn(move || {
         for signal in signals.forever() {
@@ -103,7 +101,6 @@ pub fn browse(options: &BrowseOptions) -> io::Result<Left> {
         sender,
         threads: HashMap::new(),
         follower: None,
-        copies: None,
     };
     let left = runtime.run(&events);
     drop(guard);
@@ -162,8 +159,6 @@ struct Runtime<'o> {
     sender: Sender<Happened>,
     threads: HashMap<u64, Sender<Request>>,
     follower: Option<(PathBuf, Stopper)>,
-    /// The file with the last copied text.
-    copies: Option<PathBuf>,
 }
 
 impl Runtime<'_> {
@@ -174,11 +169,15 @@ impl Runtime<'_> {
         let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         let (mut app, mut effects) = App::new(size()?, self.options.session.as_deref());
         loop {
-            for effect in std::mem::take(&mut effects) {
-                match effect {
+            while !effects.is_empty() {
+                match effects.remove(0) {
                     Effect::Quit => return Ok(Left::Quit),
                     Effect::Resume { id, folder } => return Ok(Left::Resume { id, folder }),
-                    Effect::Suspend => suspend(&mut terminal)?,
+                    Effect::Suspend => {
+                        suspend(&mut terminal)?;
+                        let (width, height) = size()?;
+                        effects.extend(app.handle(Event::Resize(width, height)));
+                    }
                     other => self.perform(other),
                 }
             }
@@ -204,6 +203,7 @@ impl Runtime<'_> {
             while let Some(happened) = next {
                 match happened {
                     Happened::App(event) => effects.extend(app.handle(event)),
+                    Happened::Signal(SIGTSTP) => effects.push(Effect::Suspend),
                     Happened::Signal(signal) => return Ok(Left::Signal(signal)),
                     Happened::NoInput => return Ok(Left::Quit),
                 }
@@ -239,8 +239,7 @@ impl Runtime<'_> {
             Effect::Close(number) => drop(self.threads.remove(&number)),
             Effect::Follow(path) => self.follow(&path),
             Effect::Copy(text) => {
-                let file = self.copy(&text);
-                let copied = Event::Copied(text.len(), file.map_err(|error| error.to_string()));
+                let copied = Event::Copied(copy(&text));
                 let _ = self.sender.send(Happened::App(copied));
             }
             Effect::List => self.list(),
@@ -286,27 +285,6 @@ impl Runtime<'_> {
             let _ = sender.send(Happened::App(Event::Sessions(rows)));
         });
     }
-
-    /// Sends a text to the clipboard of the terminal, which may be on another machine, and writes it
-    /// to a file, because no terminal says whether it took it.
-    fn copy(&mut self, text: &str) -> io::Result<PathBuf> {
-        let encoded = STANDARD.encode(text);
-        if encoded.len() <= MAX_CLIPBOARD {
-            let mut out = io::stdout();
-            write!(out, "\u{1b}]52;c;{encoded}\u{7}")?;
-            out.flush()?;
-        }
-        let file = tempfile::Builder::new()
-            .prefix("transcript-copy-")
-            .suffix(".txt")
-            .tempfile()?;
-        (&file).write_all(text.as_bytes())?;
-        let (_, path) = file.keep()?;
-        if let Some(old) = self.copies.replace(path.clone()) {
-            let _ = std::fs::remove_file(old);
-        }
-        Ok(path)
-    }
 }
 
 /// Gives the terminal back and stops the process, until it is continued.
@@ -315,5 +293,8 @@ fn suspend(terminal: &mut Terminal<CrosstermBackend<io::Stdout>>) -> io::Result<
     signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
     enable_raw_mode()?;
     execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)?;
-    terminal.clear()
+    // A new one draws everything. To clear the old one it would ask for the place of the cursor, and
+    // the thread that reads keys would get the answer.
+    *terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+    Ok(())
 }

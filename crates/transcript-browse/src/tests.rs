@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,7 +16,8 @@ use transcript_render::RenderOptions;
 use crate::app::{App, Effect, Event, KEYS, Overlay};
 use crate::document::Row;
 use crate::list::sessions;
-use crate::session::{self, Answer, Layout, Request};
+use crate::messages::{Answer, Layout, Request};
+use crate::session;
 use crate::view::{Theme, draw};
 
 /// How long an answer may take on a machine that is busy.
@@ -134,6 +136,40 @@ impl Screen {
         text
     }
 
+    /// Searches for the text of a line, until the cursor is there.
+    fn find(&mut self, text: &str) {
+        self.keys("/");
+        self.keys(text);
+        self.key(KeyCode::Enter);
+        while self.at_cursor().trim() != text {
+            self.answer();
+        }
+    }
+
+    /// Writes the file again, and waits until that is shown.
+    fn grow(&mut self, text: &str) {
+        let open = self.app.open.as_ref().unwrap();
+        let (number, path) = (open.number, open.path.clone());
+        std::fs::write(&path, text).unwrap();
+        self.event(Event::Grew(path));
+        while self.app.open.as_ref().unwrap().number == number {
+            self.answer();
+        }
+    }
+
+    /// Forks at the cursor, and returns the text of the fork.
+    fn fork(&mut self) -> String {
+        self.keys("fy");
+        loop {
+            let message = self.app.message.clone().unwrap_or_default();
+            if let Some(id) = message.strip_prefix("forked into ") {
+                let fork = self.folder.path().join(format!("{id}.jsonl"));
+                return std::fs::read_to_string(fork).unwrap();
+            }
+            self.answer();
+        }
+    }
+
     /// The text at the cursor.
     fn at_cursor(&self) -> String {
         let open = self.app.open.as_ref().unwrap();
@@ -152,50 +188,79 @@ impl Screen {
     }
 }
 
+const SESSION: &str = "1a94a3e0-0000-4000-8000-000000000001";
+
+/// The uuid of the entry in a line, from 1.
+fn uuid(line: usize) -> String {
+    format!("{line:08x}-0000-4000-8000-000000000001")
+}
+
+/// Adds a line with these fields below the entry in another one.
+fn add(text: &mut String, parent: usize, kind: &str, fields: &str) {
+    let number = text.lines().count() + 1;
+    let parent = match parent {
+        0 => "null".to_owned(),
+        parent => format!("\"{}\"", uuid(parent)),
+    };
+    writeln!(
+        text,
+        r#"{{"type":"{kind}","uuid":"{}","parentUuid":{parent},"sessionId":"{SESSION}","timestamp":"2026-03-04T05:{:02}:{:02}.000Z","cwd":"/home/leap",{fields}}}"#,
+        uuid(number),
+        number / 60 % 60,
+        number % 60,
+    )
+    .unwrap();
+}
+
+fn add_message(text: &mut String, parent: usize, kind: &str, content: &str) -> usize {
+    let number = text.lines().count() + 1;
+    let id = match kind {
+        "assistant" => format!(r#""id":"m{number}","model":"m","#),
+        _ => String::new(),
+    };
+    let message = format!(r#""message":{{{id}"role":"{kind}","content":{content}}}"#);
+    add(text, parent, kind, &message);
+    number
+}
+
 /// Turns of a prompt, an answer and a call, each answer with this many lines.
 fn turns(turns: usize, lines: usize) -> String {
     let mut text = String::new();
-    let mut parent = "null".to_owned();
-    let mut number = 0;
-    let mut add = |kind: &str, content: &str| {
-        number += 1;
-        let uuid = format!("{number:08x}-0000-4000-8000-000000000001");
-        let id = match kind {
-            "assistant" => format!(r#""id":"m{number}","model":"m","#),
-            _ => String::new(),
-        };
-        writeln!(
-            text,
-            r#"{{"type":"{kind}","uuid":"{uuid}","parentUuid":{parent},"sessionId":"1a94a3e0-0000-4000-8000-000000000001","timestamp":"2026-03-04T05:{:02}:{:02}.000Z","cwd":"/home/leap","message":{{{id}"role":"{kind}","content":{content}}}}}"#,
-            number / 60 % 60,
-            number % 60,
-        )
-        .unwrap();
-        parent = format!("\"{uuid}\"");
-    };
-    for turn in 0..turns {
-        add("user", &format!("\"prompt {turn}\""));
+    add_turns(&mut text, 0..turns, lines);
+    text
+}
+
+/// Adds turns below the last line.
+fn add_turns(text: &mut String, turns: Range<usize>, lines: usize) {
+    let mut parent = text.lines().count();
+    for turn in turns {
+        parent = add_message(text, parent, "user", &format!("\"prompt {turn}\""));
         let body: String = (0..lines)
             .map(|line| format!("turn {turn} line {line}\\n\\n"))
             .collect();
-        add(
-            "assistant",
-            &format!(r#"[{{"type":"text","text":"{body}"}}]"#),
+        let answer = format!(r#"[{{"type":"text","text":"{body}"}}]"#);
+        parent = add_message(text, parent, "assistant", &answer);
+        let call = format!(
+            r#"[{{"type":"tool_use","id":"t{turn}","name":"Bash","input":{{"command":"echo {turn}"}}}}]"#
         );
-        add(
-            "assistant",
-            &format!(
-                r#"[{{"type":"tool_use","id":"t{turn}","name":"Bash","input":{{"command":"echo {turn}"}}}}]"#
-            ),
+        parent = add_message(text, parent, "assistant", &call);
+        let result = format!(
+            r#"[{{"type":"tool_result","tool_use_id":"t{turn}","content":"one\ntwo\nresult {turn}"}}]"#
         );
-        add(
-            "user",
-            &format!(
-                r#"[{{"type":"tool_result","tool_use_id":"t{turn}","content":"one\ntwo\nresult {turn}"}}]"#
-            ),
-        );
+        parent = add_message(text, parent, "user", &result);
     }
-    text
+}
+
+/// Adds a compaction of the conversation that ends with the entry in the line `last`.
+fn compact(text: &mut String, last: usize) {
+    let boundary = format!(
+        r#""subtype":"compact_boundary","content":"Conversation compacted","logicalParentUuid":"{}","compactMetadata":{{"trigger":"auto","preTokens":150000,"postTokens":9000}}"#,
+        uuid(last)
+    );
+    add(text, 0, "system", &boundary);
+    let summary = r#""isCompactSummary":true,"message":{"role":"user","content":"a summary"}"#;
+    let number = text.lines().count();
+    add(text, number, "user", summary);
 }
 
 #[test]
@@ -282,22 +347,20 @@ fn lines_are_walked_through_once_and_in_order() {
 #[test]
 fn the_cursor_stays_on_its_text_when_the_screen_changes() {
     let mut screen = Screen::new((60, 20), &turns(200, 12));
-    screen.keys("/");
-    screen.keys("turn 77 line 5");
-    screen.key(KeyCode::Enter);
-    while screen.at_cursor().trim() != "turn 77 line 5" {
-        screen.answer();
-    }
-    for size in [(100, 30), (40, 10), (200, 60), (60, 20)] {
-        screen.event(Event::Resize(size.0, size.1));
-        screen.terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
-        screen.settle();
-        assert_eq!(screen.at_cursor().trim(), "turn 77 line 5", "{size:?}");
-        assert!(screen.shown().contains("turn 77 line 5"));
-    }
-    for key in ["c", "c", "c", "t"] {
-        screen.keys(key);
-        assert_eq!(screen.at_cursor().trim(), "turn 77 line 5", "{key}");
+    // The first line of an answer has the name beside it, if there is room.
+    for text in ["turn 77 line 5", "turn 77 line 0"] {
+        screen.find(text);
+        for size in [(100, 30), (40, 10), (200, 60), (60, 20)] {
+            screen.event(Event::Resize(size.0, size.1));
+            screen.terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
+            screen.settle();
+            assert!(screen.at_cursor().ends_with(text), "{size:?}");
+            assert!(screen.shown().contains(text));
+        }
+        for key in ["c", "c", "c", "t"] {
+            screen.keys(key);
+            assert_eq!(screen.at_cursor().trim(), text, "{key}");
+        }
     }
 }
 
@@ -316,34 +379,21 @@ fn what_cannot_be_undone_is_asked_first() {
     let files = |screen: &Screen| std::fs::read_dir(screen.folder.path()).unwrap().count();
     screen.keys("fn");
     assert_eq!(files(&screen), 1);
-    screen.keys("fy");
-    let is_forked = |screen: &Screen| {
-        let message = screen.app.message.as_deref();
-        message.is_some_and(|message| message.starts_with("forked into "))
-    };
-    while !is_forked(&screen) {
-        screen.answer();
-    }
+    screen.fork();
     assert_eq!(files(&screen), 2);
 }
 
 #[test]
 fn a_file_that_grows_or_is_replaced_is_shown_as_it_is() {
     let mut screen = Screen::new((60, 20), &turns(2, 1));
-    let path = screen.app.open.as_ref().unwrap().path.clone();
-    let write = |screen: &mut Screen, text: &str| {
-        std::fs::write(&path, text).unwrap();
-        screen.event(Event::Grew(path.clone()));
-        screen.settle();
-    };
-    write(&mut screen, &turns(40, 1));
+    screen.grow(&turns(40, 1));
     assert!(screen.shown().contains("result 39"), "{}", screen.shown());
     screen.keys("g");
-    write(&mut screen, &turns(41, 1));
+    screen.grow(&turns(41, 1));
     assert!(screen.shown().contains("prompt 0"), "{}", screen.shown());
-    write(&mut screen, &turns(1, 1));
+    screen.grow(&turns(1, 1));
     assert!(screen.shown().contains("prompt 0"));
-    write(&mut screen, "");
+    screen.grow("");
     assert!(
         screen.shown().contains("no conversation"),
         "{}",
@@ -388,6 +438,60 @@ fn a_key_during_reading_moves_the_cursor_for_good() {
         "{}",
         screen.at_cursor()
     );
+}
+
+#[test]
+fn a_compacted_session_is_shown_from_its_first_entry_on() {
+    let mut text = turns(3, 2);
+    let abandoned = add_message(&mut text, 4, "user", "\"an abandoned prompt\"");
+    add_message(&mut text, abandoned, "user", "\"and more of it\"");
+    compact(&mut text, 12);
+    add_turns(&mut text, 3..5, 2);
+    let mut screen = Screen::new((80, 100), &text);
+    insta::assert_snapshot!(screen.shown());
+    // A branch of the first chapter.
+    screen.keys("g]{");
+    screen.key(KeyCode::Enter);
+    let shown = screen.shown();
+    assert!(shown.contains("and more of it"), "{shown}");
+    // A copy of what was compacted away.
+    screen.find("turn 0 line 1");
+    let fork = screen.fork();
+    assert!(
+        fork.contains("turn 0 line 1") && !fork.contains("turn 1"),
+        "{fork}"
+    );
+}
+
+#[test]
+fn what_is_read_stays_when_it_is_compacted_away() {
+    let mut text = turns(200, 12);
+    let mut screen = Screen::new((60, 20), &text);
+    screen.find("turn 77 line 5");
+    let before = screen.shown();
+    let last = text.lines().count();
+    compact(&mut text, last);
+    screen.grow(&text);
+    add_turns(&mut text, 200..300, 12);
+    screen.grow(&text);
+    // Without the times of the session and the line of the cursor in the file.
+    let body = |shown: &str| {
+        shown
+            .lines()
+            .take(19)
+            .skip(2)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    assert_eq!(body(&screen.shown()), body(&before));
+    assert_eq!(screen.at_cursor().trim(), "turn 77 line 5");
+    screen.find("turn 299 line 3");
+    screen.keys("G");
+    let last = text.lines().count();
+    compact(&mut text, last);
+    screen.grow(&text);
+    let shown = screen.shown();
+    assert!(shown.contains("chapter 2 of 3"), "{shown}");
 }
 
 #[test]

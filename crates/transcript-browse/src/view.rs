@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use transcript_render::{StyledLine, cut_text};
+use transcript_render::{StyledLine, cut_text, wrapped};
 
 use crate::app::{App, Focus, KEYS, Open, Overlay, outline_rows};
 use crate::document::Row;
@@ -247,11 +247,8 @@ fn list(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
         0,
         &[(&cut_text(&head, width), theme.accent())],
     );
-    let facts = app
-        .list
-        .selected()
-        .map_or(&[][..], |session| &session.facts);
-    let facts = &facts[..facts.len().min(if area.height >= 16 { 5 } else { 2 })];
+    let facts = app.list.selected().map(|session| &session.facts[..]);
+    let facts = selected_facts(facts.unwrap_or_default(), width, area.height);
     let height = usize::from(area.height).saturating_sub(facts.len() + 3);
     if app.list.is_read && shown == 0 {
         let none = if all == 0 {
@@ -300,10 +297,26 @@ fn list(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
     if !facts.is_empty() {
         put(buffer, area, below - 1, &[(&rule, theme.dim())]);
     }
-    for (y, fact) in facts.iter().enumerate() {
-        let style = if y == 0 { Style::new() } else { theme.dim() };
-        put(buffer, area, below + y, &[(&cut_text(fact, width), style)]);
+    for (y, (fact, is_title)) in facts.iter().enumerate() {
+        let style = if *is_title { Style::new() } else { theme.dim() };
+        put(buffer, area, below + y, &[(fact, style)]);
     }
+}
+
+/// Returns the lines about the selected session, and whether they are of its title. Title and place
+/// may take several, so that what is cut in the list can be read.
+fn selected_facts(facts: &[String], width: usize, height: u16) -> Vec<(String, bool)> {
+    let lines = facts.iter().enumerate().flat_map(|(at, fact)| {
+        let many = if at < 2 && height >= 16 { 3 } else { 1 };
+        let mut lines = wrapped(fact, width);
+        if lines.len() > many {
+            let rest = lines.split_off(many - 1).join(" ");
+            lines.push(cut_text(&rest, width));
+        }
+        lines.into_iter().map(move |line| (line, at == 0))
+    });
+    let most = if height >= 16 { height / 3 } else { 2 };
+    lines.take(usize::from(most)).collect()
 }
 
 /// Cuts the start of a text.

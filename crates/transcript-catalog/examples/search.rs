@@ -26,7 +26,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         let hit = hit?;
         let line = hit.line.unwrap_or_default();
         let field = hit.field.name();
-        println!("{}:{line} {field} {:?}", hit.session.id, hit.snippet);
+        println!("{}:{line} {field} {:?}", hit.path.display(), hit.snippet);
+        for copy in &hit.also {
+            println!(
+                "  also {}:{}",
+                copy.path.display(),
+                copy.line.unwrap_or_default()
+            );
+        }
     }
     println!("{:?}", search.end());
     for problem in search.problems() {

@@ -70,7 +70,8 @@ pub(crate) struct Owner {
     pub(crate) file: usize,
     pub(crate) offset: u64,
     pub(crate) len: u32,
-    pub(crate) uuid: Option<String>,
+    /// That of its [match](crate::scan::Match::key).
+    pub(crate) key: u64,
     pub(crate) millis: Option<i64>,
     pub(crate) agent: Option<String>,
     pub(crate) is_own: bool,
@@ -140,7 +141,7 @@ impl Owners {
                                 file: number,
                                 offset: place.offset,
                                 len: place.len,
-                                uuid: envelope.uuid().map(|uuid| uuid.decode().into_owned()),
+                                key: scan.key(number, envelope, &unit),
                                 millis: millis_of(envelope),
                                 agent: agent.clone(),
                                 is_own,

@@ -122,6 +122,19 @@ impl Reader {
         hits.into_iter().map(|(_, hit)| hit).collect()
     }
 
+    /// Returns the session of each hit, with its row.
+    pub(crate) fn rows<'m>(
+        &mut self,
+        scan: &Scan<'_>,
+        found: impl Iterator<Item = &'m Match> + Clone,
+    ) -> Vec<(Arc<CatalogSession>, Option<Arc<SessionRow>>)> {
+        self.read_rows(scan, found.clone());
+        let session = |found: &Match| scan.catalog.files[found.file as usize].session;
+        found
+            .map(|found| self.sessions[&session(found)].clone())
+            .collect()
+    }
+
     /// Reads the rows of the sessions of hits.
     fn read_rows<'m>(&mut self, scan: &Scan<'_>, found: impl Iterator<Item = &'m Match>) {
         let catalog = scan.catalog;
@@ -199,10 +212,13 @@ impl Reader {
             .as_ref()
             .and_then(|envelope| envelope.uuid())
             .map(decoded);
-        let copies = copies.iter().filter(|copy| {
-            let is_same = scan.entry_file(copy) == entry_file && copy.offset == found.offset;
-            !(is_same && entry_file.is_some())
-        });
+        // A stored result is at the place of its entry, which is named once.
+        let entry = |found: &Match| {
+            let file = scan.entry_file(found).unwrap_or(found.file as usize);
+            (file, found.offset)
+        };
+        let mut named = HashSet::from([entry(found)]);
+        let copies = copies.iter().filter(|copy| named.insert(entry(copy)));
         let agent = |file: usize| {
             let own = scan.agent_of(file).map(str::to_owned);
             own.or_else(|| envelope.as_ref()?.agent_id().map(decoded))
@@ -307,7 +323,8 @@ fn tool(scan: &Scan<'_>, file: usize, text: &Text<'_>) -> Option<String> {
 fn places(scan: &Scan<'_>, file: usize, offsets: &[u64]) -> Result<Vec<EntryPlace>, Error> {
     let index = Index::load(&scan.open(file)?)?;
     let tree = Tree::new(&index, Policy::Recover);
-    let story = tree.story(&tree.path());
+    let context = tree.path();
+    let story = tree.unspliced().story(&context);
     let entries = story.path.entries.iter();
     let in_story: HashMap<EntryNo, bool> = entries
         .map(|entry| (entry.entry_no(), entry.in_context))

@@ -132,6 +132,7 @@ pub(crate) enum Condition {
     Since(i64),
     Until(i64),
     Branch(String),
+    IsBranch(String),
     Live(bool),
     Project { name: String, key: String },
     Session(String),
@@ -219,7 +220,8 @@ impl Query {
         Ok(query)
     }
 
-    /// Adds a filter, as `key:value` in the text does; a key that starts with `-` is negative.
+    /// Adds a filter, as `key:value` in the text does; a key that starts with `-` is negative. The key
+    /// `branch-name` takes the whole name of a branch, in its case.
     ///
     /// # Errors
     /// When the key or its value is not valid; the position is 0.
@@ -415,7 +417,8 @@ impl Items<'_> {
             return None;
         }
         let key: String = rest[..key_len].iter().collect();
-        if !KEYS.contains(&&*key) {
+        // Without a value it is a word: people search for `error:`.
+        if !KEYS.contains(&&*key) || self.ends_at(self.at + key_len + 1) {
             return None;
         }
         self.at += key_len + 1;
@@ -466,6 +469,7 @@ fn condition(key: &str, value: &str, read_time: ReadTime<'_>) -> Option<Result<C
         "branch" if value == "live" => Ok(Condition::Live(true)),
         "branch" if value == "rewound" => Ok(Condition::Live(false)),
         "branch" => Ok(Condition::Branch(folded())),
+        "branch-name" => Ok(Condition::IsBranch(value.to_owned())),
         "live" => truth().map(Condition::Live),
         "project" => {
             let mut key = String::new();

@@ -13,7 +13,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::lines::{AGENT_META_CAP, DEFAULT_LINE_CAP};
 use transcript_format::metadata::AgentMetadata;
 use transcript_format::object::Object;
-use transcript_format::scan::{Envelope, Scanner, utf8};
+use transcript_format::scan::{Envelope, Flags, Scanner, utf8};
 use transcript_format::time;
 use transcript_reader::{Bodies, Error, Index, Source};
 
@@ -395,6 +395,8 @@ impl<'s> Scan<'s> {
         }
         let mut scanner = mem::take(&mut worker.scanner);
         let result = match scanner.scan(line) {
+            // Counted by the scan with the index.
+            Ok(envelope) if envelope.flags().contains(Flags::TOO_MANY) => Err(Damaged),
             Ok(envelope) => {
                 self.scan_entry(worker, file, offset, line, &envelope, false);
                 Ok(())
@@ -425,6 +427,9 @@ impl<'s> Scan<'s> {
         };
         if !self.may_match(searched) {
             return;
+        }
+        if envelope.flags().contains(Flags::TOO_MANY) {
+            self.unread.fetch_add(1, Ordering::Relaxed);
         }
         let Some(unit) = utf8(line).and_then(|text| Unit::read(text, envelope)) else {
             return;
@@ -474,6 +479,7 @@ impl<'s> Scan<'s> {
                 Condition::Until(time) => facts.millis.is_some_and(|millis| millis <= *time),
                 Condition::Model(part) => facts.model.is_some_and(|model| has(model, part)),
                 Condition::Branch(part) => facts.branch.is_some_and(|branch| has(branch, part)),
+                Condition::IsBranch(name) => facts.branch == Some(&**name),
                 Condition::Agent(wanted) => match (facts.agent)() {
                     None => wanted == "none",
                     Some(id) => {
@@ -562,7 +568,7 @@ impl<'s> Scan<'s> {
         named.is_some_and(|named| *named.bytes() == *session.id.as_bytes())
     }
 
-    fn key(&self, file: usize, envelope: &Envelope<'_>, unit: &Unit<'_>) -> u64 {
+    pub(crate) fn key(&self, file: usize, envelope: &Envelope<'_>, unit: &Unit<'_>) -> u64 {
         match envelope.uuid() {
             Some(uuid) => self.hasher.hash_one(uuid.bytes().as_ref()),
             None => {
@@ -642,21 +648,17 @@ impl<'s> Scan<'s> {
             agent: &|| owner?.agent.clone(),
             agent_type: &|| owner.and_then(|owner| self.agent_type(owner.file)),
         });
-        // Without an owner nothing is known about an agent, not even that there is none.
-        let is_wanted = is_wanted && (owner.is_some() || !self.query.has_agent());
         if is_wanted && let Some(best) = self.best(owner_file, &unit, &mut worker.folded) {
             worker.found.push(Match {
                 offset: owner.map_or(0, |owner| owner.offset),
                 len: owner.map_or(0, |owner| owner.len),
                 file: file as u32,
-                key: match owner.and_then(|owner| owner.uuid.as_ref()) {
-                    Some(uuid) => self.hasher.hash_one(uuid.as_bytes()),
-                    None => self.hasher.hash_one((file, name)),
-                },
+                key: owner.map_or_else(|| self.hasher.hash_one((file, name)), |owner| owner.key),
                 millis: owner.and_then(|owner| owner.millis).unwrap_or(i64::MIN),
                 score: best.score,
                 is_own: owner.is_some_and(|owner| owner.is_own),
-                is_salvaged: false,
+                // The text of a whole entry is the same, repaired or not.
+                is_salvaged: true,
             });
         }
         Ok(())
@@ -709,11 +711,6 @@ impl Query {
             }
         }
         open.iter().all(|key| closed.contains(key))
-    }
-
-    fn has_agent(&self) -> bool {
-        let mut filters = self.filters.iter();
-        filters.any(|filter| matches!(filter.condition, Condition::Agent(_)))
     }
 }
 

@@ -227,7 +227,8 @@ pub struct End {
     pub scanned: u64,
     /// The number of bytes that were searched.
     pub bytes: u64,
-    /// The number of damaged lines and of files in which there may be more, and which cannot be read.
+    /// The number of damaged, too long or too large lines and stored results in which there may be
+    /// more, and which were not searched, or not whole.
     pub unread: u64,
 }
 
@@ -303,6 +304,29 @@ impl Search<'_> {
     #[must_use]
     pub fn end(&self) -> End {
         self.end
+    }
+
+    /// Returns the sessions of the hits that were not returned yet, in the order of their first hits, each
+    /// with what a list shows of it and the number of its hits.
+    pub fn sessions(&mut self) -> Vec<(Arc<CatalogSession>, Option<Arc<SessionRow>>, u64)> {
+        let files = &self.scan.catalog.files;
+        let mut places = HashMap::new();
+        let mut counts: Vec<(&Match, u64)> = Vec::new();
+        for group in &self.groups {
+            let (best, _) = group.of(&self.found);
+            let session = files[best.file as usize].session;
+            let place = *places.entry(session).or_insert(counts.len());
+            if place == counts.len() {
+                counts.push((best, 0));
+            }
+            counts[place].1 += 1;
+        }
+        let rows = counts.iter().map(|(best, _)| *best);
+        let rows = self.reader.rows(&self.scan, rows);
+        let counts = counts.iter().map(|(_, count)| *count);
+        let rows = rows.into_iter().zip(counts);
+        rows.map(|((session, row), count)| (session, row, count))
+            .collect()
     }
 
     /// Removes and returns the errors so far: files that could not be read.

@@ -95,7 +95,7 @@ impl<'a> Unit<'a> {
                 let text = string(object, "content");
                 let field = match &text {
                     _ if envelope.sub_code() == SystemKind::AwaySummary as u8 => Field::Summary,
-                    Some(text) => field_of_user(text, Flags::empty()),
+                    Some(text) => field_of_user(text, envelope.flags()),
                     None => Field::Prompt,
                 };
                 unit.add(field, text);

@@ -53,10 +53,10 @@ pub(crate) struct Filter {
 pub(crate) struct EntryFilter {
     /// Only entries with one of these roles
     #[arg(long, value_enum, value_name = "ROLE")]
-    role: Vec<Role>,
+    pub(crate) role: Vec<Role>,
     /// Only calls of one of these tools, and their results
     #[arg(long, value_name = "NAME")]
-    tool: Vec<String>,
+    pub(crate) tool: Vec<String>,
     #[command(flatten)]
     pub(crate) common: Filter,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Selection<'f> {
 
 /// Who an entry is from.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-enum Role {
+pub(crate) enum Role {
     /// A person, or the client in a person's place
     User,
     /// The agent: its text and its calls

@@ -18,7 +18,8 @@ use crate::{exit, record, session};
 /// original, which is not changed. Prints the id of the new session.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input
+    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input; with :LINE,
+    /// as search prints it, up to there
     #[arg(value_name = "SESSION")]
     session: PathBuf,
     /// Rules that choose the path
@@ -39,12 +40,18 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     transcript::ignore_file_size_signal();
+    if args.at.is_none()
+        && let Some((session, line)) = session::with_line(&args.session)
+    {
+        (args.session, args.at) = (session, Some(line.to_string()));
+    }
+    let args = &args;
     if args.out.is_none() && args.session == Path::new("-") {
         bail!("a copy of standard input needs a path: name it with --out FILE");
     }
-    let history = session::open(ui, &args.session)?;
+    let (history, progress) = session::open(ui, &args.session)?;
     let mut options = ForkOptions::new();
     if let Some(name) = &args.at {
         options = options.at(session::find_entry(history.index(), "--at", name)?);
@@ -56,6 +63,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         options = options.out(out);
     }
     let (path, id) = history.fork(args.policy.policy(), &options)?;
+    drop(progress);
     let mut out = io::stdout().lock();
     if args.json {
         let source = history.source().path().to_owned();

@@ -16,6 +16,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::filter::Filter;
 use crate::pager::Output;
+use crate::progress::Progress;
 use crate::ui::{Ui, terminal_width};
 use crate::{exit, record, session};
 
@@ -78,7 +79,9 @@ enum Group {
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let window = args.filter.window()?;
     let store = session::store(ui)?;
+    let progress = Progress::start(ui);
     let listing = store.list()?;
+    drop(progress);
     for problem in &listing.problems {
         ui.note(&format!("transcript: {problem}"));
     }
@@ -210,8 +213,9 @@ const COLUMNS: usize = 9;
 const NAMES: [&str; COLUMNS] = [
     "SESSION", "MODIFIED", "STATE", "MSGS", "MODEL", "SIZE", "FOLDER", "BRANCH", "TITLE",
 ];
-/// The width that other columns leave to the title; columns are dropped until it fits.
-const MIN_TITLE: usize = 28;
+/// The widths that other columns leave to the title on a page of 60 columns or less, and on one of 100
+/// or more; columns are dropped until it fits.
+const MIN_TITLE: [usize; 2] = [28, 40];
 /// The columns that are dropped, the least important first.
 const DROPPED: [usize; 6] = [BRANCH, SIZE, MODEL, MESSAGES, STATE, FOLDER];
 /// The widest model on a terminal.
@@ -274,8 +278,10 @@ impl<'r> Table<'r> {
                 let shown = widths[..TITLE].iter().filter(|width| **width > 0);
                 shown.map(|width| width + 1).sum()
             };
+            let [least, most] = MIN_TITLE;
+            let min_title = (width * 2 / 5).clamp(least, most);
             for column in DROPPED {
-                if used(&widths) + MIN_TITLE > width {
+                if used(&widths) + min_title > width {
                     widths[column] = 0;
                 }
             }
@@ -601,7 +607,7 @@ fn fit(text: &str, width: usize) -> String {
 }
 
 /// Formats a size in bytes for people.
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     let mut size = bytes as f64;
     for unit in ["B", "KB", "MB", "GB"] {
         if size < 999.5 {

@@ -28,6 +28,7 @@ mod repair;
 mod replay;
 mod resume;
 mod salvage;
+mod search;
 mod session;
 mod tail;
 mod tree;
@@ -59,6 +60,7 @@ enum Command {
     Repair(repair::Args),
     Replay(replay::Args),
     Resume(resume::Args),
+    Search(search::Args),
     Tail(tail::Args),
     Tree(tree::Args),
     Verify(verify::Args),
@@ -90,13 +92,14 @@ fn main() -> ExitCode {
     let result = match command {
         Command::Append(args) => append::run(&ui, &args),
         Command::Browse(args) => browse::run(&ui, &args),
-        Command::Fork(args) => fork::run(&ui, &args),
+        Command::Fork(args) => fork::run(&ui, args),
         Command::List(args) => list::run(&ui, &args),
         Command::Merge(args) => merge::run(&ui, &args),
         Command::Move(args) => move_sessions::run(&ui, &args),
         Command::Repair(args) => repair::run(&ui, &args),
-        Command::Replay(args) => replay::run(&ui, &args),
-        Command::Resume(args) => resume::run(&ui, &args),
+        Command::Replay(args) => replay::run(&ui, args),
+        Command::Resume(args) => resume::run(&ui, args),
+        Command::Search(args) => search::run(&ui, &args),
         Command::Tail(args) => tail::run(&ui, &args),
         Command::Tree(args) => tree::run(&ui, &args),
         Command::Verify(args) => verify::run(&ui, &args),

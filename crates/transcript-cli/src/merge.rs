@@ -8,6 +8,7 @@ use clap::Args as ClapArgs;
 use transcript::ErrorKind;
 use transcript::wire::MergeReport;
 
+use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{exit, record, session};
 
@@ -34,7 +35,11 @@ pub(crate) struct Args {
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     transcript::ignore_file_size_signal();
     let [a, b] = [&args.a, &args.b].map(|argument| session::find(ui, argument));
-    let merged = match transcript::merge(&a?, &b?, &args.out) {
+    let (a, b) = (a?, b?);
+    let progress = Progress::start(ui);
+    let merged = transcript::merge(&a, &b, &args.out);
+    drop(progress);
+    let merged = match merged {
         Ok(merged) => merged,
         Err(error) if error.kind() == ErrorKind::SideFiles => {
             let files = error.candidates().iter();

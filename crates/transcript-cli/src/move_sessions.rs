@@ -8,6 +8,7 @@ use clap::Args as ClapArgs;
 use transcript::wire::MoveReport;
 use transcript::{MoveOptions, Moves};
 
+use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{exit, record, session};
 
@@ -50,7 +51,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         options = options.dry_run();
     }
     let store = session::store(ui)?;
+    let progress = Progress::start(ui);
     let moves = store.move_project(&args.old, &args.new, options)?;
+    drop(progress);
     let mut out = io::stdout().lock();
     if args.json {
         record::write(&mut out, &MoveReport::new(&moves))?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::is_closed_pipe;
+use crate::progress::Progress;
 
 const BUFFER: usize = 64 << 10;
 
@@ -26,6 +27,13 @@ impl Output {
     /// Standard output, without a pager.
     pub(crate) fn plain() -> Self {
         Self::new(io::stdout().lock(), None)
+    }
+
+    /// Standard output, without a pager; the first output removes `progress`.
+    pub(crate) fn after(progress: Progress) -> Self {
+        let progress = Some(progress);
+        let out = io::stdout().lock();
+        Self::new(AfterProgress { progress, out }, None)
     }
 
     /// The pager when standard output is a terminal, else standard output.
@@ -67,6 +75,24 @@ impl Write for Output {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Removes what shows the progress when something is written, or all was read.
+struct AfterProgress<W> {
+    progress: Option<Progress>,
+    out: W,
+}
+
+impl<W: Write> Write for AfterProgress<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.progress = None;
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.progress = None;
         self.out.flush()
     }
 }

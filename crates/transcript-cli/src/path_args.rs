@@ -1,6 +1,6 @@
 //! Options that choose a conversation of a session.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -24,6 +24,10 @@ pub(crate) struct PathArgs {
     /// Stop after this entry of the path
     #[arg(long, value_name = "ENTRY")]
     at: Option<String>,
+    /// The line of `SESSION:LINE`: like `leaf`, but of a line that is not part of a conversation, such
+    /// as a title, the last entry before it is taken.
+    #[arg(skip)]
+    line: Option<u64>,
 }
 
 /// The name of a policy.
@@ -45,13 +49,22 @@ impl PolicyName {
 }
 
 impl PathArgs {
+    /// Takes the line from `SESSION:LINE`, unless an option names an entry.
+    pub(crate) fn take_line(&mut self, session: &mut PathBuf) {
+        if !self.names_an_entry()
+            && let Some((path, line)) = session::with_line(session)
+        {
+            (*session, self.line) = (path, Some(line));
+        }
+    }
+
     pub(crate) fn policy(&self) -> Policy {
         self.policy.policy()
     }
 
     /// Returns whether `--leaf` or `--at` names an entry, which may be anywhere in the file.
     pub(crate) fn names_an_entry(&self) -> bool {
-        self.leaf.is_some() || self.at.is_some()
+        self.leaf.is_some() || self.at.is_some() || self.line.is_some()
     }
 
     /// Returns the shell command that continues the conversation in the client, which only finds the
@@ -71,7 +84,8 @@ impl PathArgs {
         if file == Path::new("-") {
             return None;
         }
-        let id = match self.at.as_ref().or(self.leaf.as_ref()) {
+        let line = self.line.map(|line| line.to_string());
+        let id = match self.at.as_ref().or(self.leaf.as_ref()).or(line.as_ref()) {
             None => session.session_id().filter(|id| is_id(id))?,
             Some(entry) => {
                 let file = std::path::absolute(file).ok()?;
@@ -100,7 +114,7 @@ impl PathArgs {
     pub(crate) fn story<'i>(&self, tree: Tree<'i>) -> Result<(Tree<'i>, Story)> {
         let mut leaf = self.leaf(&tree).ok().flatten();
         let mut tree = tree;
-        if leaf.is_none() && self.leaf.is_some() {
+        if leaf.is_none() && (self.leaf.is_some() || self.line.is_some()) {
             let whole = tree.unspliced();
             leaf = self.leaf(&whole)?;
             tree = match leaf {
@@ -130,7 +144,10 @@ impl PathArgs {
 
     /// The entry of `--leaf`.
     pub(crate) fn leaf(&self, tree: &Tree<'_>) -> Result<Option<NodeId>> {
-        find(tree, "--leaf", self.leaf.as_deref())
+        match self.line {
+            Some(line) => at_line(tree, line),
+            None => find(tree, "--leaf", self.leaf.as_deref()),
+        }
     }
 
     /// The entry of `--at`.
@@ -141,6 +158,17 @@ impl PathArgs {
 
 fn not_on_path(name: &str) -> String {
     format!("--at: the entry is not on the path; --leaf {name} shows the branch it is on")
+}
+
+/// Returns the last entry of a conversation up to this line.
+fn at_line(tree: &Tree<'_>, line: u64) -> Result<Option<NodeId>> {
+    let entries = || tree.index().entries();
+    if !entries().any(|entry| entry.known_line() == Some(line)) {
+        bail!("there is no entry in line {line}");
+    }
+    let above = entries().filter(|entry| entry.known_line().is_some_and(|at| at <= line));
+    let mut nodes = above.filter_map(|entry| tree.node_with_uuid(entry.uuid()?));
+    Ok(nodes.next_back())
 }
 
 fn find(tree: &Tree<'_>, option: &str, name: Option<&str>) -> Result<Option<NodeId>> {

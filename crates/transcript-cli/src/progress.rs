@@ -1,10 +1,10 @@
-//! A progress bar on standard error for reading large files.
+//! Shows on standard error that a command works.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -14,59 +14,100 @@ use transcript_reader::{LoadOptions, Source};
 
 use crate::ui::Ui;
 
-/// Faster reads show no bar.
-const SHOW_AFTER: Duration = Duration::from_secs(1);
-/// How often the bar is drawn.
+/// Faster commands show nothing.
+const SHOW_AFTER: Duration = Duration::from_millis(300);
+/// How often it is drawn.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Reads a session; shows a bar if that takes long and standard error is a terminal.
-pub(crate) fn read(ui: &Ui, source: Source) -> Result<History> {
-    let (counter, total) = (Arc::new(AtomicU64::new(0)), source.len());
-    let options = LoadOptions::new().count_bytes(Arc::clone(&counter));
-    Ok(during(ui, Some(total), &counter, || {
-        History::read_with(source, &options)
-    })?)
+/// A bar while files are read, and a spinner while anything else is done; neither unless standard
+/// error is a terminal. It is removed when this is dropped, which must be before the first output.
+pub(crate) struct Progress {
+    bytes: Bytes,
+    /// The thread that draws ends when its sender is gone.
+    shown: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// Does `work`, which adds the bytes that it reads to `counter`; shows a bar if that takes long and
-/// standard error is a terminal. Without a `total` the bar has no end.
-pub(crate) fn during<T>(
-    ui: &Ui,
-    total: Option<u64>,
-    counter: &AtomicU64,
-    work: impl FnOnce() -> T,
-) -> T {
-    if ui.quiet || !io::stderr().is_terminal() {
-        return work();
-    }
-    thread::scope(|scope| {
-        let (done, watched) = channel();
-        scope.spawn(move || show(total, counter, &watched));
-        let result = work();
-        // Dropping this end of the channel removes the bar.
-        drop(done);
-        result
-    })
+#[derive(Clone, Default)]
+struct Bytes {
+    read: Arc<AtomicU64>,
+    /// How many will be read; 0 while that is not known.
+    total: Arc<AtomicU64>,
 }
 
-fn show(total: Option<u64>, counter: &AtomicU64, done: &Receiver<()>) {
-    let pause = |time| matches!(done.recv_timeout(time), Err(RecvTimeoutError::Timeout));
-    if !pause(SHOW_AFTER) {
-        return;
+impl Progress {
+    pub(crate) fn start(ui: &Ui) -> Self {
+        let bytes = Bytes::default();
+        let is_shown = !ui.quiet && io::stderr().is_terminal();
+        let start = || {
+            let (sender, done) = channel();
+            let bytes = bytes.clone();
+            let thread = thread::Builder::new().spawn(move || bytes.show(&done));
+            // Without a thread nothing is shown.
+            thread.ok().map(|thread| (sender, thread))
+        };
+        let shown = is_shown.then(start).flatten();
+        Self { bytes, shown }
     }
-    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
-    let form = match total {
-        Some(_) => "reading {wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left",
-        None => "reading {spinner} {binary_bytes}",
-    };
-    if let Ok(style) = ProgressStyle::with_template(form) {
-        bar.set_style(style.progress_chars("━━─"));
+
+    /// Returns the number of bytes that were read, which who reads them counts.
+    pub(crate) fn counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.bytes.read)
     }
-    loop {
-        let read = counter.load(Ordering::Relaxed);
-        bar.set_position(total.map_or(read, |total| read.min(total)));
-        if !pause(TICK) {
-            return bar.finish_and_clear();
+
+    /// Sets how many bytes will be read.
+    pub(crate) fn expect(&self, total: u64) {
+        self.bytes.total.store(total, Ordering::Relaxed);
+    }
+
+    /// Reads a session.
+    pub(crate) fn read(&self, source: Source) -> Result<History> {
+        self.bytes.read.store(0, Ordering::Relaxed);
+        self.expect(source.len());
+        let options = LoadOptions::new().count_bytes(self.counter());
+        Ok(History::read_with(source, &options)?)
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some((sender, thread)) = self.shown.take() {
+            drop(sender);
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Bytes {
+    fn show(&self, done: &Receiver<()>) {
+        let pause = |time| matches!(done.recv_timeout(time), Err(RecvTimeoutError::Timeout));
+        if !pause(SHOW_AFTER) {
+            return;
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let mut form = "";
+        loop {
+            let [read, total] =
+                [&self.read, &self.total].map(|bytes| bytes.load(Ordering::Relaxed));
+            let next = match (read, total) {
+                (0, _) => "working {spinner} {elapsed}",
+                (_, 0) => "reading {spinner} {binary_bytes}",
+                _ if read < total => {
+                    "reading {wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left"
+                }
+                _ => "working {spinner} {elapsed}",
+            };
+            if form != next
+                && let Ok(style) = ProgressStyle::with_template(next)
+            {
+                form = next;
+                bar.set_style(style.progress_chars("━━─"));
+            }
+            bar.set_length(total);
+            bar.set_position(read);
+            bar.tick();
+            if !pause(TICK) {
+                return bar.finish_and_clear();
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use transcript::verify::repair::{Health, Repair};
 use transcript::wire::{CompactedRecord, RepairReport};
 use transcript::{Error, ErrorKind, SessionRepair, undo_repair};
 
+use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{exit, record, salvage, session};
 
@@ -82,6 +83,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         )?;
         return Ok(exit::DONE);
     }
+    let progress = Progress::start(ui);
     let mut repair = SessionRepair::plan(&path)?;
     if args.compact {
         repair = repair.compact()?;
@@ -96,6 +98,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         None if args.keep_id => repair.replace().map(|old| report.old = old),
         None => Ok(()),
     };
+    drop(progress);
     let refused = match done {
         Err(error)
             if matches!(

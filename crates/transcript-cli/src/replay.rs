@@ -20,8 +20,9 @@ use transcript_resume::{ConversationPath, Story, Tree};
 use crate::filter::{EntryFilter, Selection};
 use crate::pager::Output;
 use crate::path_args::PathArgs;
+use crate::progress::Progress;
 use crate::ui::{ToolDetail, Ui};
-use crate::{exit, progress, record, session};
+use crate::{exit, record, session};
 
 /// Print the conversation of a session
 ///
@@ -30,7 +31,8 @@ use crate::{exit, progress, record, session};
 /// through $PAGER.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input
+    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input; with :LINE,
+    /// as search prints it, up to there
     #[arg(default_value = "latest")]
     session: PathBuf,
     #[command(flatten)]
@@ -81,14 +83,16 @@ enum Format {
     Ids,
 }
 
-pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
+    args.path_args.take_line(&mut args.session);
+    let args = &args;
     let format = if args.json { Format::Json } else { args.format };
     if args.speed.is_some() && format != Format::Text {
         bail!("--speed works with the text format only");
     }
     let selection = args.filter.selection()?;
     let project = args.filter.common.project.as_deref();
-    let session = session::open_in(ui, &args.session, project)?;
+    let (session, progress) = session::open_in(ui, &args.session, project)?;
     let tree = session.tree(args.path_args.policy());
     let (tree, story) = match args.context {
         true => {
@@ -99,26 +103,30 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     };
     let path = &story.path;
     let parts = parts(args, &session, &tree, &story, &selection)?;
-    let mut out = match format {
-        Format::Text | Format::Markdown if args.speed.is_none() => Output::paged(),
-        _ => Output::plain(),
-    };
+    let mut out = None;
     let written = match format {
-        Format::Ids => write_ids(ui, &mut out, &session, &parts),
-        Format::Json => write_json(ui, &mut out, args, &session, &tree, &story, &parts),
         Format::Text | Format::Markdown => write_text(
             ui,
             &mut out,
             args,
-            &session,
+            (&session, progress),
             (&tree, &story),
             parts,
             &selection,
         ),
+        Format::Ids | Format::Json => {
+            drop(progress);
+            let out = out.insert(Output::plain());
+            match format {
+                Format::Ids => write_ids(ui, out, &session, &parts),
+                _ => write_json(ui, out, args, &session, &tree, &story, &parts),
+            }
+        }
     };
-    match written {
-        Err(error) if !out.is_closed(&error) => return Err(error),
-        _ => out.finish()?,
+    match (written, out) {
+        (Err(error), Some(out)) if out.is_closed(&error) => out.finish()?,
+        (Err(error), _) => return Err(error),
+        (Ok(()), out) => out.map_or(Ok(()), Output::finish)?,
     }
     if args.explain {
         explain::write(&mut io::stderr().lock(), &tree, path)?;
@@ -183,9 +191,9 @@ fn parts(
 
 fn write_text(
     ui: &Ui,
-    out: &mut Output,
+    out: &mut Option<Output>,
     args: &Args,
-    session: &History,
+    (session, progress): (&History, Progress),
     (tree, story): (&Tree<'_>, &Story),
     parts: Vec<ConversationPart>,
     selection: &Selection<'_>,
@@ -201,7 +209,7 @@ fn write_text(
     let mut agents = Vec::new();
     if args.filter.common.sidechains {
         for agent in &found {
-            let history = progress::read(ui, Source::open(&agent.path)?)?;
+            let history = progress.read(Source::open(&agent.path)?)?;
             agents.push((Origin::from(agent), history));
         }
     }
@@ -270,8 +278,17 @@ fn write_text(
     let shown: Vec<Conversation<'_>> = main.into_iter().chain(below).chain(branches).collect();
     let displays: Vec<_> = shown.iter().map(Conversation::display).collect();
     let nesting = Nesting::new(&displays, &origins);
-    if args.format == Format::Markdown {
-        let usage = usage(session.source(), tree.index(), &main_path)?;
+    let is_document = args.format == Format::Markdown;
+    let usage = match is_document {
+        true => usage(session.source(), tree.index(), &main_path)?,
+        false => Vec::new(),
+    };
+    drop(progress);
+    let out = out.insert(match args.speed {
+        Some(_) => Output::plain(),
+        None => Output::paged(),
+    });
+    if is_document {
         write_markdown(out, &shown, &header, &usage, &options)?;
     } else {
         let mut sleep = std::thread::sleep;

@@ -14,10 +14,15 @@ use transcript_reader::{Bodies, EntryNo, ErrorKind, Index};
 use transcript_render::{Escaping, clock, count, cut_text, explain};
 use transcript_resume::request::{self, Request};
 use transcript_resume::{PathState, Tree, Usage};
+use unicode_width::UnicodeWidthStr;
 
 use crate::path_args::PathArgs;
-use crate::ui::Ui;
-use crate::{exit, progress, record, replay, session};
+use crate::progress::Progress;
+use crate::ui::{Ui, terminal_width};
+use crate::{exit, list, record, replay, session};
+
+/// The width of the labels of a summary.
+const LABELS: usize = 13;
 
 /// Print the request that continues a session
 ///
@@ -25,7 +30,8 @@ use crate::{exit, progress, record, replay, session};
 /// omitted, and the command that continues it. The exit code is 1 if the session cannot be resumed.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input
+    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input; with :LINE,
+    /// as search prints it, up to there
     #[arg(default_value = "latest")]
     session: PathBuf,
     #[command(flatten)]
@@ -51,7 +57,9 @@ pub(crate) struct Args {
     full: bool,
 }
 
-pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
+    args.path_args.take_line(&mut args.session);
+    let args = &args;
     let source = match session::source(ui, &args.session) {
         Ok(source) => source,
         Err(error) => match other_format(&error).filter(|_| args.json) {
@@ -64,15 +72,18 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             None => return Err(error),
         },
     };
+    let progress = Progress::start(ui);
     if args.full || args.path_args.names_an_entry() {
-        let session = progress::read(ui, source)?;
+        let session = progress.read(source)?;
         let (tree, answer) = answer(args, &session)?;
+        drop(progress);
         return print(ui, args, &session, &tree, answer, None);
     }
     let (source, reason) = match History::read_end(source)? {
         ReadEnd::Enough(session) => {
             let (tree, answer) = answer(args, &session)?;
             if session.is_enough_for(&answer.request) {
+                drop(progress);
                 return print(ui, args, &session, &tree, answer, None);
             }
             drop(tree);
@@ -80,8 +91,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         }
         ReadEnd::ReadAll(source, reason) => (source, reason.words()),
     };
-    let session = progress::read(ui, source)?;
+    let session = progress.read(source)?;
     let (tree, answer) = answer(args, &session)?;
+    drop(progress);
     print(ui, args, &session, &tree, answer, Some(reason))
 }
 
@@ -207,9 +219,14 @@ fn write_text(
         return Ok(());
     }
     writeln!(out, "{name} can be resumed")?;
-    let mut line = |label: &str, text: String| match text.is_empty() {
-        true => Ok(()),
-        false => writeln!(out, "  {label:<10} {}", escaping.one_line(&text)),
+    let mut line = |label: &str, text: String| {
+        let text = escaping.one_line(&text);
+        let columns = terminal_width().map(|width| width.saturating_sub(LABELS));
+        for (number, line) in lines(&text, columns).enumerate() {
+            let label = if number == 0 { label } else { "" };
+            writeln!(out, "  {label:<10} {line}")?;
+        }
+        io::Result::Ok(())
     };
     line("title", state.title.clone().unwrap_or_default())?;
     let folder = state.cwd.as_deref().map(|cwd| ui.render.below_home(cwd));
@@ -227,18 +244,21 @@ fn write_text(
         line("ends at", format!("{place}{}", time.unwrap_or_default()))?;
     }
     let bytes: usize = blocks(&request.messages).map(Block::json_len).sum();
+    let bytes = list::size(bytes as u64);
     let messages = count(request.messages.len(), "message");
     let entries = count(request.path.entries.len(), "entry");
     let read = match index.starts_at() {
         0 => String::new(),
         start => {
-            let read = session.source().len() - start;
-            format!("; only the last {read} bytes of the file were read (--full reads all)")
+            let read = list::size(session.source().len() - start);
+            format!("; only the last {read} of the file were read (--full reads all)")
         }
     };
     line(
         "request",
-        format!("{messages}, {bytes} bytes, from {entries}{read}"),
+        format!(
+            "{messages}, {bytes}, from {entries}{read}; --explain has the details, --request prints it"
+        ),
     )?;
     let synthetic = request.synthetic.iter();
     line(
@@ -251,11 +271,14 @@ fn write_text(
         summary(omitted.map(|omission| omission.reason.name())),
     )?;
     let lint = lint(&request.messages);
-    for (label, problems) in [("problems", &lint.problems), ("warnings", &lint.warnings)] {
-        line(
-            label,
-            summary(problems.iter().map(|problem| problem.rule.words())),
-        )?;
+    let [problems, warnings] = [&lint.problems, &lint.warnings]
+        .map(|problems| summary(problems.iter().map(|problem| problem.rule.words())));
+    match problems.is_empty() || warnings.is_empty() {
+        true => {
+            line("problems", problems)?;
+            line("warnings", warnings)?;
+        }
+        false => line("problems", format!("{problems}; warnings: {warnings}"))?,
     }
     let todos = state.todos.as_deref().unwrap_or_default();
     let left = todos.iter().filter(|todo| todo.is_open()).count();
@@ -278,11 +301,24 @@ fn write_text(
     if let Some(command) = command {
         writeln!(out, "to continue: {command}")?;
     }
-    writeln!(
-        out,
-        "--explain has the details, --request the messages, --json everything"
-    )?;
     Ok(())
+}
+
+/// Breaks a text at spaces into lines of at most `columns`, unless a word is longer.
+fn lines(text: &str, columns: Option<usize>) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let mut end = rest.len();
+        while columns.is_some_and(|columns| rest[..end].width() > columns) {
+            let Some(space) = rest[..end].rfind(' ') else {
+                break;
+            };
+            end = space;
+        }
+        let line = &rest[..end];
+        rest = rest[end..].trim_start();
+        (!line.is_empty()).then_some(line)
+    })
 }
 
 /// Counts equal names: `12 (10 reminder, 2 no-content)`; empty if there are none.
@@ -470,4 +506,19 @@ fn place(index: &Index, entry: Option<EntryNo>) -> String {
 
 fn blocks(messages: &[Message]) -> impl Iterator<Item = &Block> {
     messages.iter().flat_map(Message::blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_broken_at_spaces() {
+        let broken = |columns| lines("~/src/海辺 · main · sonnet", columns).collect::<Vec<_>>();
+        assert_eq!(broken(None), ["~/src/海辺 · main · sonnet"]);
+        assert_eq!(broken(Some(17)), ["~/src/海辺 · main", "· sonnet"]);
+        assert_eq!(broken(Some(16)), ["~/src/海辺 ·", "main · sonnet"]);
+        assert_eq!(broken(Some(1)), ["~/src/海辺", "·", "main", "·", "sonnet"]);
+        assert_eq!(lines("", Some(9)).count(), 0);
+    }
 }

@@ -7,13 +7,17 @@ use anyhow::Result;
 use transcript::wire::RepairReport;
 use transcript::{ErrorKind, SessionSalvage};
 
+use crate::progress::Progress;
 use crate::repair::{refuse, write_health};
 use crate::ui::Ui;
 use crate::{exit, record, session};
 
 pub(crate) fn run(ui: &Ui, argument: &Path, out: Option<&Path>, json: bool) -> Result<u8> {
     let path = find(ui, argument)?;
-    let salvage = match SessionSalvage::plan(&path) {
+    let progress = Progress::start(ui);
+    let planned = SessionSalvage::plan(&path);
+    drop(progress);
+    let salvage = match planned {
         Err(error) if error.kind() == ErrorKind::NothingToSalvage => return refuse(ui, &error),
         planned => planned?,
     };

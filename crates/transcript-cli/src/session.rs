@@ -11,7 +11,7 @@ use transcript::{EntryId, EntryMatch, Error, ErrorKind, History, Index, Store, e
 use transcript_reader::{Source, subagents};
 use transcript_render::clock;
 
-use crate::progress;
+use crate::progress::Progress;
 use crate::ui::Ui;
 
 /// How many matches of an ambiguous name are listed.
@@ -28,14 +28,21 @@ pub(crate) fn store(ui: &Ui) -> Result<Store> {
     store.context("cannot find the home directory; name the projects folder with --root DIR")
 }
 
-/// Reads the session that `argument` names (see [`find`]), or standard input for `-`.
-pub(crate) fn open(ui: &Ui, argument: &Path) -> Result<History> {
+/// Reads the session that `argument` names (see [`find`]), or standard input for `-`. What shows the
+/// progress is returned as well, for what the command does before its first output.
+pub(crate) fn open(ui: &Ui, argument: &Path) -> Result<(History, Progress)> {
     open_in(ui, argument, None)
 }
 
 /// Reads the session of a project, as [`open`] does.
-pub(crate) fn open_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<History> {
-    progress::read(ui, source_in(ui, argument, project)?)
+pub(crate) fn open_in(
+    ui: &Ui,
+    argument: &Path,
+    project: Option<&Path>,
+) -> Result<(History, Progress)> {
+    let source = source_in(ui, argument, project)?;
+    let progress = Progress::start(ui);
+    Ok((progress.read(source)?, progress))
 }
 
 /// Opens the session that `argument` names.
@@ -82,6 +89,16 @@ pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Resul
         ui.note(&format!("latest: {}", path.display()));
     }
     Ok(path)
+}
+
+/// Splits `SESSION:LINE`, as `search` prints it, unless a file has this name.
+pub(crate) fn with_line(argument: &Path) -> Option<(PathBuf, u64)> {
+    let (session, line) = argument.to_str()?.rsplit_once(':')?;
+    let is_number = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
+    if session.is_empty() || !is_number || argument.exists() {
+        return None;
+    }
+    Some((session.into(), line.parse().ok()?))
 }
 
 /// Returns whether an argument can only be a path, not the id of a session.

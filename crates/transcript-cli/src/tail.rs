@@ -29,6 +29,7 @@ use transcript_tail::{
 use crate::closed::Closed;
 use crate::filter::{Above, EntryFilter, Selection};
 use crate::pager::Output;
+use crate::progress::Progress;
 use crate::ui::{ToolDetail, Ui};
 use crate::until::Until;
 use crate::{exit, session};
@@ -201,6 +202,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let mut args = args.clone();
     args.read_condition()?;
     let targets = Targets::of(ui, &args)?;
+    let progress = Progress::start(ui);
     args.look_up(&targets)?;
     let args = &args;
     let selection = args.filter.selection()?;
@@ -208,7 +210,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let always = Arc::new(AtomicBool::new(true));
     signal_hook::flag::register_conditional_shutdown(SIGINT, i32::from(exit::DONE), always)
         .context("cannot handle Ctrl-C")?;
-    let mut out = Output::plain();
+    let mut out = Output::after(progress);
     let mut tail = TailCommand {
         ui,
         args,

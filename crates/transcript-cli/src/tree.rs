@@ -35,7 +35,7 @@ pub(crate) struct Args {
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let selection = args.filter.selection()?;
     let common = &args.filter.common;
-    let session = session::open_in(ui, &args.session, common.project.as_deref())?;
+    let (session, progress) = session::open_in(ui, &args.session, common.project.as_deref())?;
     let tree = session.tree(Policy::Recover);
     let vendor = Tree::new(session.index(), Policy::Vendor).path();
     let paths = [(Policy::Recover, tree.path()), (Policy::Vendor, vendor)];
@@ -44,6 +44,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         true => None,
         false => Some(matches(&session_tree, &selection, common.last)?),
     };
+    drop(progress);
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     if args.json {
         write_json(&mut out, &session, &session_tree, matches.as_deref())?;

@@ -48,6 +48,8 @@ pub(crate) struct Ui {
     pub(crate) is_coloured: bool,
     /// Whether JSON of a transcript is shown on a terminal, so that it must not control it.
     is_json_shown: bool,
+    /// The width of the page, in columns.
+    pub(crate) width: usize,
 }
 
 impl Ui {
@@ -65,10 +67,11 @@ impl Ui {
             true => Escaping::Raw,
             false => Escaping::Visible,
         };
+        let width = width();
         let render = RenderOptions::new()
             .coloured(coloured)
             .escaping(escaping)
-            .width(width())
+            .width(width)
             .zone(TimeZone::system())
             .home(env::var_os("HOME").map(PathBuf::from));
         Self {
@@ -77,6 +80,7 @@ impl Ui {
             render,
             escaping,
             is_coloured: coloured,
+            width,
             is_json_shown: is_terminal && escaping == Escaping::Visible,
         }
     }

@@ -2,8 +2,6 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -15,8 +13,9 @@ use transcript_reader::subagents;
 use transcript_render::{TextStyle, count};
 
 use crate::pager::Output;
+use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{exit, progress, record, session};
+use crate::{exit, record, session};
 
 /// Say what is wrong with sessions, and what a resume would lose
 ///
@@ -97,28 +96,28 @@ impl Printer<'_> {
     }
 
     fn one(&mut self, out: &mut Output, argument: &Path, options: &VerifyOptions) -> Result<()> {
-        let counter = Arc::new(AtomicU64::new(0));
-        let options = options.clone().count_bytes(Arc::clone(&counter));
+        let progress = Progress::start(self.ui);
+        let options = options.clone().count_bytes(progress.counter());
         if argument.is_dir() {
-            let ui = self.ui;
             let mut printed = Ok(());
             let mut each = |report: Result<Report, _>| {
                 if printed.is_ok() {
                     printed = self.report(out, report.map_err(anyhow::Error::from));
                 }
             };
-            progress::during(ui, None, &counter, || {
-                verify_folder(argument, &options, &mut each)
-            })?;
+            verify_folder(argument, &options, &mut each)?;
             return printed;
         }
         if argument == Path::new("-") {
             let source = session::source(self.ui, argument)?;
-            return self.report(out, Ok(verify_source(&source, &options)?));
+            let report = verify_source(&source, &options)?;
+            drop(progress);
+            return self.report(out, Ok(report));
         }
         let path = session::find(self.ui, argument)?;
-        let total = path.metadata().map_or(0, |found| 2 * found.len());
-        let report = progress::during(self.ui, Some(total), &counter, || verify(&path, &options))?;
+        progress.expect(path.metadata().map_or(0, |found| 2 * found.len()));
+        let report = verify(&path, &options)?;
+        drop(progress);
         self.report(out, Ok(report))?;
         // A session that is named by its id is more than its file.
         if path != argument {

@@ -58,7 +58,7 @@ impl<'t> Said<'t> {
         };
         let reported = match name {
             "task-notification" => element(start, "summary"),
-            name if PRINTED.contains(&name) => element(start, name),
+            name if PRINTED.contains(&name) => printed(start),
             _ => None,
         };
         Self::Client(reported.unwrap_or(text))
@@ -78,6 +78,14 @@ fn wrapper(text: &str) -> Option<&str> {
         name.contains(['-', '_']) || is_alone || rest.ends_with(&format!("</{name}>"))
     };
     (is_tag && is_of_client()).then_some(name)
+}
+
+/// Returns what was printed; `None` for output of two kinds, which only the tags tell apart.
+fn printed(text: &str) -> Option<&str> {
+    let outputs = PRINTED.iter().filter_map(|name| element(text, name));
+    let mut outputs = outputs.filter(|output| !output.is_empty());
+    let first = outputs.next().unwrap_or_default();
+    outputs.next().is_none().then_some(first)
 }
 
 /// Returns the content of the first element of this name.
@@ -100,6 +108,10 @@ mod tests {
         assert_eq!(Said::of(shell), Said::Shell("a </b"));
         let printed = "<local-command-stdout>Compacted</local-command-stdout>";
         assert_eq!(Said::of(printed), Said::Client("Compacted"));
+        let failed = "<bash-stdout></bash-stdout><bash-stderr>no such file</bash-stderr>";
+        assert_eq!(Said::of(failed), Said::Client("no such file"));
+        let both = "<bash-stdout>one</bash-stdout><bash-stderr>two</bash-stderr>";
+        assert_eq!(Said::of(both), Said::Client(both));
         let ended = "<task-notification>\n<summary>Built</summary>\n</task-notification>\nSee it.";
         assert_eq!(Said::of(ended), Said::Client("Built"));
         let stopped = "[Request interrupted by user for tool use]";

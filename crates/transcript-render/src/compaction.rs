@@ -71,7 +71,7 @@ pub(crate) fn in_tree(facts: &BoundaryFacts, line: u64) -> String {
     }
     text.push_str(&format!(" in line {line}"));
     if let Some(tokens) = facts.compaction.pre_tokens {
-        text.push_str(&format!(", {tokens} tokens before"));
+        text.push_str(&format!(", {} tokens before", grouped(tokens)));
     }
     match facts.kept {
         Some(0) => {}

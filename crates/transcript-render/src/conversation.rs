@@ -9,7 +9,7 @@ use transcript_resume::{ConversationPath, Decision, Tree};
 use crate::Result;
 use crate::tool_summary::grouped;
 use crate::view::Shown;
-use crate::words::count;
+use crate::words::{count, noun};
 
 /// A path of a session with its items.
 pub struct Conversation<'s> {
@@ -22,7 +22,7 @@ pub struct Conversation<'s> {
     pub(crate) parts: Option<Parts<'s>>,
     /// The number of entries.
     pub(crate) entries: usize,
-    /// How many of them the model sees.
+    /// How many messages the model sees.
     pub(crate) in_context: usize,
     /// The boundaries that closed the chapters of a story; `None` of a path that starts with the
     /// last compaction.
@@ -64,7 +64,8 @@ impl<'s> Conversation<'s> {
     }
 
     fn of(source: &'s Source, index: &'s Index, path: &ConversationPath) -> Self {
-        let in_context = path.entries.iter().filter(|entry| entry.in_context);
+        let seen = path.entries.iter().filter(|entry| entry.in_context);
+        let seen = seen.filter(|entry| index.entry(entry.entry_no()).kind().is_message());
         Self {
             source,
             index,
@@ -72,7 +73,7 @@ impl<'s> Conversation<'s> {
             held: HeldBodies::default(),
             parts: None,
             entries: path.entries.len(),
-            in_context: in_context.count(),
+            in_context: seen.count(),
             chapters: None,
             title: None,
         }
@@ -205,7 +206,10 @@ impl<'s> Conversation<'s> {
     pub(crate) fn chapters_in_words(&self) -> Option<String> {
         let closed = self.chapters.filter(|closed| !closed.is_empty())?;
         let (chapters, seen) = (closed.len() + 1, grouped(self.in_context as u64));
-        Some(format!("{chapters} chapters, {seen} in the context"))
+        let messages = noun(self.in_context, "message");
+        Some(format!(
+            "{chapters} chapters, {seen} {messages} in the context"
+        ))
     }
 
     /// Returns a reader of the items.

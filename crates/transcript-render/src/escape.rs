@@ -76,7 +76,8 @@ impl Escaping {
 
     /// Removes colours (SGR) from the output of a tool or a client. Other control sequences stay,
     /// so that they are shown escaped. Text that is not escaped keeps its colours, too.
-    pub(crate) fn without_colours(self, text: &str) -> Cow<'_, str> {
+    #[must_use]
+    pub fn without_colours(self, text: &str) -> Cow<'_, str> {
         const START: &str = "\u{1b}[";
         if self == Self::Raw || !text.contains(START) {
             return Cow::Borrowed(text);

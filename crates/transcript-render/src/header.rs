@@ -74,11 +74,10 @@ impl Header {
         })
     }
 
-    /// Returns folder, branch, model and times on one line.
-    pub(crate) fn place(&self) -> Option<String> {
+    /// Returns folder, branch, model and times.
+    pub(crate) fn place(&self) -> impl Iterator<Item = String> {
         let parts = [&self.folder, &self.branch, &self.model, &self.times];
-        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
-        (!parts.is_empty()).then(|| parts.join(" · "))
+        parts.into_iter().flatten().cloned()
     }
 }
 

@@ -49,6 +49,8 @@ pub(crate) struct TextPrinter<'o> {
     printed: PrintState,
     /// The number of margins at the level where speaker names are printed.
     names: usize,
+    /// Line and id of an entry of which nothing is printed yet.
+    entry_name: Option<String>,
 }
 
 /// An item with facts about its entry.
@@ -122,6 +124,7 @@ impl<'o> TextPrinter<'o> {
             cwd: None,
             printed: PrintState::default(),
             names: 0,
+            entry_name: None,
         }
     }
 
@@ -144,6 +147,10 @@ impl<'o> TextPrinter<'o> {
             ItemKind::Thinking => self.thinking(&rendered.loaded),
             ItemKind::Media | ItemKind::Block => {
                 let line = rendered.loaded.block().map(|block| block_line(&block));
+                if rendered.item().speaker() == Speaker::Person {
+                    // A prompt may start with an image.
+                    self.start_turn(&rendered.entry_ref, rendered.line)?;
+                }
                 self.name(name_of(rendered.item()))?;
                 self.dim(&line.unwrap_or_default())
             }
@@ -177,8 +184,8 @@ impl<'o> TextPrinter<'o> {
                 self.page.text(self.styles.code, &command)?;
             }
             Shown::Answer => {
-                self.name("assistant")?;
                 self.page.gap();
+                self.name("assistant")?;
                 markdown::write(&mut self.page, self.styles, &text)?;
                 self.page.gap();
             }
@@ -290,7 +297,7 @@ impl<'o> TextPrinter<'o> {
     /// name.
     fn name(&mut self, name: &'static str) -> Result<()> {
         if self.printed.speaker == Some(name) || self.page.depth() != self.names {
-            return Ok(());
+            return self.entry_name();
         }
         self.printed.speaker = Some(name);
         let style = match name {
@@ -310,12 +317,21 @@ impl<'o> TextPrinter<'o> {
             let space = NAMES.saturating_sub(width(std::slice::from_ref(&label)));
             self.page.head(vec![label, Span::plain(&" ".repeat(space))]);
         }
-        Ok(())
+        self.entry_name()
+    }
+
+    /// Prints line and id of the entry, once.
+    fn entry_name(&mut self) -> Result<()> {
+        match self.entry_name.take() {
+            Some(name) => self.dim(&self.one_line(&name)),
+            None => Ok(()),
+        }
     }
 
     /// Prints a rule across the page with a text at its start and one at its end.
     fn rule(&mut self, line: char, text: &str, end: &str) -> Result<()> {
         self.printed.speaker = None;
+        let entry_name = self.entry_name.take();
         let is_named = self.page.depth() == self.names && self.names > 0;
         if is_named {
             self.page.pop();
@@ -348,6 +364,7 @@ impl<'o> TextPrinter<'o> {
         if is_named {
             self.push_names();
         }
+        self.entry_name = entry_name;
         Ok(())
     }
 
@@ -361,6 +378,7 @@ impl<'o> TextPrinter<'o> {
     }
 
     fn alarm(&mut self, text: &str) -> Result<()> {
+        self.entry_name()?;
         let line = format!("! {}", self.one_line(text));
         Ok(self.page.line(&[Span::new(self.styles.error, &line)])?)
     }
@@ -395,6 +413,7 @@ impl<'o> TextPrinter<'o> {
     }
 
     fn dim(&mut self, text: &str) -> Result<()> {
+        self.entry_name()?;
         Ok(self.page.line(&[Span::new(self.styles.dim, text)])?)
     }
 }

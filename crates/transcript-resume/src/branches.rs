@@ -105,7 +105,7 @@ impl Branches {
         links.link();
         let order = links.order();
         let groups = links.groups(&order);
-        links.branches(&order, &groups, breaks)
+        links.branches(order, groups, breaks)
     }
 
     /// Returns how many branches there are.
@@ -371,14 +371,14 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
         }
     }
 
-    fn branches(self, order: &[u32], head: &[u32], breaks: &[EntryNo]) -> Branches {
+    fn branches(self, order: Vec<u32>, head: Vec<u32>, breaks: &[EntryNo]) -> Branches {
         let breaks: HashSet<u32> = breaks
             .iter()
             .filter_map(|entry| self.node_of_line(&self.index.entry(*entry)))
             .map(|node| head[node as usize])
             .collect();
         let mut forks = vec![0_u32; head.len()];
-        for node in order {
+        for node in &order {
             let parents = self.parents[*node as usize];
             if parents != NONE && head[*node as usize] == *node {
                 forks[head[parents as usize] as usize] += 1;
@@ -386,7 +386,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
         }
         // The first node of the branch of each node.
         let mut top = vec![NONE; head.len()];
-        for node in order {
+        for node in &order {
             let own = head[*node as usize];
             top[*node as usize] = match self.above_in_branch(*node) {
                 Some(parents) if own != *node => top[parents as usize],
@@ -400,14 +400,15 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
                 None => *node,
             };
         }
-        self.collect(&top)
+        // Each has four bytes for every entry, and `collect` needs as much.
+        drop((order, head, forks));
+        self.collect(top)
     }
 
     /// Numbers the branches in file order and fills them.
-    fn collect(&self, top: &[u32]) -> Branches {
+    fn collect(&self, top: Vec<u32>) -> Branches {
         let mut number_of = HashMap::new();
-        let mut lists: Vec<Vec<EntryNo>> = Vec::new();
-        let mut tops = Vec::new();
+        let (mut tops, mut counts) = (Vec::new(), Vec::new());
         let mut branch_of = vec![NONE; self.index.len()];
         let mut has_children = vec![false; top.len()];
         let mut sidechains = Sidechains::default();
@@ -420,14 +421,30 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
                 continue;
             }
             let number = *number_of.entry(top[node as usize]).or_insert_with(|| {
-                lists.push(Vec::new());
                 tops.push(top[node as usize]);
-                lists.len() - 1
+                counts.push(0);
+                counts.len() - 1
             });
-            lists[number].push(entry.number());
+            counts[number] += 1;
             branch_of[entry.number().get()] = number as u32;
             if entry.kind() != EntryKind::Attachment && self.parents[node as usize] != NONE {
                 has_children[self.parents[node as usize] as usize] = true;
+            }
+        }
+        drop(top);
+        // The places of the branches, one after the other, and of the next entry of each.
+        let (mut places, mut next, mut end) = (Vec::new(), Vec::new(), 0);
+        for count in counts {
+            places.push(end..end + count);
+            next.push(end);
+            end += count;
+        }
+        let mut entries = vec![EntryNo::new(0); end];
+        for (line, number) in branch_of.iter().enumerate() {
+            if *number != NONE {
+                let next = &mut next[*number as usize];
+                entries[*next] = EntryNo::new(line);
+                *next += 1;
             }
         }
         for line in self.index.entries() {
@@ -438,13 +455,14 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
             }
         }
         let mut branches = Branches {
-            branches: Vec::with_capacity(lists.len()),
-            entries: Vec::with_capacity(self.index.len()),
+            branches: Vec::with_capacity(places.len()),
+            entries,
             branch_of,
-            children: vec![Vec::new(); lists.len()],
+            children: vec![Vec::new(); places.len()],
             sidechains: sidechains.list,
         };
-        for (list, top) in lists.iter().zip(tops) {
+        for (place, top) in places.into_iter().zip(tops) {
+            let list = &branches.entries[place.clone()];
             let parents = Some(self.parents[top as usize]).filter(|parents| *parents != NONE);
             let from = parents.map(|parents| self.entry(parents).number());
             let parent = from.and_then(|from| branches.branch_of(from));
@@ -457,8 +475,6 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
             };
             let first = self.entry(top).number();
             let last = list.iter().rev().find(is_end).or(list.last());
-            let start = branches.entries.len();
-            branches.entries.extend(list);
             let lines = || list.iter().map(|entry| self.index.entry(*entry));
             branches.branches.push(Branch {
                 parent,
@@ -469,7 +485,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
                 is_tip: true,
                 messages: lines().filter(|line| line.kind().is_message()).count(),
                 prompts: lines().filter(is_prompt).count(),
-                entries: start..branches.entries.len(),
+                entries: place,
             });
         }
         for (number, children) in branches.children.iter().enumerate() {

@@ -19,10 +19,10 @@ impl Walk<'_, '_> {
     /// that are not on the chain: those that compactions have summarized.
     pub(crate) fn compacted_away(&self, boundary: NodeId) -> u32 {
         let tree = self.tree;
-        let mut seen = HashSet::new();
+        let mut seen = vec![false; self.via.len()];
         let mut hidden = 0;
         let mut at = Some(boundary);
-        while let Some(node) = at.filter(|node| seen.insert(*node)) {
+        while let Some(node) = at.filter(|node| !std::mem::replace(&mut seen[node.at()], true)) {
             let is_message = tree.entry(node).kind().is_message();
             let is_kept = tree.is_spliced(node) && self.is_on_chain(node);
             hidden += u32::from(is_message && !is_kept && !tree.is_tombstoned(node));

@@ -77,12 +77,13 @@ impl Tree<'_> {
         if self.spliced.is_empty() && !self.removed.contains(&true) {
             return self;
         }
-        for (node, parent) in std::mem::take(&mut self.spliced) {
-            self.parents[node.at()] = parent;
-        }
         for node in self.nodes() {
+            if let Some(parent) = self.slot_before_splice(node) {
+                self.parents[node.at()] = parent;
+            }
             self.removed[node.at()] = self.is_tombstoned(node);
         }
+        self.spliced = Vec::new();
         self.build_children();
         self
     }
@@ -228,25 +229,6 @@ impl Tree<'_> {
         })
     }
 
-    /// Returns the parent of `node` at the time of a compaction, if the entry was written again
-    /// after it with another parent.
-    fn parent_before(&self, node: NodeId, boundary: NodeId) -> Option<NodeId> {
-        let end = self.entry_no_of(boundary);
-        let lines = self.index.with_uuid(self.entry(node).uuid()?);
-        let lines = lines.take_while(|line| *line < end);
-        let mut parents = lines.filter_map(|line| {
-            let parent = self.index.entry(line).parent()?;
-            let mut named = self.index.with_uuid(parent);
-            named
-                .find_map(|named| self.entry_node(named))
-                .filter(|parent| *parent < boundary)
-        });
-        match self.policy() {
-            Policy::Vendor => parents.last(),
-            _ => parents.next(),
-        }
-    }
-
     /// Returns how many entries a boundary preserves, of the last `most` entries before it; `None`
     /// if the ends of its segment do not show it.
     fn count_kept(&self, boundary: EntryNo, most: usize) -> Option<u32> {
@@ -278,6 +260,9 @@ pub(crate) struct StoryWalk {
     walked_in: Vec<u32>,
     /// The number of the chapter that is walked, over all walks.
     chapter: u32,
+    /// For each entry that is there several times and was looked up: its lines that have a parent in
+    /// the file, in order, with that parent.
+    parents_of: HashMap<NodeId, Vec<(EntryNo, NodeId)>>,
 }
 
 impl StoryWalk {
@@ -286,6 +271,30 @@ impl StoryWalk {
             boundaries: tree.boundaries(),
             walked_in: vec![0; tree.nodes().count()],
             chapter: 0,
+            parents_of: HashMap::new(),
+        }
+    }
+
+    /// Returns the parent of `node` at the time of a compaction, if the entry was written again
+    /// after it with another parent.
+    fn parent_before(&mut self, tree: &Tree<'_>, node: NodeId, boundary: NodeId) -> Option<NodeId> {
+        let parents = self.parents_of.entry(node).or_insert_with(|| {
+            let lines = tree.entry(node).uuid().into_iter();
+            let lines = lines.flat_map(|uuid| tree.index.with_uuid(uuid));
+            let with_parent = lines.filter_map(|line| {
+                transcript_format::work::add(1);
+                let mut named = tree.index.with_uuid(tree.index.entry(line).parent()?);
+                Some((line, named.find_map(|named| tree.entry_node(named))?))
+            });
+            with_parent.collect()
+        });
+        let end = tree.entry_no_of(boundary);
+        let before = parents.partition_point(|(line, _)| *line < end);
+        let mut parents = parents[..before].iter().map(|(_, parent)| *parent);
+        let is_before = |parent: &NodeId| *parent < boundary;
+        match tree.policy() {
+            Policy::Vendor => parents.rfind(is_before),
+            _ => parents.find(is_before),
         }
     }
 
@@ -307,11 +316,10 @@ impl Story {
         let index = tree.index();
         let entries = &self.path.entries;
         let is_message = |entry: &&PathEntry| index.entry(entry.entry_no()).kind().is_message();
-        let own: HashSet<EntryNo> = entries
-            .iter()
-            .filter(|entry| !entry.in_context)
-            .map(PathEntry::entry_no)
-            .collect();
+        let mut own = vec![false; index.len()];
+        for entry in entries.iter().filter(|entry| !entry.in_context) {
+            own[entry.entry_no().get()] = true;
+        }
         let hidden = entries
             .iter()
             .filter(is_message)
@@ -339,7 +347,7 @@ impl Story {
             });
         }
         let of_tree = tree.decisions.iter().copied();
-        decisions.extend(of_tree.filter(|decision| own.contains(&decision.entry())));
+        decisions.extend(of_tree.filter(|decision| own[decision.entry().get()]));
         self.path.decisions = decisions;
     }
 }
@@ -434,12 +442,12 @@ impl Walk<'_, '_> {
         &mut self,
         node: NodeId,
         boundary: NodeId,
-        story: &StoryWalk,
+        story: &mut StoryWalk,
     ) -> Option<(NodeId, Via)> {
         let tree = self.tree;
         let parent = match tree.parent_before_splice(node) {
             Parent::Node(parent) if parent < boundary => Some(parent),
-            Parent::Node(_) => tree.parent_before(node, boundary),
+            Parent::Node(_) => story.parent_before(tree, node, boundary),
             Parent::Root => return None,
             Parent::Lost => None,
         };

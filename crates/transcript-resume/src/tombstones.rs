@@ -199,16 +199,20 @@ impl Tree<'_> {
             self.removed[node.at()] = true;
         }
         // The same for the links from before a compaction.
-        let mut spliced = std::mem::take(&mut self.spliced);
-        let link = |node: NodeId| *spliced.get(&node).unwrap_or(&self.parents[node.at()]);
+        let link = |node: NodeId| {
+            let parent = self.slot_before_splice(node);
+            parent.unwrap_or(self.parents[node.at()])
+        };
         let mut before = HashMap::new();
-        let children = spliced.iter().filter(|(child, _)| !is_out(**child));
-        let under_one = children.filter_map(|(child, parent)| Some((*child, under(*parent)?)));
+        let children = self.nodes().filter(|child| !is_out(*child));
+        let under_one =
+            children.filter_map(|child| Some((child, under(self.slot_before_splice(child)?)?)));
         let moved: Vec<_> = under_one
             .map(|(child, first)| (child, self.above(first, &mut before, is_out, link).parent))
             .collect();
-        spliced.extend(moved);
-        self.spliced = spliced;
+        for (child, parent) in moved {
+            self.spliced[child.at()] = parent;
+        }
         let above = known.into_iter().map(|(node, above)| (node, above.parent));
         tombstones.above = above.collect();
         tombstones.passed = passed;

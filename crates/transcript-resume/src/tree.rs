@@ -80,8 +80,9 @@ pub struct Tree<'i> {
     next_sibling: Vec<u32>,
     /// Nodes that a splice or a tombstone removed.
     pub(crate) removed: Vec<bool>,
-    /// Nodes whose parent a splice replaced, with their previous parent.
-    pub(crate) spliced: HashMap<NodeId, ParentSlot>,
+    /// For each node whose parent a splice replaced, the previous parent, else
+    /// [`ParentSlot::NOT_SPLICED`]; empty without a splice, which may replace those of most nodes.
+    pub(crate) spliced: Vec<ParentSlot>,
     kept: Option<KeptEntries>,
     /// For each entry of the index, its node; for a progress entry, the node above it (CHAIN-2).
     node_of: Vec<ParentSlot>,
@@ -121,6 +122,8 @@ impl ParentSlot {
     const OPEN: Self = Self(u32::MAX - 2);
     /// Being resolved: reaching it again is a cycle.
     const BUSY: Self = Self(u32::MAX - 3);
+    /// No parent that a splice replaced: all links are resolved before it.
+    pub(crate) const NOT_SPLICED: Self = Self::OPEN;
 
     pub(crate) fn parent_of(self) -> Parent {
         match self {
@@ -181,7 +184,7 @@ impl<'i> Tree<'i> {
             first_child: Vec::new(),
             next_sibling: Vec::new(),
             removed: Vec::new(),
-            spliced: HashMap::new(),
+            spliced: Vec::new(),
             kept: None,
             node_of: vec![ParentSlot::OPEN; index.len()],
             named: HashMap::new(),
@@ -290,14 +293,20 @@ impl<'i> Tree<'i> {
 
     /// Returns whether a splice set the parent of `node`.
     pub(crate) fn is_spliced(&self, node: NodeId) -> bool {
-        self.spliced.contains_key(&node)
+        self.slot_before_splice(node).is_some()
+    }
+
+    /// Returns the parent of `node` that a splice replaced.
+    pub(crate) fn slot_before_splice(&self, node: NodeId) -> Option<ParentSlot> {
+        let slot = self.spliced.get(node.at()).copied();
+        slot.filter(|slot| *slot != ParentSlot::NOT_SPLICED)
     }
 
     /// Returns the link above `node` before any splice, bridges included.
     #[must_use]
     pub fn parent_before_splice(&self, node: NodeId) -> Parent {
-        let parent = self.spliced.get(&node);
-        parent.unwrap_or(&self.parents[node.at()]).parent_of()
+        let parent = self.slot_before_splice(node);
+        parent.unwrap_or(self.parents[node.at()]).parent_of()
     }
 
     /// Returns whether the node belongs to a subagent within a file of a main conversation.
@@ -513,10 +522,11 @@ impl<'i> Tree<'i> {
     /// old parents, so that this step alone makes them part of the conversation after the
     /// compaction.
     fn splice(&mut self) {
+        let mut has_child = None;
         let Some(node) = self.nodes().rev().find(|node| {
             self.entry(*node).is_boundary()
                 && !self.is_tombstoned(*node)
-                && self.names_preserved(*node)
+                && self.names_preserved(*node, &mut has_child)
         }) else {
             return;
         };
@@ -554,30 +564,33 @@ impl<'i> Tree<'i> {
             return;
         };
         let tail = kept[kept.len() - 1];
-        let stays: HashSet<NodeId> = kept.iter().copied().chain(anchor).collect();
-        let mut removed = 0;
         if is_whole {
-            for before in (0..node.0)
-                .map(NodeId)
-                .filter(|before| !stays.contains(before))
-            {
-                self.removed[before.at()] = true;
-                removed += 1;
+            self.removed[..node.at()].fill(true);
+            for stays in kept.iter().copied().chain(anchor) {
+                self.removed[stays.at()] = false;
             }
         }
+        let removed = self
+            .removed
+            .iter()
+            .filter(|is_removed| **is_removed)
+            .count();
+        self.spliced = vec![ParentSlot::NOT_SPLICED; self.parents.len()];
         for child in self.nodes() {
             if let Some(parent) = self.parent_node(child)
                 && (Some(parent) == anchor || self.removed[parent.at()])
             {
                 let before = std::mem::replace(&mut self.parents[child.at()], ParentSlot(tail.0));
-                self.spliced.insert(child, before);
+                self.spliced[child.at()] = before;
             }
         }
         // Without an anchor the preserved entries begin the history (COMPACT-9).
         let mut parent = anchor.map_or(ParentSlot::ROOT, |anchor| ParentSlot(anchor.0));
         for entry in &kept {
             let before = std::mem::replace(&mut self.parents[entry.at()], parent);
-            self.spliced.entry(*entry).or_insert(before);
+            if !self.is_spliced(*entry) {
+                self.spliced[entry.at()] = before;
+            }
             parent = ParentSlot(entry.0);
         }
         let is_shown = |node: &&NodeId| !self.is_tombstoned(**node);
@@ -585,7 +598,7 @@ impl<'i> Tree<'i> {
             boundary: entry_ref,
             form,
             kept: kept.iter().filter(is_shown).count() as u32,
-            removed: (self.index.starts_at() == 0).then_some(removed),
+            removed: (self.index.starts_at() == 0).then_some(removed as u32),
         });
         self.kept = Some(KeptEntries {
             boundary: node,
@@ -597,11 +610,22 @@ impl<'i> Tree<'i> {
     /// Returns whether the preserved entries of this boundary are looked for. For `vendor` that is
     /// every boundary; `recover` passes over an unfinished one and uses the one before, whose
     /// compaction was completed.
-    fn names_preserved(&self, boundary: NodeId) -> bool {
-        self.policy == Policy::Vendor || !self.is_unfinished(boundary) || {
-            let mut after = self.nodes().skip(boundary.at());
-            after.any(|child| self.parent_node(child) == Some(boundary))
+    fn names_preserved(&self, boundary: NodeId, has_child: &mut Option<Vec<bool>>) -> bool {
+        if self.policy == Policy::Vendor || !self.is_unfinished(boundary) {
+            return true;
         }
+        // Found once: there may be many unfinished boundaries.
+        let has_child = has_child.get_or_insert_with(|| {
+            let mut has_child = vec![false; self.parents.len()];
+            for child in self.nodes() {
+                transcript_format::work::add(1);
+                if let Some(parent) = self.parent_node(child).filter(|parent| *parent <= child) {
+                    has_child[parent.at()] = true;
+                }
+            }
+            has_child
+        });
+        has_child[boundary.at()]
     }
 
     /// Returns whether a crash left a boundary without the summary that it names as its anchor.

@@ -2,7 +2,7 @@
 //!
 //! - [`model`] rebuilds a conversation in the most obvious way, over plain JSON values and without
 //!   any code of the other crates. Every fast path must give the same answer as the model.
-//! - [`generate`] makes sessions, [`streams`] makes streamed replies.
+//! - [`generate`] makes sessions, [`trees`] folders of them, [`streams`] makes streamed replies.
 //! - [`damage`] damages sessions; [`campaign`] damages them, too, and knows what can be recovered.
 //! - [`fake_disk`] is a disk that fails and loses power; [`naive_writer`] is a writer without the
 //!   protections that the real one has.
@@ -18,6 +18,7 @@ pub mod naive_writer;
 pub mod oracle;
 pub mod rng;
 pub mod streams;
+pub mod trees;
 pub mod validator;
 
 use std::path::{Path, PathBuf};

@@ -137,6 +137,8 @@ pub use salvage_files::SessionSalvage;
 pub use session::{Resumed, Session};
 pub use store::Store;
 
+#[cfg(feature = "search")]
+pub use transcript_catalog as catalog;
 pub use transcript_format::finding::Finding;
 pub use transcript_format::make::{self, Compaction, Trigger};
 pub use transcript_format::object::{Object, Raw};

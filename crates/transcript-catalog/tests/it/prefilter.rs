@@ -26,6 +26,8 @@ fn write_char(c: char, way: u8, out: &mut String) {
     };
     match (c, way) {
         (_, 0..=3) => escape(out),
+        // A surrogate without its partner reads as U+FFFD.
+        ('\u{fffd}', 4..=99) => out.push_str("\\ud83d"),
         ('"' | '\\', _) => out.extend(['\\', c]),
         ('/', 4..=20) => out.push_str("\\/"),
         ('\n', _) => out.push_str("\\n"),

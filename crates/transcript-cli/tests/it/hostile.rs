@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
+use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
 use crate::{command, stderr, stdout, transcript};
@@ -111,6 +112,68 @@ fn with_colour_only_our_own_sequences_reach_the_terminal() {
                 let text = without_colours(&text);
                 assert_eq!(first_bad(&text), None, "{arguments:?} {file}: {text}");
             }
+        }
+    }
+}
+
+#[test]
+fn colours_of_tools_and_of_the_client_are_not_shown_as_escapes() {
+    let red = |text: &str| format!("\u{1b}[1;38;5;196m{text}\u{1b}[0m\u{1b}[m");
+    let printed = format!(
+        "<local-command-stdout>{}</local-command-stdout>",
+        red("model")
+    );
+    let mut entries = vec![json!({"type": "user", "message": {"role": "user", "content": "Go"}})];
+    let results = [
+        (json!(red("plain")), false),
+        (json!([{"type": "text", "text": red("listed")}]), false),
+        (json!(format!("Exit code 1\n{}", red("broken"))), true),
+    ];
+    for (number, (content, is_error)) in results.into_iter().enumerate() {
+        let id = format!("t{number}");
+        let call =
+            json!({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "ls"}});
+        let result = json!({"type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error});
+        let asked = json!({"id": format!("m{number}"), "role": "assistant", "content": [call]});
+        entries.push(json!({"type": "assistant", "message": asked}));
+        entries.push(json!({"type": "user", "message": {"role": "user", "content": [result]}}));
+    }
+    entries.push(json!({"type": "user", "message": {"role": "user", "content": printed}}));
+    entries.push(json!({"type": "system", "subtype": "informational", "content": red("notice")}));
+    let mut lines = String::new();
+    for (number, mut entry) in entries.into_iter().enumerate() {
+        entry["uuid"] = format!("u{number}").into();
+        entry["parentUuid"] = number
+            .checked_sub(1)
+            .map(|before| format!("u{before}"))
+            .into();
+        lines.push_str(&format!("{entry}\n"));
+    }
+    let file = tempfile::Builder::new()
+        .suffix(".jsonl")
+        .tempfile()
+        .unwrap();
+    fs::write(file.path(), lines).unwrap();
+    for arguments in PRINTS
+        .into_iter()
+        .filter(|print| matches!(print[0], "replay" | "tail"))
+    {
+        let mut command = command(arguments);
+        let output = command
+            .arg(file.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let shown = stdout(&output);
+        assert!(!shown.contains("<ESC>"), "{arguments:?} {shown}");
+        let has_results = !arguments
+            .iter()
+            .any(|word| ["none", "ids", "--leaf"].contains(word));
+        for word in ["plain", "listed", "broken", "model", "notice"] {
+            assert!(
+                !has_results || shown.contains(word),
+                "{arguments:?} {word} {shown}"
+            );
         }
     }
 }
@@ -259,7 +322,7 @@ fn no_line_is_wider_than_the_page() {
                 let output = print(&arguments, &name, &columns.to_string());
                 assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
                 // A command stays on one line, so that it can be copied.
-                let is_text = |line: &&str| !line.starts_with("to go on: ");
+                let is_text = |line: &&str| !line.starts_with("to continue: ");
                 for line in stdout(&output).lines().filter(is_text) {
                     assert!(line.width() <= columns, "{name} {columns}: {line}");
                 }

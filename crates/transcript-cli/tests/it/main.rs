@@ -15,6 +15,7 @@ mod names;
 mod repair;
 mod replay;
 mod resume;
+mod search;
 #[cfg(unix)]
 mod system;
 mod tail;

@@ -826,3 +826,48 @@ fn records_of_a_story_say_what_the_model_sees() {
         "{why}"
     );
 }
+
+#[test]
+fn an_image_above_a_prompt_belongs_to_its_turn() {
+    let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}});
+    let mut asked = user("");
+    asked["message"]["content"] = json!([image, {"type": "text", "text": "What is this?"}]);
+    let [call, result] = call("Bash", &json!({"command": "ls"}), "ok");
+    let (_file, path) = session(&[user("Go"), call, result, asked]);
+    for command in ["replay", "tail"] {
+        let shown = stdout(&transcript(&[command, &path]));
+        let image = shown.find("[image image/png").unwrap();
+        let rule = shown.find("line 4 ──").or_else(|| shown.rfind("── "));
+        assert!(rule.unwrap() < image, "{shown}");
+        assert!(image < shown.find("What is this?").unwrap(), "{shown}");
+        assert_eq!(shown.matches("──\nuser ").count(), 2, "{shown}");
+    }
+}
+
+#[test]
+fn ids_are_below_the_name_and_only_of_what_is_shown() {
+    let [asked, answered] = call("Bash", &json!({"command": "ls"}), "ok");
+    let turn = json!({"type": "system", "subtype": "turn_duration", "durationMs": 9});
+    let (_file, path) = session(&[user("Go"), asked, answered, turn, user("More")]);
+    let shown = stdout(&transcript(&["replay", "--ids", &path]));
+    let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
+    let after = |line: &str| {
+        lines[lines
+            .iter()
+            .position(|shown| shown.ends_with(line))
+            .unwrap()
+            + 1]
+    };
+    assert!(after("line 1 · u0").ends_with(" Go"), "{shown}");
+    assert!(
+        after("assistant  line 2 · u1").ends_with("▸ Bash ls"),
+        "{shown}"
+    );
+    assert!(after(" line 3 · u2").contains("└ ok"), "{shown}");
+    assert!(!shown.contains("line 4"), "{shown}");
+    assert_eq!(
+        after("user       line 5 · u4"),
+        "           More",
+        "{shown}"
+    );
+}

@@ -115,7 +115,7 @@ fn every_session_shows_live_what_its_replay_shows() {
             let live = body(&live);
             // Live there is no header: what it says is not known yet.
             let (_, replayed) = replayed.split_once("\n\n").unwrap_or_default();
-            let replayed = replayed.split("\nto go on: ").next().unwrap_or_default();
+            let replayed = replayed.split("\nto continue: ").next().unwrap_or_default();
             for line in body(replayed) {
                 assert!(live.contains(&line), "{session} {more:?}: {line}");
             }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use transcript::wire::{
     self, Answer, CommandLine, ForkRecord, MergeReport, MoveReport, RepairReport, ReplayRecord,
-    ResumeRefusal, ResumeReport, SessionRecord, TailRecord, TreeReport, VerifyRecord,
+    ResumeRefusal, ResumeReport, SearchRecord, SessionRecord, TailRecord, TreeReport, VerifyRecord,
 };
 
 use crate::append::{self, Session};
@@ -216,6 +216,21 @@ fn what_verify_prints_is_documented() {
 }
 
 #[test]
+fn what_search_prints_is_documented() {
+    let mut printed = Printed::default();
+    let folder = sessions().join("..");
+    let folder = folder.to_str().unwrap();
+    for options in [&[][..], &["--files"], &["--count"], &["--sort", "time"]] {
+        let arguments = ["search", "--json", "--in", folder, "/the|a/"];
+        for line in lines(&[&arguments[..], options].concat()) {
+            let record: SearchRecord<'_> = printed.parse(&line);
+            assert!(!matches!(record, SearchRecord::Unknown(_)), "{line}");
+        }
+    }
+    printed.assert_documented(&["match", "agentId", "tool", "also", "unread", "modified"]);
+}
+
+#[test]
 fn what_repair_prints_is_documented() {
     let mut printed = Printed::default();
     let folder = tempfile::tempdir().unwrap();
@@ -360,6 +375,11 @@ fn types_have_every_field_of_the_documented_shapes() {
                 let record = serde_json::from_str(json).unwrap();
                 assert!(!matches!(record, ReplayRecord::Unknown(_)), "{json}");
             }
+            "SearchRecord" => {
+                assert_has::<SearchRecord<'_>>(json);
+                let record = serde_json::from_str(json).unwrap();
+                assert!(!matches!(record, SearchRecord::Unknown(_)), "{json}");
+            }
             "ResumeReport" => assert_has::<ResumeReport<'_>>(json),
             "TreeReport" => assert_has::<TreeReport>(json),
             "TailRecord" => {
@@ -377,7 +397,7 @@ fn types_have_every_field_of_the_documented_shapes() {
         }
         seen.insert(&**name);
     }
-    assert_eq!((seen.len(), shapes.len()), (11, 20), "{seen:?}");
+    assert_eq!((seen.len(), shapes.len()), (12, 23), "{seen:?}");
 }
 
 /// The commands in the first column of the table: `…` and words stand for values.

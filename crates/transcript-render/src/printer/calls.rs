@@ -230,6 +230,7 @@ impl TextPrinter<'_> {
     }
 
     fn styled_outcome(&mut self, style: TextStyle, short: &str, size: &str) -> Result<()> {
+        self.entry_name()?;
         let lead = Span::new(self.styles.dim, "└ ");
         let size = Span::new(self.styles.dim, size);
         if short.is_empty() {

@@ -20,7 +20,7 @@ use crate::header::Header;
 use crate::options::{RenderOptions, Tools};
 
 use crate::pace::Pace;
-use crate::text::{PageState, Span};
+use crate::text::{PageState, Span, width};
 use crate::tool_summary::grouped;
 use crate::words::noun;
 
@@ -95,6 +95,7 @@ fn answered(entry: EntryRef<'_>) -> Option<i64> {
 impl TextPrinter<'_> {
     /// Prints what is above a prompt.
     fn begin(&mut self, prompt: &EntryRef<'_>) -> Result<()> {
+        self.entry_name = None;
         self.start_turn(prompt, Some(prompt.line()))?;
         self.name("user")
     }
@@ -132,32 +133,48 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
     /// When the output cannot be written.
     pub fn head(&mut self, header: &Header) -> Result<()> {
         let id = header.session_id.as_deref().unwrap_or("without an id");
-        let chapters = self.conversations[0].chapters_in_words();
-        let mut session = format!(
-            "session {} · {} {}{}",
-            self.printer.one_line(id),
-            grouped(header.messages as u64),
-            noun(header.messages, "message"),
-            chapters.map_or(String::new(), |chapters| format!(" · {chapters}")),
+        let messages = grouped(header.messages as u64);
+        let mut session = vec![
+            format!("session {id}"),
+            format!("{messages} {}", noun(header.messages, "message")),
+        ];
+        session.extend(self.conversations[0].chapters_in_words());
+        session.extend(
+            header
+                .tokens
+                .map(|tokens| format!("{} tokens", grouped(tokens))),
         );
-        if let Some(tokens) = header.tokens {
-            session.push_str(&format!(" · {} tokens", grouped(tokens)));
-        }
         if header.policy != Policy::Recover.name() {
-            session.push_str(&format!(" · {}", header.policy));
+            session.push(header.policy.to_owned());
         }
-        self.printer.dim(&session)?;
+        self.facts(session)?;
         if let Some(title) = &header.title {
             let style = self.printer.styles.bold(self.printer.styles.plain);
             let title = Span::new(style, &self.printer.one_line(title));
             self.printer.page.line(&[title])?;
         }
-        match header.place() {
-            Some(place) => {
-                let place = self.printer.one_line(&place);
-                self.printer.dim(&place)
+        self.facts(header.place())
+    }
+
+    /// Prints facts side by side, on as many lines as they need.
+    fn facts(&mut self, facts: impl IntoIterator<Item = String>) -> Result<()> {
+        let columns = self.printer.page.columns();
+        let mut line = String::new();
+        for fact in facts {
+            let fact = self.printer.one_line(&fact);
+            let longer = format!("{line} · {fact}");
+            if line.is_empty() {
+                line = fact;
+            } else if width(&[Span::plain(&longer)]) <= columns {
+                line = longer;
+            } else {
+                self.printer.dim(&line)?;
+                line = fact;
             }
-            None => Ok(()),
+        }
+        match line.is_empty() {
+            true => Ok(()),
+            false => self.printer.dim(&line),
         }
     }
 
@@ -171,7 +188,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         };
         let page = &mut self.printer.page;
         let dim = self.printer.styles.dim;
-        let line = format!("\n{dim}to go on:{dim:#} {command}\n");
+        let line = format!("\n{dim}to continue:{dim:#} {command}\n");
         let state = page.state();
         Ok(page.append(line.as_bytes(), state)?)
     }
@@ -248,6 +265,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
             return Ok(());
         }
         self.last.entry_no = Some(item.entry_no());
+        self.printer.entry_name = None;
         for decision in conversation.display.decisions(item) {
             if let Some(text) = gap(conversation.index, decision) {
                 if item.speaker() == Speaker::Person {
@@ -267,16 +285,15 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         self.last.is_kept = is_kept;
         self.wait(rendered.entry_ref.millis())?;
         self.printer.note_entry(rendered);
-        self.ids(conversation.index, &rendered.entry_ref)
+        self.ids(conversation.index, &rendered.entry_ref);
+        Ok(())
     }
 
-    /// Prints line and id of an entry, as `--leaf` and `--at` take them.
-    fn ids(&mut self, index: &Index, entry: &EntryRef<'_>) -> Result<()> {
-        if !self.printer.options.ids {
-            return Ok(());
+    /// Prints line and id of an entry, as `--leaf` and `--at` take them, above what is printed of it.
+    fn ids(&mut self, index: &Index, entry: &EntryRef<'_>) {
+        if self.printer.options.ids {
+            self.printer.entry_name = Some(short_name(index, entry));
         }
-        let name = short_name(index, entry);
-        self.printer.dim(&self.printer.one_line(&name))
     }
 
     /// With `--speed`, waits until the time of an entry.
@@ -339,7 +356,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
             }
             let rendered = render_items.at(place)?;
             self.wait(rendered.entry_ref.millis())?;
-            self.ids(index, &rendered.entry_ref)?;
+            self.ids(index, &rendered.entry_ref);
             self.printer
                 .answer(printed.tool(), rendered, input, called)?;
         }

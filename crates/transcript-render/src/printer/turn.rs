@@ -9,6 +9,7 @@ use transcript_reader::{EntryRef, MessageKey};
 use super::TextPrinter;
 use crate::Result;
 use crate::moment::{clock, precise};
+use crate::text::Span;
 use crate::tool_summary::grouped;
 use crate::words::count;
 
@@ -126,7 +127,9 @@ impl TextPrinter<'_> {
         }
         self.page.gap();
         self.printed.speaker = None;
-        self.dim(&parts.join(" · "))
+        // The name of the next entry is not for the totals.
+        let totals = Span::new(self.styles.dim, &parts.join(" · "));
+        Ok(self.page.line(&[totals])?)
     }
 }
 

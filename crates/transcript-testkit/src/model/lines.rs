@@ -46,7 +46,7 @@ fn object(line: &[u8]) -> Option<Map<String, Value>> {
 
 /// Turns each unpaired escape `\ud800`…`\udfff` into `\ufffd`, as the client does; `serde_json` would
 /// reject the whole line.
-fn replace_lone_surrogates(text: &str) -> String {
+pub(super) fn replace_lone_surrogates(text: &str) -> String {
     let escapes = escapes(text);
     let is_high = |escape: &Escape| (0xD800..0xDC00).contains(&escape.unit);
     let is_low = |escape: &Escape| (0xDC00..0xE000).contains(&escape.unit);

@@ -3,11 +3,12 @@
 //! Three stages, each a pure function of the one before:
 //! [`lines`] (bytes → JSON objects), [`path`] (objects → the entries of the conversation) and
 //! [`request`] (entries → the messages that are sent). An id such as LEAF-10 is a rule
-//! of `docs/client-behaviour.md`.
+//! of `docs/client-behaviour.md`. Beside them stands [`search`], the search of `docs/search.md`.
 
 pub mod lines;
 pub mod path;
 pub mod request;
+pub mod search;
 
 mod messages;
 mod reminders;

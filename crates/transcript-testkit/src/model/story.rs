@@ -123,12 +123,25 @@ impl Count<'_> {
         let keeps = before.find_map(|boundary| Some((boundary, self.anchor(boundary)?)));
         let keeps = keeps.filter(|(boundary, _)| *boundary < at);
         match keeps {
-            Some((boundary, Some(anchor))) if parent < boundary => match anchor < at {
-                true => anchor,
-                false => boundary,
-            },
+            Some((boundary, Some(anchor)))
+                if parent < boundary && self.leads_across(boundary, parent) =>
+            {
+                match anchor < at {
+                    true => anchor,
+                    false => boundary,
+                }
+            }
             _ => parent,
         }
+    }
+
+    /// Whether a link to `parent` leads to the summary of `boundary`: always if the file has all that
+    /// is kept, for nothing else is left then, else only if `parent` is kept.
+    fn leads_across(&self, boundary: usize, parent: usize) -> bool {
+        let list = metadata(self.object(boundary)).and_then(|data| data.get("preservedMessages"));
+        let uuids = list.and_then(|list| list.get("uuids")?.as_array());
+        let exists = |uuid: &Value| self.places.contains_key(uuid.as_str().unwrap_or(""));
+        uuids.is_none_or(|uuids| uuids.iter().all(exists)) || self.kept(boundary).contains(&parent)
     }
 
     /// Of the boundary of a completed compaction: if it keeps entries, the one that they follow.

@@ -1,7 +1,8 @@
-//! The slow model against the requests that the real client sent.
+//! The slow model against the requests that the real client sent, and the search against its model.
 
 mod client_fixtures;
 mod client_rules;
 mod dependencies;
 mod model;
 mod oracle;
+mod search;

@@ -32,6 +32,8 @@ mod records;
 mod repair;
 mod replay;
 mod resume;
+#[cfg(feature = "search")]
+mod search;
 #[cfg(feature = "follow")]
 mod tail;
 mod text;
@@ -55,6 +57,8 @@ pub use resume::{
     DecisionRecord, EntryUuids, FindingRecord, LintRecord, OmissionRecord, ProblemRecord,
     ResumeRefusal, ResumeReport, SyntheticRecord, UsageRecord, write_messages,
 };
+#[cfg(feature = "search")]
+pub use search::{CopyRecord, FoundSession, HitRecord, SearchEnd, SearchRecord};
 #[cfg(feature = "follow")]
 pub use tail::{
     BadRecord, CallRecord, ChangeRecord, GoneRecord, MovedRecord, OpenRecord, ResetRecord,

@@ -1,0 +1,170 @@
+//! What the view asks the thread of a session, and what that answers.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use transcript_render::{Detail, StyledLine, is_folded_at_first};
+use transcript_resume::items::{Item, ItemKind};
+
+use crate::search::Needle;
+
+/// Names a block in all states of a file: the offset of its entry, and its number in that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) offset: u64,
+    pub(crate) number: u32,
+}
+
+/// What is shown of blocks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Folds {
+    pub(crate) calls: Detail,
+    pub(crate) thoughts: Detail,
+    /// Blocks that are shown otherwise than their kind.
+    pub(crate) changed: HashMap<Key, Detail>,
+}
+
+impl Folds {
+    pub(crate) fn detail(&self, key: Key, item: &Item) -> Detail {
+        let kind = match item.kind() {
+            ItemKind::Call => self.calls,
+            ItemKind::Thinking => self.thoughts,
+            _ if item.group().is_some() => self.calls,
+            _ if is_folded_at_first(item) => Detail::Folded,
+            _ => Detail::Whole,
+        };
+        self.changed.get(&key).copied().unwrap_or(kind)
+    }
+}
+
+/// A block of a page.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Block {
+    pub(crate) key: Key,
+    pub(crate) lines: Range<usize>,
+    /// The line of its entry in the file, from 1; `None` while only the end was read.
+    pub(crate) line: Option<u64>,
+    pub(crate) is_prompt: bool,
+    pub(crate) detail: Detail,
+    /// Its items in the list of the part.
+    pub(crate) items: Range<usize>,
+    /// The offset of its last entry.
+    pub(crate) last: u64,
+}
+
+/// A part of a conversation, laid out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Page {
+    pub(crate) lines: Vec<StyledLine>,
+    pub(crate) blocks: Vec<Block>,
+}
+
+/// How a page is laid out. A page with a larger version is newer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Layout {
+    pub(crate) width: usize,
+    pub(crate) folds: Arc<Folds>,
+    pub(crate) version: u64,
+}
+
+/// What a thread is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Request {
+    /// A part.
+    Lay { part: usize, layout: Layout },
+    /// The part with the entry at this offset, or the last one, and the part above it.
+    Locate { offset: Option<u64>, layout: Layout },
+    /// The next place with a text.
+    Search(Search),
+    /// All prompts.
+    Outline,
+    /// The text of a block.
+    Copy { part: usize, key: Key },
+    /// The line of an entry.
+    Raw { offset: u64, width: usize },
+    /// A new session of what is up to this entry.
+    Fork { offset: u64 },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Search {
+    pub(crate) id: u64,
+    pub(crate) needle: Needle,
+    pub(crate) part: usize,
+    /// The block to start at, and the number of its hit after which it continues.
+    pub(crate) key: Key,
+    pub(crate) hit: Option<usize>,
+    pub(crate) is_backward: bool,
+    pub(crate) width: usize,
+}
+
+/// What a session is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Facts {
+    pub(crate) id: Option<String>,
+    pub(crate) title: Option<String>,
+    pub(crate) place: String,
+    /// Its working folder.
+    pub(crate) cwd: Option<String>,
+    pub(crate) parts: usize,
+    /// Whether all of the file was read.
+    pub(crate) is_whole: bool,
+    /// How long that took.
+    pub(crate) took: Duration,
+}
+
+/// A prompt in the outline.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OutlineRow {
+    pub(crate) offset: u64,
+    pub(crate) line: u64,
+    pub(crate) millis: Option<i64>,
+    pub(crate) text: String,
+}
+
+/// What a thread answers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Answer {
+    Ready(Box<Facts>),
+    Failed(String),
+    Laid {
+        part: usize,
+        version: u64,
+        page: Page,
+    },
+    Located {
+        part: usize,
+        offset: Option<u64>,
+        version: u64,
+        pages: Vec<(usize, Page)>,
+    },
+    Found {
+        id: u64,
+        part: usize,
+        key: Key,
+        hit: usize,
+        is_wrapped: bool,
+    },
+    NotFound {
+        id: u64,
+    },
+    Searching {
+        id: u64,
+        percent: usize,
+    },
+    Outline {
+        rows: Vec<OutlineRow>,
+        is_last: bool,
+    },
+    Copied(String),
+    Raw {
+        lines: Vec<String>,
+        text: String,
+    },
+    Forked(Result<String, String>),
+}
+
+/// Sends answers of one thread.
+pub(crate) type Reply = Arc<dyn Fn(Answer) + Send + Sync>;

@@ -1,0 +1,310 @@
+//! The parts of a conversation, and how they are laid out.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use transcript::History;
+use transcript_format::scan::ToolRole;
+use transcript_reader::{EntryNo, Index, Source, Subagent, ToolKey, subagents};
+use transcript_render::{
+    BranchNote, Conversation, Detail, Escaping, PrintedBlock, count, print_blocks,
+};
+use transcript_resume::items::{
+    Displays, Item, ItemKind, ItemMarks, Nesting, Origin, Speaker, sidechains, starts_turn,
+};
+use transcript_resume::{ConversationPath, Policy};
+
+use crate::messages::{Block, Key, Layout, Page};
+use crate::session::{Session, said};
+
+/// A part ends before the next prompt when it has this many bytes, and before any message when it
+/// has eight times as many.
+const PART: u64 = 64 << 10;
+/// How many entries of a subagent or a branch are shown within the conversation.
+const NESTED: usize = 400;
+/// The numbers of branches at an entry start here.
+const BRANCH: u32 = 1 << 31;
+
+impl<'s> Session<'s> {
+    /// Returns the part with the entry at an offset, or the one before it in the file if that is not
+    /// on the path.
+    pub(crate) fn part_at(&self, offset: u64) -> usize {
+        let entries = self.path.entries.iter();
+        let offsets = entries
+            .map(|entry| self.offset(entry.entry_no()))
+            .enumerate();
+        let above = offsets.filter(|(_, at)| *at <= offset);
+        let place = above
+            .max_by_key(|(_, at)| *at)
+            .map_or(0, |(place, _)| place);
+        self.parts.partition_point(|part| part.end <= place)
+    }
+
+    /// Returns the items of a part.
+    pub(crate) fn conversation(
+        &self,
+        displays: &mut Displays<'_, '_>,
+        part: usize,
+    ) -> Result<Conversation<'s>, String> {
+        let entries = self.parts.get(part).cloned().unwrap_or_default();
+        let mut path = ConversationPath::default();
+        path.entries.extend_from_slice(&self.path.entries[entries]);
+        for entry in &path.entries {
+            let number = entry.entry_no();
+            let start = self.decisions.partition_point(|one| one.entry() < number);
+            let about = self.decisions[start..].iter();
+            path.decisions
+                .extend(about.take_while(|one| one.entry() == number));
+        }
+        let main = Conversation::new(self.source, self.index, displays, &path, None);
+        Ok(main.map_err(said)?.with_chapters(self.closed))
+    }
+
+    pub(crate) fn key(&self, item: &Item) -> Key {
+        Key {
+            offset: self.offset(item.entry_no()),
+            number: u32::try_from(item.block()).unwrap_or(BRANCH - 1),
+        }
+    }
+
+    pub(crate) fn page(
+        &self,
+        displays: &mut Displays<'_, '_>,
+        part: usize,
+        layout: &Layout,
+    ) -> Result<Page, String> {
+        let main = self.conversation(displays, part)?;
+        let detail = |item: &Item| layout.folds.detail(self.key(item), item);
+        self.lay(displays, main, part, layout, &detail)
+    }
+
+    /// Lays out the items of a part, and what is unfolded of subagents and branches.
+    pub(crate) fn lay(
+        &self,
+        displays: &mut Displays<'_, '_>,
+        main: Conversation<'s>,
+        part: usize,
+        layout: &Layout,
+        detail: &dyn Fn(&Item) -> Detail,
+    ) -> Result<Page, String> {
+        let agents = self.agents(&main, detail);
+        let stories = agents.iter().map(|(_, one)| {
+            let tree = one.tree(Policy::Recover);
+            let context = tree.path();
+            let tree = tree.unspliced();
+            let path = tree.story(&context).path;
+            (tree, path)
+        });
+        let stories: Vec<_> = stories.collect();
+        let (mut conversations, mut origins) = (vec![main], Vec::new());
+        for ((origin, history), (tree, path)) in agents.iter().zip(&stories) {
+            let (title, mut displays) = (agent_title(origin), Displays::new(tree));
+            let (source, index) = (history.source(), history.index());
+            conversations.push(nested((source, index), &mut displays, path, title)?);
+            origins.push(origin.clone());
+        }
+        self.old_agents(&mut conversations, &mut origins, displays, detail)?;
+        let lists: Vec<_> = conversations.iter().map(Conversation::display).collect();
+        let nesting = Nesting::new(&lists, &origins);
+        let notes = self.branches(displays, part, layout, &mut conversations)?;
+        let shown: Vec<BranchNote> = notes.iter().map(|(_, note)| note.clone()).collect();
+        let options = self.options.clone().width(layout.width);
+        let printed = print_blocks(&conversations, nesting, &shown, &options, detail);
+        let (lines, blocks) = printed.map_err(said)?;
+        let items = conversations[0].display().items();
+        let of_block = |block: PrintedBlock| {
+            let lines = block.lines.clone();
+            if let Some(number) = block.branch {
+                let (key, note) = &notes[number];
+                return Block {
+                    key: *key,
+                    lines,
+                    line: None,
+                    is_prompt: false,
+                    detail: note.shown.map_or(Detail::Folded, |_| Detail::Whole),
+                    items: block.items,
+                    last: key.offset,
+                };
+            }
+            let item = &items[block.items.start];
+            let last = items[block.items.clone()].iter().map(Item::entry_no).max();
+            Block {
+                key: self.key(item),
+                lines,
+                line: self
+                    .entry(item.entry_no())
+                    .known_line()
+                    .filter(|_| self.is_whole),
+                is_prompt: is_prompt(item),
+                detail: detail(item),
+                items: block.items,
+                last: last.map_or(0, |last| self.offset(last)),
+            }
+        };
+        let blocks = blocks.into_iter().map(of_block);
+        let blocks = blocks.filter(|block| !block.lines.is_empty()).collect();
+        Ok(Page { lines, blocks })
+    }
+
+    /// Reads the subagents below the calls that are shown whole.
+    fn agents(
+        &self,
+        main: &Conversation<'_>,
+        detail: &dyn Fn(&Item) -> Detail,
+    ) -> Vec<(Origin, History)> {
+        let list = main.display();
+        let open = list.groups().iter().filter(|group| {
+            let head = list.items().get(group.items().start);
+            head.is_some_and(|head| detail(head) == Detail::Whole)
+        });
+        let open: Vec<_> = open
+            .filter(|group| is_of_agent(group.tool(), group.agent()))
+            .collect();
+        if open.is_empty() {
+            return Vec::new();
+        }
+        let found = subagents(self.source.path()).unwrap_or_default();
+        let is_open = |agent: &Subagent| {
+            let origin = Origin::from(agent);
+            open.iter().any(|group| {
+                group.agent() == Some(&agent.id)
+                    || origin.tool_use_id.as_deref() == Some(group.id())
+            })
+        };
+        let found = found.iter().filter(|agent| is_open(agent));
+        found
+            .filter_map(|agent| Some((Origin::from(agent), History::open(&agent.path).ok()?)))
+            .collect()
+    }
+
+    /// Adds the subagents of clients up to 2.0.27, which are in the same file.
+    fn old_agents(
+        &self,
+        conversations: &mut Vec<Conversation<'s>>,
+        origins: &mut Vec<Origin>,
+        displays: &mut Displays<'_, '_>,
+        detail: &dyn Fn(&Item) -> Detail,
+    ) -> Result<(), String> {
+        let list = conversations[0].display();
+        let mut heads = list
+            .groups()
+            .iter()
+            .filter(|group| is_of_agent(group.tool(), group.agent()));
+        let is_open = heads.any(|group| {
+            let head = list.items().get(group.items().start);
+            head.is_some_and(|head| detail(head) == Detail::Whole)
+        });
+        if !is_open || !origins.is_empty() {
+            return Ok(());
+        }
+        for (origin, path) in sidechains(self.tree) {
+            let (title, of) = (agent_title(&origin), (self.source, self.index));
+            conversations.push(nested(of, displays, &path, title)?);
+            origins.push(origin);
+        }
+        Ok(())
+    }
+
+    /// Returns the branches that leave a part, and adds those that are shown to `conversations`.
+    fn branches(
+        &self,
+        displays: &mut Displays<'_, '_>,
+        part: usize,
+        layout: &Layout,
+        conversations: &mut Vec<Conversation<'s>>,
+    ) -> Result<Vec<(Key, BranchNote)>, String> {
+        let entries = self.parts.get(part).cloned().unwrap_or_default();
+        let entries = self.path.entries[entries]
+            .iter()
+            .map(|entry| entry.entry_no());
+        let entries: HashSet<EntryNo> = entries.collect();
+        let mut notes = Vec::new();
+        let here = self.branches.iter().enumerate();
+        for (number, (from, path)) in here.filter(|(_, (from, _))| entries.contains(from)) {
+            let key = Key {
+                offset: self.offset(*from),
+                number: BRANCH | u32::try_from(number).unwrap_or(0),
+            };
+            let long = count(path.entries.len(), "entry");
+            let is_shown = layout.folds.changed.get(&key) == Some(&Detail::Whole);
+            let mut note = BranchNote {
+                from: *from,
+                title: format!("branch · {long}; Enter shows it"),
+                shown: None,
+            };
+            if is_shown {
+                note.shown = Some(conversations.len());
+                let (title, of) = ("branch".to_owned(), (self.source, self.index));
+                conversations.push(nested(of, displays, path, title)?);
+            }
+            notes.push((key, note));
+        }
+        Ok(notes)
+    }
+}
+
+/// Returns the first items of a subagent or a branch.
+fn nested<'s>(
+    (source, index): (&'s Source, &'s Index),
+    displays: &mut Displays<'_, '_>,
+    path: &ConversationPath,
+    title: String,
+) -> Result<Conversation<'s>, String> {
+    let mut path = path.clone();
+    path.entries.truncate(NESTED);
+    let nested = Conversation::new(source, index, displays, &path, Some(title));
+    Ok(nested.map_err(said)?.with_chapters(&[]))
+}
+
+fn agent_title(origin: &Origin) -> String {
+    let agent = origin.agent.as_deref().unwrap_or_default();
+    let agent = Escaping::Visible.one_line(agent);
+    format!("subagent {agent}").trim_end().to_owned()
+}
+
+fn is_of_agent(tool: &str, agent: Option<&str>) -> bool {
+    agent.is_some() || matches!(tool, "Task" | "Agent")
+}
+
+fn is_prompt(item: &Item) -> bool {
+    let is_hidden = item.marks().intersects(ItemMarks::HIDDEN);
+    item.kind() == ItemKind::Text && item.speaker() == Speaker::Person && !is_hidden
+}
+
+/// Divides a path into parts. Each has at least [`PART`] bytes and, if possible, starts with a
+/// prompt; no part starts between a call and its result, unless there is none. Reads no bodies.
+pub(crate) fn divide(index: &Index, path: &ConversationPath) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    let (mut start, mut size) = (0, 0);
+    let mut open: HashSet<ToolKey> = HashSet::new();
+    let mut message = None;
+    for (place, entry) in path.entries.iter().enumerate() {
+        let entry_ref = index.entry(entry.entry_no());
+        let is_turn = starts_turn(&entry_ref);
+        if is_turn {
+            open.clear();
+        }
+        let is_new = entry_ref.kind().is_message()
+            && (entry_ref.message().is_none() || entry_ref.message() != message);
+        let ends = (is_turn && size >= PART)
+            || (is_new && open.is_empty() && size >= 8 * PART)
+            || size >= 64 * PART;
+        if ends && place > start {
+            parts.push(start..place);
+            (start, size) = (place, 0);
+            open.clear();
+        }
+        size += entry_ref.byte_len();
+        message = entry_ref.message();
+        for end in entry_ref.tools() {
+            match end.role() {
+                ToolRole::Use | ToolRole::ServerUse => open.insert(end.key()),
+                _ => open.remove(&end.key()),
+            };
+        }
+    }
+    if start < path.entries.len() {
+        parts.push(start..path.entries.len());
+    }
+    parts
+}

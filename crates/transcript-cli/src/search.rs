@@ -1,0 +1,694 @@
+//! `transcript search`: finds entries in all sessions.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args as ClapArgs, ValueEnum};
+use jiff::Zoned;
+use transcript::catalog::{Catalog, End, Field, Hit, Query, QueryError, Search, SearchOptions};
+use transcript::wire::{FoundSession, HitRecord, SearchEnd, SearchRecord};
+use transcript_format::names::agent_of;
+use transcript_format::time;
+use transcript_reader::{SessionFile, SessionFiles, session_of_subagent};
+use transcript_render::{Escaping, clock, count, cut_text};
+use transcript_storage::{ReadDisk, RealDisk};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::filter::EntryFilter;
+use crate::pager::Output;
+use crate::progress::Progress;
+use crate::ui::Ui;
+use crate::{exit, moment, record, session};
+
+/// How many hits people are shown at first.
+const SHOWN: usize = 50;
+/// How many lines a snippet takes without `--context`.
+const LINES: usize = 2;
+/// How many characters a line of the context has on average, at most.
+const CONTEXT_LINE: usize = 400;
+/// The longest snippet, in characters.
+const MAX_SNIPPET: usize = 64 << 10;
+/// How many folders below the one to search are looked at.
+const MAX_DEPTH: usize = 8;
+/// The shortest id that is shown, in characters.
+const SHORT_ID: usize = 8;
+/// How many copies are named.
+const COPIES: usize = 2;
+
+/// Find texts in all sessions
+///
+/// QUERY is words, all of which must be in one entry; "exact phrases"; /regular expressions/; -without;
+/// and filters: role:, tool:, in:, path:, error:, project:, branch:, live:, model:, agent:, session:,
+/// since:, until:. Lower-case words match any case. Quote the query for the shell, or put -- before
+/// one with a minus. The exit code is 1 if nothing is found.
+#[derive(Debug, ClapArgs)]
+#[command(mut_arg("last", |arg| arg.long("limit").help("At most N hits [default: 50; all with --json]")))]
+#[command(mut_arg("sidechains", |arg| arg.help("Also search subagents, which is the default; agent:none leaves them out")))]
+pub(crate) struct Args {
+    /// What to search for
+    #[arg(value_name = "QUERY")]
+    query: Vec<String>,
+    /// Search only these: paths of .jsonl files or of folders, ids of sessions [default: all sessions]
+    #[arg(long = "in", value_name = "SESSION|DIR", allow_hyphen_values = true)]
+    places: Vec<PathBuf>,
+    #[command(flatten)]
+    filter: EntryFilter,
+    /// Order of the hits
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = Sort::Rank)]
+    sort: Sort,
+    /// Show N lines of the text before and after the match
+    #[arg(short = 'C', long, value_name = "N")]
+    context: Option<usize>,
+    /// Print only the paths of the sessions with hits
+    #[arg(long)]
+    files: bool,
+    /// Print only the number of hits
+    #[arg(long, conflicts_with = "files")]
+    count: bool,
+    /// Read every session again instead of what is remembered of it
+    #[arg(long)]
+    no_cache: bool,
+    /// Print one JSON object per line for each hit
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Sort {
+    /// The best hit first
+    Rank,
+    /// The session that was changed last first, and in a session the last entry
+    Time,
+}
+
+/// Runs the command.
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    let query = match query(args)? {
+        Ok(query) => query,
+        Err(error) => {
+            complain(ui, &args.query.join(" "), &error);
+            return Ok(exit::FAILED);
+        }
+    };
+    let catalog = catalog(ui, args)?;
+    let limit = args.filter.common.last;
+    let default = (!args.json).then_some(SHOWN);
+    let mut options = SearchOptions::new().sort(match args.sort {
+        Sort::Rank => transcript::catalog::Sort::Rank,
+        Sort::Time => transcript::catalog::Sort::Time,
+    });
+    if let Some(limit) = limit.or(default).filter(|_| !args.files && !args.count) {
+        options = options.limit(limit);
+    }
+    if let Some(context) = args.context {
+        let lines = context.saturating_mul(2).saturating_add(1);
+        options = options.snippet(lines.saturating_mul(CONTEXT_LINE).min(MAX_SNIPPET));
+    }
+    let progress = Progress::start(ui);
+    let mut search = catalog.search(&query, &options)?;
+    drop(progress);
+    let end = search.end();
+    let mut out = match args.json {
+        true => Output::plain(),
+        false => Output::paged(),
+    };
+    let written = write(ui, args, &catalog, &mut search, &mut out);
+    match written {
+        Err(error) if !out.is_closed(&error) => return Err(error),
+        _ => out.finish()?,
+    }
+    for problem in search.problems() {
+        ui.warn(&format!("transcript: {problem}"));
+    }
+    if end.unread > 0 {
+        let unread = count(end.unread, "damaged line or file");
+        ui.note(&format!("{unread} could not be searched"));
+    }
+    if end.hits == 0 && !args.json && !args.count {
+        ui.note(&format!("no hits in {}", count(end.scanned, "session")));
+    }
+    Ok(if end.hits > 0 { exit::DONE } else { exit::NO })
+}
+
+fn write(
+    ui: &Ui,
+    args: &Args,
+    catalog: &Catalog,
+    search: &mut Search<'_>,
+    out: &mut Output,
+) -> Result<()> {
+    let end = search.end();
+    if args.files {
+        let most = args.filter.common.last.unwrap_or(usize::MAX);
+        for (session, row, hits) in search.sessions().into_iter().take(most) {
+            if args.json {
+                let found = FoundSession::new(&session, row.as_deref(), hits);
+                record::write(out, &SearchRecord::Session(found))?;
+            } else {
+                let path = session.path.display().to_string();
+                writeln!(out, "{}", ui.escaping.escape(&path))?;
+            }
+        }
+    } else if args.count && !args.json {
+        let sessions = count(end.sessions, "session");
+        writeln!(out, "{} in {sessions}", count(end.hits, "hit"))?;
+    } else if args.json && !args.count {
+        for hit in &mut *search {
+            match hit {
+                Ok(hit) => {
+                    let hit = HitRecord::new(&trimmed(hit, args.context));
+                    record::write(out, &SearchRecord::Hit(Box::new(hit)))?;
+                }
+                Err(error) => ui.warn(&format!("transcript: {error}")),
+            }
+        }
+    } else if !args.json {
+        let mut hits = Vec::new();
+        for hit in &mut *search {
+            match hit {
+                Ok(hit) => hits.push(trimmed(hit, args.context)),
+                Err(error) => ui.warn(&format!("transcript: {error}")),
+            }
+        }
+        let printer = Printer {
+            ui,
+            names: Names::new(ui, catalog),
+            context: args.context,
+            now: Zoned::now(),
+        };
+        printer.print(out, &hits, &end)?;
+    }
+    if args.json {
+        record::write(out, &SearchRecord::End(SearchEnd::new(&end)))?;
+    }
+    Ok(())
+}
+
+/// Reads the query and the options, which are filters of it.
+fn query(args: &Args) -> Result<Result<Query, QueryError>> {
+    let (now, filter) = (Zoned::now(), &args.filter);
+    let read_time = |text: &str| moment::parse(text, &now);
+    let typed = args.query.join(" ");
+    let mut text = typed.clone();
+    if let Some(part) = filter
+        .common
+        .text
+        .as_deref()
+        .filter(|part| !part.is_empty())
+    {
+        // Ignores case as `--text` does elsewhere, also that of upper-case letters.
+        text.push_str(&format!(" /{}/i", escaped(part)));
+    }
+    let mut query = match Query::parse_part(&text, &read_time) {
+        Ok(query) => query,
+        Err(error) => return Ok(Err(error)),
+    };
+    let mut add = |option: &str, key: &str, value: &str| {
+        let added = query.add_filter(key, value, &read_time);
+        added.map_err(|error| anyhow!("{option}: {}", error.message()))
+    };
+    for role in &filter.role {
+        let role = role.to_possible_value();
+        let name = role.as_ref().map(|role| role.get_name());
+        add("--role", "role", name.unwrap_or_default())?;
+    }
+    for tool in &filter.tool {
+        add("--tool", "tool", tool)?;
+    }
+    if let Some(time) = &filter.common.since {
+        add("--since", "since", time)?;
+    }
+    if let Some(time) = &filter.common.until {
+        add("--until", "until", time)?;
+    }
+    if let Some(branch) = &filter.common.branch {
+        add("--branch", "branch-name", branch)?;
+    }
+    let checked = query.check(typed.chars().count());
+    Ok(checked.map(|()| query))
+}
+
+/// Returns the expression that matches a text.
+fn escaped(text: &str) -> String {
+    let mut pattern = String::new();
+    for c in text.chars() {
+        // `\<` and `\>` are not characters.
+        if c.is_ascii_punctuation() && !matches!(c, '<' | '>') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
+
+/// Says what is wrong with a query; on a terminal, where.
+fn complain(ui: &Ui, query: &str, error: &QueryError) {
+    let mut text = format!("transcript: {error}");
+    if io::stderr().is_terminal() {
+        let start: String = query.chars().take(error.position()).collect();
+        let line = |text: &str| ui.escaping.escape(&text.replace('\n', " ")).into_owned();
+        let before = " ".repeat(line(&start).width());
+        text.push_str(&format!("\n  {}\n  {before}^", line(query)));
+    }
+    ui.warn(&text);
+}
+
+/// Finds the sessions to search.
+fn catalog(ui: &Ui, args: &Args) -> Result<Catalog> {
+    let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
+    let project = args.filter.common.project.as_deref();
+    let mut files = SessionFiles::on(Arc::clone(&disk));
+    if args.places.is_empty() {
+        let store = session::store(ui)?;
+        // The folder need not exist before the first session.
+        if store.root().exists() {
+            files = SessionFiles::in_root(store.root())?;
+        }
+        if let Some(project) = project {
+            let listing = store.list()?;
+            let rows = listing.of_project(project, true);
+            let paths: HashSet<&Path> = rows.iter().map(|row| &*row.path).collect();
+            let ids: HashSet<&str> = rows.iter().map(|row| &*row.session_id).collect();
+            let is_of = |file: &SessionFile| paths.contains(&*file.path);
+            files.sessions.retain(is_of);
+            files.orphans.retain(is_of);
+            files.agents.retain(|path| {
+                let session = session_of_subagent(&disk, path);
+                session.is_some_and(|session| ids.contains(&*session))
+            });
+        }
+    }
+    let mut seen = HashSet::new();
+    for place in &args.places {
+        if place.is_dir() {
+            if project.is_some() {
+                bail!("--project: {} is a folder", place.display());
+            }
+            add_folder(&disk, place, MAX_DEPTH, &mut seen, &mut files)
+                .with_context(|| place.display().to_string())?;
+        } else {
+            if place == Path::new("-") {
+                bail!("--in: standard input cannot be searched");
+            }
+            let path = session::find_in(ui, place, project)?;
+            if seen.insert(path.clone()) {
+                files.sessions.push(SessionFile::at(&*disk, &path));
+            }
+        }
+    }
+    for problem in &files.problems {
+        ui.note(&format!("transcript: {problem}"));
+    }
+    Ok(Catalog::of(&disk, files))
+}
+
+/// Adds the sessions in a folder and in those below it; the folders of sessions belong to them.
+fn add_folder(
+    disk: &Arc<dyn ReadDisk>,
+    folder: &Path,
+    depth: usize,
+    seen: &mut HashSet<PathBuf>,
+    files: &mut SessionFiles,
+) -> io::Result<()> {
+    let mut paths = fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<io::Result<Vec<PathBuf>>>()?;
+    paths.sort();
+    for path in &paths {
+        if path.is_dir() {
+            let session = PathBuf::from(format!("{}.jsonl", path.display()));
+            if depth > 0 && !session.exists() && !path.is_symlink() {
+                add_folder(disk, path, depth - 1, seen, files)?;
+            }
+            continue;
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !name.ends_with(".jsonl") || !path.is_file() || !seen.insert(path.clone()) {
+            continue;
+        }
+        match agent_of(&name) {
+            Some(_) => files.agents.push(path.clone()),
+            None => files.sessions.push(SessionFile::at(&**disk, path)),
+        }
+    }
+    Ok(())
+}
+
+/// Cuts the snippet to so many lines around the first match.
+fn trimmed(mut hit: Hit, context: Option<usize>) -> Hit {
+    let Some(context) = context else { return hit };
+    let chars: Vec<char> = hit.snippet.chars().collect();
+    let found = hit.matches.first();
+    let (first, last) = found.map_or((0, 0), |found| (found.start, found.end));
+    let breaks = |c: &(usize, &char)| *c.1 == '\n';
+    let before = chars[..first].iter().enumerate().rev().filter(breaks);
+    let start = before.map(|(at, _)| at + 1).nth(context).unwrap_or(0);
+    let after = chars.iter().enumerate().skip(last).filter(breaks);
+    let end = after.map(|(at, _)| at).nth(context).unwrap_or(chars.len());
+    hit.is_cut.0 |= start > 0;
+    hit.is_cut.1 |= end < chars.len();
+    hit.snippet = chars[start..end].iter().collect();
+    hit.matches
+        .retain(|found| found.start >= start && found.end <= end);
+    for found in &mut hit.matches {
+        *found = found.start - start..found.end - start;
+    }
+    hit
+}
+
+/// The names of sessions as other commands take them.
+struct Names {
+    root: Option<PathBuf>,
+    /// For each id how many characters tell it apart; the whole id if two sessions have it.
+    lengths: HashMap<String, usize>,
+}
+
+impl Names {
+    fn new(ui: &Ui, catalog: &Catalog) -> Self {
+        let mut ids: Vec<&str> = catalog.sessions().iter().map(|one| &*one.id).collect();
+        ids.sort_unstable();
+        let same = |one: &str, other: &str| {
+            let pairs = one.chars().zip(other.chars());
+            pairs
+                .take_while(|(one, other)| one.eq_ignore_ascii_case(other))
+                .count()
+        };
+        let lengths = ids.iter().enumerate().map(|(at, id)| {
+            let next = ids.get(at + 1).map_or(0, |next| same(id, next));
+            let above = at.checked_sub(1).map_or(0, |above| same(id, ids[above]));
+            ((*id).to_owned(), (next.max(above) + 1).max(SHORT_ID))
+        });
+        Self {
+            lengths: lengths.collect(),
+            root: session::store(ui).ok().map(|store| store.root().to_owned()),
+        }
+    }
+
+    /// Returns the name of the session or file and the line, for `replay`.
+    fn of(&self, ui: &Ui, hit: &Hit) -> String {
+        let is_stored = self
+            .root
+            .as_ref()
+            .is_some_and(|root| hit.path.starts_with(root));
+        let name = match hit.path == hit.session.path && is_stored {
+            true => self.id(&hit.session.id),
+            false => ui.render.below_home(&hit.path.display().to_string()),
+        };
+        match hit.line {
+            Some(line) => format!("{name}:{line}"),
+            None => name,
+        }
+    }
+
+    fn id(&self, id: &str) -> String {
+        let length = self.lengths.get(id).copied().unwrap_or(usize::MAX);
+        id.chars().take(length).collect()
+    }
+}
+
+/// Prints hits for people, below their sessions.
+struct Printer<'u> {
+    ui: &'u Ui,
+    names: Names,
+    context: Option<usize>,
+    now: Zoned,
+}
+
+impl Printer<'_> {
+    fn print(&self, out: &mut impl Write, hits: &[Hit], end: &End) -> Result<()> {
+        let mut places: HashMap<&Path, usize> = HashMap::new();
+        let mut sessions: Vec<Vec<&Hit>> = Vec::new();
+        for hit in hits {
+            let place = *places.entry(&hit.session.path).or_insert(sessions.len());
+            if place == sessions.len() {
+                sessions.push(Vec::new());
+            }
+            sessions[place].push(hit);
+        }
+        for (number, hits) in sessions.iter().enumerate() {
+            if number > 0 {
+                writeln!(out)?;
+            }
+            self.head(out, hits[0])?;
+            for hit in hits {
+                self.hit(out, hit)?;
+            }
+        }
+        let dim = self.ui.render.styles().dim;
+        let shown = hits.len() as u64;
+        if end.hits > shown && shown > 0 {
+            let (hits, sessions) = (count(end.hits, "hit"), count(end.sessions, "session"));
+            let text = format!("{shown} of {hits} in {sessions}; --limit N shows more");
+            writeln!(out, "\n{dim}{text}{dim:#}")?;
+        }
+        Ok(())
+    }
+
+    fn head(&self, out: &mut impl Write, hit: &Hit) -> Result<()> {
+        let styles = self.ui.render.styles();
+        let escaping = self.ui.escaping;
+        let one_line = |text: &str| escaping.one_line(&escaping.without_colours(text));
+        let title = hit.title().map(one_line);
+        let title = title.filter(|title| !title.is_empty());
+        let title = title.unwrap_or_else(|| "(untitled)".to_owned());
+        let width = self.ui.width;
+        let bold = styles.bold(styles.plain);
+        writeln!(out, "{bold}{}{bold:#}", cut_text(&title, width))?;
+        let row = hit.row.as_ref();
+        let folder = row.and_then(|row| row.cwd.as_deref());
+        let folder = folder.map_or(hit.session.project.clone(), |cwd| {
+            self.ui.render.below_home(cwd)
+        });
+        let millis = row.and_then(|row| row.order_millis());
+        let parts = [
+            Some(escaping.one_line(&self.names.id(&hit.session.id))),
+            self.time(millis),
+            Some(one_line(&folder)),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let dim = styles.dim;
+        writeln!(out, "{dim}{}{dim:#}", cut_text(&parts.join(" · "), width))?;
+        Ok(())
+    }
+
+    fn time(&self, millis: Option<i64>) -> Option<String> {
+        let time = clock(millis?, self.now.time_zone())?;
+        Some(time.strftime("%Y-%m-%d %H:%M").to_string())
+    }
+
+    fn hit(&self, out: &mut impl Write, hit: &Hit) -> Result<()> {
+        let styles = self.ui.render.styles();
+        let escaping = self.ui.escaping;
+        let (dim, mark) = (styles.dim, styles.bold(styles.error));
+        let name = escaping.one_line(&self.names.of(self.ui, hit));
+        let time = hit.timestamp.as_deref();
+        let millis = time.and_then(|time| time::millis(time.as_bytes()));
+        let tool = || hit.tool.as_deref().unwrap_or("tool");
+        let what = match hit.field {
+            Field::ToolInput => format!("{} call", tool()),
+            Field::ToolResult => format!("{} result", tool()),
+            Field::Text => "assistant".to_owned(),
+            field => field.name().to_owned(),
+        };
+        let is_of_conversation = hit.uuid.is_some() && hit.role.is_some();
+        let place = match (hit.is_live, hit.is_in_context) {
+            (false, _) => Some("rewound".to_owned()),
+            (true, false) if is_of_conversation => Some("compacted away".to_owned()),
+            _ => None,
+        };
+        let agent = hit
+            .agent_id
+            .as_ref()
+            .map(|agent| format!("subagent {agent}"));
+        let copies = hit.also.iter().map(|copy| match copy.line {
+            Some(line) => format!("{}:{line}", self.names.id(&copy.session_id)),
+            None => self.names.id(&copy.session_id),
+        });
+        let also = (!hit.also.is_empty()).then(|| {
+            let named: Vec<String> = copies.take(COPIES).collect();
+            let more = match hit.also.len().saturating_sub(COPIES) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("also {}{more}", named.join(", "))
+        });
+        let parts = [Some(what), self.time(millis), place, agent, also];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let parts = escaping.one_line(&parts.join(" · "));
+        // The name is never cut: it is what other commands take.
+        let person = styles.person;
+        write!(out, "  {person}{name}{person:#}")?;
+        let indent = "    ";
+        let width = self.ui.width.saturating_sub(indent.len()).max(1);
+        if (name.width() + parts.width()) > width {
+            write!(out, "\n  ")?;
+        }
+        writeln!(out, "  {dim}{}{dim:#}", cut_text(&parts, width))?;
+        for line in self.snippet(hit, width) {
+            write!(out, "{indent}")?;
+            for run in line.chunk_by(|one, other| one.is_marked == other.is_marked) {
+                let text: String = run.iter().map(|cell| cell.char).collect();
+                match run[0].is_marked {
+                    true => write!(out, "{mark}{text}{mark:#}")?,
+                    false => write!(out, "{text}")?,
+                }
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    fn snippet(&self, hit: &Hit, width: usize) -> Vec<Vec<Cell>> {
+        let escaping = self.ui.escaping;
+        let chars: Vec<char> = hit.snippet.chars().collect();
+        if self.context.is_none() {
+            let cells = cells(escaping, &chars, 0, &hit.matches);
+            return fitted(cells, hit.is_cut, width, LINES);
+        }
+        let mut lines = Vec::new();
+        let mut start = 0;
+        for line in chars.split(|c| *c == '\n') {
+            let end = start + line.len();
+            let cells = cells(escaping, line, start, &hit.matches);
+            lines.extend(fitted(cells, (false, false), width, 1));
+            start = end + 1;
+        }
+        lines
+    }
+}
+
+/// A character of a snippet on the page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cell {
+    char: char,
+    is_marked: bool,
+}
+
+impl Cell {
+    fn plain(char: char) -> Self {
+        Self {
+            char,
+            is_marked: false,
+        }
+    }
+
+    fn width(self) -> usize {
+        self.char.width().unwrap_or(0)
+    }
+}
+
+/// Returns a text on one line, escaped; `matches` count from `start` characters before it.
+fn cells(
+    escaping: Escaping,
+    chars: &[char],
+    start: usize,
+    matches: &[std::ops::Range<usize>],
+) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = Vec::new();
+    let mut add = |part: &[char], is_marked: bool| {
+        let part: String = part.iter().collect();
+        for char in escaping.escape(&escaping.without_colours(&part)).chars() {
+            let is_space = char.is_whitespace();
+            if !is_space {
+                cells.push(Cell { char, is_marked });
+            } else if cells.last().is_none_or(|last| last.char != ' ') {
+                cells.push(Cell {
+                    char: ' ',
+                    is_marked,
+                });
+            }
+        }
+    };
+    let mut at = 0;
+    for found in matches {
+        let from = found.start.saturating_sub(start).clamp(at, chars.len());
+        let to = found.end.saturating_sub(start).clamp(from, chars.len());
+        add(&chars[at..from], false);
+        add(&chars[from..to], true);
+        at = to;
+    }
+    add(&chars[at..], false);
+    while cells.last().is_some_and(|last| last.char == ' ') {
+        cells.pop();
+    }
+    let spaces = cells.iter().take_while(|cell| cell.char == ' ').count();
+    cells.drain(..spaces);
+    cells
+}
+
+/// Breaks cells into at most `lines` lines that show the first match, with marks where text is left
+/// out.
+fn fitted(
+    mut cells: Vec<Cell>,
+    (mut before, after): (bool, bool),
+    width: usize,
+    lines: usize,
+) -> Vec<Vec<Cell>> {
+    let widths = |cells: &[Cell]| -> usize { cells.iter().map(|cell| cell.width()).sum() };
+    let room = (width * lines).saturating_sub(2 * lines);
+    let first = cells.iter().position(|cell| cell.is_marked).unwrap_or(0);
+    let marked = cells[first..]
+        .iter()
+        .take_while(|cell| cell.is_marked)
+        .count();
+    if widths(&cells) > room && widths(&cells[..first + marked]) > room * 2 / 3 {
+        // A third of the room is for what is before the match.
+        let mut left = room / 3;
+        let start = cells[..first].iter().rposition(|cell| {
+            let fits = cell.width() <= left;
+            left = left.saturating_sub(cell.width());
+            !fits
+        });
+        let start = start.map_or(0, |start| start + 1);
+        let word = cells[start..first].iter().position(|cell| cell.char == ' ');
+        let start = word.map_or(start, |word| start + word + 1);
+        cells.drain(..start);
+        before |= start > 0;
+    }
+    if before {
+        cells.insert(0, Cell::plain('…'));
+    }
+    if after {
+        cells.push(Cell::plain('…'));
+    }
+    let mut broken = Vec::new();
+    let mut rest = &cells[..];
+    while !rest.is_empty() && broken.len() < lines {
+        let is_last = broken.len() + 1 == lines;
+        let mut used = 0;
+        let fits = rest.iter().take_while(|cell| {
+            used += cell.width();
+            used <= width
+        });
+        let mut end = fits.count();
+        if end == rest.len() {
+            broken.push(rest.to_vec());
+            break;
+        }
+        if is_last {
+            // The mark takes a column.
+            let mut line = rest[..end].to_vec();
+            while widths(&line) >= width && !line.is_empty() {
+                line.pop();
+            }
+            line.push(Cell::plain('…'));
+            broken.push(line);
+            break;
+        }
+        let space = rest[..=end].iter().rposition(|cell| cell.char == ' ');
+        if let Some(space) = space.filter(|space| *space > end / 2) {
+            end = space;
+        }
+        end = end.max(1);
+        broken.push(rest[..end].to_vec());
+        rest = &rest[end..];
+        if rest.first().is_some_and(|cell| cell.char == ' ') {
+            rest = &rest[1..];
+        }
+    }
+    broken
+}

@@ -1,0 +1,156 @@
+//! Compares the search with its model.
+
+use std::path::Path;
+
+use transcript_catalog::{Catalog, Hit, Query, SearchOptions, Sort};
+use transcript_testkit::model::search;
+
+/// A store, as both see it.
+pub(crate) struct Compared {
+    catalog: Catalog,
+    store: search::Store,
+}
+
+impl Compared {
+    pub(crate) fn read(root: &Path) -> Self {
+        Self {
+            catalog: Catalog::open(root).expect("a folder"),
+            store: search::Store::read(root, &super::elsewhere::Reader),
+        }
+    }
+
+    /// Returns the number of hits, or what is different.
+    pub(crate) fn compare(&self, text: &str) -> Result<usize, String> {
+        let query = match (text.parse::<Query>(), search::Query::parse(text)) {
+            (Ok(query), Some(model)) => (query, model),
+            (Err(_), None) => return Ok(0),
+            (Ok(_), None) => return Err("only the model refuses it".to_owned()),
+            (Err(error), Some(_)) => return Err(format!("only the model takes it: {error}")),
+        };
+        let (query, model) = query;
+        let expected = self.store.search(&model);
+        let options = SearchOptions::new().snippet(usize::MAX);
+        let found = self.hits(&query, &options)?;
+        let mut sorted: Vec<search::Hit> = found.iter().map(of_model).collect();
+        sorted.sort();
+        if sorted != expected {
+            return Err(difference(&sorted, &expected));
+        }
+        for hit in &found {
+            check_matches(hit, &model)?;
+        }
+        let time = options.clone().sort(Sort::Time);
+        let mut by_time: Vec<search::Hit> =
+            self.hits(&query, &time)?.iter().map(of_model).collect();
+        by_time.sort();
+        if by_time != expected {
+            return Err(format!("by time: {}", difference(&by_time, &expected)));
+        }
+        let best: Vec<search::Hit> = found.iter().take(2).map(of_model).collect();
+        let limited = self.hits(&query, &options.limit(2))?;
+        let limited: Vec<search::Hit> = limited.iter().map(of_model).collect();
+        if limited != best {
+            return Err(format!("with a limit: {}", difference(&limited, &best)));
+        }
+        Ok(found.len())
+    }
+
+    fn hits(&self, query: &Query, options: &SearchOptions) -> Result<Vec<Hit>, String> {
+        let mut search = self
+            .catalog
+            .search(query, options)
+            .map_err(|e| e.to_string())?;
+        let hits: Result<Vec<Hit>, _> = search.by_ref().collect();
+        let hits = hits.map_err(|error| error.to_string())?;
+        match search.problems().first() {
+            Some(problem) => Err(problem.to_string()),
+            None => Ok(hits),
+        }
+    }
+}
+
+fn of_model(hit: &Hit) -> search::Hit {
+    let also = hit.also.iter().map(|copy| {
+        let session = copy.session_id.clone();
+        (session, copy.path.clone(), copy.line, copy.uuid.clone())
+    });
+    search::Hit {
+        path: hit.path.clone(),
+        line: hit.line,
+        offset: hit.offset,
+        session: hit.session.id.clone(),
+        uuid: hit.uuid.clone(),
+        stored: hit.stored_result.clone(),
+        role: hit.role.map(|role| role.name()),
+        field: hit.field.name(),
+        block: hit.block.map(|block| block as usize),
+        agent: hit.agent_id.clone(),
+        live: hit.is_live,
+        in_context: hit.is_in_context,
+        text: hit.snippet.clone(),
+        also: also.collect(),
+    }
+}
+
+/// Checks that the matches are places of terms, in order, without overlaps, and that no term of the
+/// text is omitted.
+fn check_matches(hit: &Hit, query: &search::Query) -> Result<(), String> {
+    let matches: Vec<(usize, usize)> = hit.matches.iter().map(|at| (at.start, at.end)).collect();
+    let terms = query.places(&hit.snippet);
+    let is_place = |at: &(usize, usize)| terms.iter().any(|places| places.contains(at));
+    let is_apart = matches.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+    // A place may be hidden by the match of another term that overlaps it.
+    let is_shown = |place: &(usize, usize)| {
+        let is_empty = place.0 == place.1;
+        is_empty
+            || matches.contains(place)
+            || matches.iter().any(|at| at.0 < place.1 && place.0 < at.1)
+    };
+    let is_complete = |places: &Vec<_>| places.is_empty() || places.iter().any(is_shown);
+    match is_apart && matches.iter().all(is_place) && terms.iter().all(is_complete) {
+        true => Ok(()),
+        false => {
+            let terms = format!("{terms:?}");
+            let start: String = hit.snippet.chars().take(80).collect();
+            Err(format!("matches {matches:?} of {terms:.200} in {start:?}"))
+        }
+    }
+}
+
+/// Describes the first hits in which two lists differ.
+fn difference(found: &[search::Hit], expected: &[search::Hit]) -> String {
+    let more: Vec<_> = found.iter().filter(|hit| !expected.contains(hit)).collect();
+    let less: Vec<_> = expected.iter().filter(|hit| !found.contains(hit)).collect();
+    let counts = format!("{} wrong, {} missing", more.len(), less.len());
+    let is_pair = |found: &search::Hit, expected: &search::Hit| {
+        (&found.path, found.offset) == (&expected.path, expected.offset)
+    };
+    let pairs = more
+        .iter()
+        .flat_map(|found| less.iter().map(move |other| (*found, *other)));
+    if let Some((found, expected)) = pairs.clone().find(|(found, other)| is_pair(found, other)) {
+        let lines = |hit: &search::Hit| -> Vec<String> {
+            format!("{hit:#?}").lines().map(str::to_owned).collect()
+        };
+        let (found, expected) = (lines(found), lines(expected));
+        let only = |own: &[String], others: &[String]| {
+            let own = own.iter().filter(|line| !others.contains(line));
+            own.map(|line| format!("{line:.300}"))
+                .collect::<Vec<_>>()
+                .join("")
+        };
+        let (own, others) = (only(&found, &expected), only(&expected, &found));
+        let place = found[1..4].concat();
+        return format!("{counts}\n  at      {place}\n  found   {own}\n  expected{others}");
+    }
+    let short = |hit: Option<&&search::Hit>| match hit {
+        None => "-".to_owned(),
+        Some(hit) => {
+            let (path, field, text) = (hit.path.display(), hit.field, &hit.text);
+            let text: String = text.chars().take(60).collect();
+            format!("{path} {} {:?} {field} {text:?}", hit.offset, hit.stored)
+        }
+    };
+    let (first, other) = (short(more.first()), short(less.first()));
+    format!("{counts}\n  found    {first}\n  expected {other}")
+}
