@@ -218,6 +218,7 @@ const DIRECTIONS: [(&str, &[&str]); 14] = [
             "transcript-reader",
             "transcript-resume",
             "transcript-verify",
+            "transcript-catalog",
             "transcript-writer",
             "transcript-tail",
         ],
@@ -237,6 +238,7 @@ const DIRECTIONS: [(&str, &[&str]); 14] = [
         &[
             "transcript-browse",
             "transcript-format",
+            "transcript-storage",
             "transcript-messages",
             "transcript-reader",
             "transcript-resume",
