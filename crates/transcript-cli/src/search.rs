@@ -69,7 +69,7 @@ pub(crate) struct Args {
     /// Print only the number of hits
     #[arg(long, conflicts_with = "files")]
     count: bool,
-    /// Read every session again instead of what is remembered of it
+    /// Read all files, and neither use nor make the filters in the cache folder
     #[arg(long)]
     no_cache: bool,
     /// Print one JSON object per line for each hit
@@ -107,6 +107,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if let Some(context) = args.context {
         let lines = context.saturating_mul(2).saturating_add(1);
         options = options.snippet(lines.saturating_mul(CONTEXT_LINE).min(MAX_SNIPPET));
+    }
+    if let Some(folder) = transcript::cache_folder().filter(|_| !args.no_cache) {
+        options = options.cache(folder);
     }
     let progress = Progress::start(ui);
     let mut search = catalog.search(&query, &options)?;
