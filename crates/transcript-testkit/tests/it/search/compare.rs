@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use transcript_catalog::{Catalog, End, Hit, Query, SearchOptions, Sort};
 use transcript_testkit::model::search;
+use transcript_testkit::trees;
 
 /// A store, as both see it.
 pub(crate) struct Compared {
@@ -70,13 +71,22 @@ impl Compared {
     /// # Errors
     /// What is different.
     pub(crate) fn compare(&self, text: &str, caches: &Caches) -> Result<Found, String> {
+        // What follows a bar are filters to add.
+        let (text, added) = text.split_once(trees::ADDED).unwrap_or((text, ""));
         let query = match (text.parse::<Query>(), search::Query::parse(text)) {
             (Ok(query), Some(model)) => (query, model),
             (Err(_), None) => return Ok(Found::default()),
             (Ok(_), None) => return Err("only the model refuses it".to_owned()),
             (Err(error), Some(_)) => return Err(format!("only the model takes it: {error}")),
         };
-        let (query, model) = query;
+        let (mut query, mut model) = query;
+        for (key, value) in added.split(' ').filter_map(|filter| filter.split_once(':')) {
+            let wrong = || Err("since and until are not compared".to_owned());
+            let is_good = query.add_filter(key, value, &|_| wrong()).is_ok();
+            if is_good != model.add(key, value) {
+                return Err(format!("only one takes {key}:{value}"));
+            }
+        }
         let expected = self.store.search(&model);
         let options = SearchOptions::new().snippet(usize::MAX);
         let (found, end) = self.hits(&query, &options)?;
