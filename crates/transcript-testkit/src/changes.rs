@@ -9,6 +9,18 @@ use std::time::{Duration, SystemTime};
 use crate::rng::Rng;
 use crate::trees::Tree;
 
+/// The length of planted words.
+const WORD: usize = 6;
+
+/// What was done to a file.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// What it was.
+    pub what: String,
+    /// A word that is in the file since then, and nowhere else.
+    pub word: Option<String>,
+}
+
 /// Changes files; each change has a time of its own, and as a rule one that is long ago.
 #[derive(Debug, Default)]
 pub struct Changes {
@@ -36,7 +48,8 @@ impl Changes {
     ///
     /// # Errors
     /// What the system says.
-    pub fn change(&mut self, root: &Path, tree: &Tree, rng: &mut Rng) -> io::Result<String> {
+    pub fn change(&mut self, root: &Path, tree: &Tree, rng: &mut Rng) -> io::Result<Change> {
+        let change = |what: String| Ok(Change { what, word: None });
         let (name, _) = rng.pick(&tree.files);
         let path = root.join(name);
         let (_, other) = rng.pick(&tree.files);
@@ -44,7 +57,7 @@ impl Changes {
             fs::create_dir_all(path.parent().unwrap_or(root))?;
             fs::write(&path, other)?;
             self.age(&path)?;
-            return Ok(format!("{name} came back"));
+            return change(format!("{name} came back"));
         };
         let what = *rng.pick(&[
             "append",
@@ -56,11 +69,11 @@ impl Changes {
             "cut lines",
             "empty",
             "replace",
-            "swap words",
+            "word",
             "remove",
             "touch",
         ]);
-        let new = match what {
+        let mut new = match what {
             "append" => [old.clone(), some_lines(other, rng)].concat(),
             "tear" => {
                 let mut lines = some_lines(other, rng);
@@ -76,12 +89,16 @@ impl Changes {
             }
             "empty" => Vec::new(),
             "replace" => other.clone(),
-            "swap words" => swapped(&old),
             "remove" => {
                 fs::remove_file(&path)?;
-                return Ok(format!("remove {name}"));
+                return change(format!("remove {name}"));
             }
             _ => old.clone(),
+        };
+        let word = match what {
+            "append" => plant(&mut new, old.len(), rng),
+            "word" | "replace" => plant(&mut new, 0, rng),
+            _ => None,
         };
         let how = match rng.below(4) {
             // Another file takes its place, and its time.
@@ -104,7 +121,8 @@ impl Changes {
                 "in place"
             }
         };
-        Ok(format!("{what} {name} {how}"))
+        let what = format!("{what} {name} {how}");
+        Ok(Change { what, word })
     }
 }
 
@@ -130,23 +148,22 @@ fn some_lines(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     lines
 }
 
-/// Returns the bytes with some words exchanged for others of the same length.
-fn swapped(bytes: &[u8]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    for (one, other) in [
-        ("deploy", "parser"),
-        ("error", "self/"),
-        ("main", "file"),
-        ("你好", "검색"),
-    ] {
-        let places: Vec<usize> = (0..bytes.len())
-            .filter(|at| bytes[*at..].starts_with(one.as_bytes()))
-            .collect();
-        for at in places {
-            bytes[at..at + other.len()].copy_from_slice(other.as_bytes());
-        }
+/// Writes a word that is nowhere else over one of the same length, not before `from`. Returns it, if there
+/// is a place for it.
+fn plant(bytes: &mut [u8], from: usize, rng: &mut Rng) -> Option<String> {
+    let is_letter = |at: &usize| bytes.get(*at).is_some_and(u8::is_ascii_lowercase);
+    // Behind a space: not in a key.
+    let starts = (from..bytes.len().saturating_sub(WORD)).filter(|at| bytes[*at] == b' ');
+    let is_place = |at: &usize| (at + 1..=at + WORD).all(|at| is_letter(&at));
+    let places: Vec<usize> = starts.filter(is_place).collect();
+    if places.is_empty() {
+        return None;
     }
-    bytes
+    let at = rng.pick(&places) + 1;
+    for byte in &mut bytes[at..at + WORD] {
+        *byte = *rng.pick(b"bcdfghjklmnpqrstvwxz");
+    }
+    String::from_utf8(bytes[at..at + WORD].to_vec()).ok()
 }
 
 /// Damages files of filters. It remembers them, and puts old ones in the place of new ones.

@@ -627,7 +627,12 @@ impl Maker {
         let project = self.projects[0].clone();
         let id = self.tree.sessions[0].clone();
         let text = self.text().into_bytes();
-        match self.rng.below(6) {
+        match self.rng.below(7) {
+            6 => {
+                // All that is left of a session.
+                let gone = generate::uuid(&mut self.rng);
+                self.put(&format!("{project}/{gone}/tool-results/b1.txt"), text);
+            }
             0 => self.put(&format!("{project}/sessions-index.json"), text),
             1 => self.put(&format!("{project}/memory/MEMORY.md"), text),
             2 => self.put(&format!("{project}/{id}/tool-results/unnamed.txt"), text),

@@ -187,7 +187,7 @@ impl Store {
 }
 
 /// Returns the files of the sessions of a project, sorted. Those whose own file is gone count, too, if
-/// files of subagents are left.
+/// files of subagents or stored results are left.
 fn sessions(project: &Path, elsewhere: &dyn Elsewhere) -> Vec<PathBuf> {
     let mut sessions = Vec::new();
     for path in sorted(project) {
@@ -198,7 +198,7 @@ fn sessions(project: &Path, elsewhere: &dyn Elsewhere) -> Vec<PathBuf> {
             sessions.push(named(id.unwrap_or(format!("agent-{agent}"))));
         } else if name_of(&path).ends_with(".jsonl") {
             sessions.push(path);
-        } else if !own_agents(&path).is_empty() {
+        } else if !own_agents(&path).is_empty() || path.join("tool-results").is_dir() {
             sessions.push(named(name_of(&path)));
         }
     }

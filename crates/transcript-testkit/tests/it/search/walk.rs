@@ -26,11 +26,13 @@ pub(crate) fn walk(
     files.age_all(root, &tree)?;
     let caches = Caches::new();
     let mut rng = Rng::new(seed);
-    let mut what = "new".to_owned();
+    let (mut what, mut word) = ("new".to_owned(), None);
     let mut compared = Compared::read(root);
     for round in 0..rounds {
         for _ in 0..queries {
             let text = trees::query(&tree, &mut rng);
+            // What is new is not missed.
+            let text = word.take().unwrap_or(text);
             let found = compared.compare(&text, &caches);
             see(&format!("{text:?}, round {round}, {what}"), found);
         }
@@ -41,7 +43,8 @@ pub(crate) fn walk(
             _ => {
                 let changed = files.change(root, &tree, &mut rng)?;
                 compared = Compared::read(root);
-                changed
+                word = changed.word;
+                changed.what
             }
         };
     }
