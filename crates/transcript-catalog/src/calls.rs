@@ -9,7 +9,7 @@ use transcript_reader::{Error, Source};
 
 use crate::files::FileRole;
 use crate::query::{Field, Role};
-use crate::scan::{Scan, entries, millis_of};
+use crate::scan::{Key, Scan, entries, millis_of};
 use crate::texts::{Text, ToolPart, Unit};
 
 /// The calls of a file, by id.
@@ -71,7 +71,7 @@ pub(crate) struct Owner {
     pub(crate) offset: u64,
     pub(crate) len: u32,
     /// That of its [match](crate::scan::Match::key).
-    pub(crate) key: u64,
+    pub(crate) key: Key,
     pub(crate) millis: Option<i64>,
     pub(crate) agent: Option<String>,
     pub(crate) is_own: bool,
@@ -133,7 +133,7 @@ impl Owners {
                             continue;
                         };
                         for (stem, name) in &names {
-                            let is_named = || result.text.contains(&format!("tool-results/{name}"));
+                            let is_named = || is_named(&result.text, name);
                             if call.as_deref() != Some(stem) && !is_named() {
                                 continue;
                             }
@@ -186,8 +186,20 @@ impl Owner {
             is_api_error: owner.is_some_and(|owner| owner.is_api_error),
             model: None,
             branch: owner.and_then(|owner| owner.branch.clone()).map(Cow::Owned),
+            origin: None,
         }
     }
+}
+
+/// Returns whether a text names a stored file: no longer name, of which this is the start.
+fn is_named(text: &str, name: &str) -> bool {
+    let name = format!("tool-results/{name}");
+    let is_part = |c: char| c.is_alphanumeric() || "_-".contains(c);
+    let mut ends = text.match_indices(&name).map(|(at, _)| at + name.len());
+    ends.any(|end| {
+        let rest = &text[end..];
+        !rest.strip_prefix('.').unwrap_or(rest).starts_with(is_part)
+    })
 }
 
 /// Returns the name of a file without its extension.

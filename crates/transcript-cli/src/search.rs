@@ -11,7 +11,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
 use transcript::catalog::{Catalog, End, Field, Hit, Query, QueryError, Search, SearchOptions};
 use transcript::wire::{FoundSession, HitRecord, SearchEnd, SearchRecord};
-use transcript_format::names::agent_of;
+use transcript_format::names::{agent_of, project_key};
 use transcript_format::time;
 use transcript_reader::{SessionFile, SessionFiles, session_of_subagent};
 use transcript_render::{Escaping, clock, count, cut_text};
@@ -279,6 +279,9 @@ fn catalog(ui: &Ui, args: &Args) -> Result<Catalog> {
             let is_of = |file: &SessionFile| paths.contains(&*file.path);
             files.sessions.retain(is_of);
             files.orphans.retain(is_of);
+            // Nothing in them names the folder.
+            let key = project_key(&project.to_string_lossy());
+            files.leftovers.retain(|file| file.project == key);
             files.agents.retain(|path| {
                 let session = session_of_subagent(&disk, path);
                 session.is_some_and(|session| ids.contains(&*session))

@@ -186,13 +186,20 @@ fn matches_are_counted_in_characters() {
 fn the_options_are_filters_of_the_query() {
     let root = root();
     let root = root.path();
-    let cases: [(&[&str], &[&str]); 17] = [
+    let cases: [(&[&str], &[&str]); 20] = [
         (&["harbour"], &["a6", "u4", "u5", "u9", "x1"]),
         (&["harbour", "--role", "assistant"], &["a6"]),
         (
             &["--role", "tool", "--role", "assistant"],
             &["a2", "a6", "u3"],
         ),
+        // A query and an option must both hold.
+        (
+            &["harbour role:assistant role:user", "--role", "assistant"],
+            &["a6"],
+        ),
+        (&["role:tool", "--role", "user"], &[]),
+        (&["role:tool", "--role", "user", "--role", "tool"], &["u3"]),
         (&["lighthouse", "--tool", "Bash"], &["a2", "u3"]),
         (&["--text", "CAFÉ point"], &["u3"]),
         (&["--text", "\"REWOUND\""], &["u4"]),
