@@ -66,6 +66,8 @@ pub(crate) struct Scan<'s> {
     cancel: Arc<AtomicBool>,
     hasher: RandomState,
     pub(crate) bytes: AtomicU64,
+    /// The bytes that were searched or ruled out, for the caller.
+    done: Arc<AtomicU64>,
     pub(crate) unread: AtomicU64,
     pub(crate) problems: Mutex<Vec<Error>>,
 }
@@ -108,6 +110,7 @@ impl<'s> Scan<'s> {
         cancel: Arc<AtomicBool>,
         uses_prefilters: bool,
         cache: Option<&Path>,
+        done: Arc<AtomicU64>,
     ) -> Self {
         let prefilters = query
             .positive()
@@ -125,6 +128,7 @@ impl<'s> Scan<'s> {
             cancel,
             hasher: RandomState::new(),
             bytes: AtomicU64::new(0),
+            done,
             unread: AtomicU64::new(0),
             problems: Mutex::default(),
         }
@@ -161,6 +165,10 @@ impl<'s> Scan<'s> {
             let (file, first) = (*file, tasks.len());
             let found = &self.catalog.files[file];
             let is_whole = matches!(found.kind, FileRole::Result(_));
+            let parts = plan.parts.iter();
+            let wanted = parts.map(|(start, end)| found.len.min(*end).saturating_sub(*start));
+            let ruled_out = found.len.saturating_sub(wanted.sum());
+            self.done.fetch_add(ruled_out, Ordering::Relaxed);
             for (number, (start, end)) in (1..).zip(&plan.parts) {
                 let build = plan.build.as_ref().filter(|_| number == plan.parts.len());
                 let mut start = *start;
@@ -237,6 +245,11 @@ impl<'s> Scan<'s> {
 
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn note(&self, result: Result<(), Error>) {
@@ -334,8 +347,7 @@ impl<'s> Scan<'s> {
             maker.finish();
             worker.maker = Some(maker);
         }
-        self.bytes
-            .fetch_add(end.saturating_sub(task.start), Ordering::Relaxed);
+        self.count(end.saturating_sub(task.start));
         if !result? {
             self.states[task.file]
                 .is_damaged
@@ -625,7 +637,7 @@ impl<'s> Scan<'s> {
         }
         let read = self.catalog.disk.read(&found.path, MAX_RESULT as usize);
         let bytes = read.map_err(|error| Error::io(&found.path, None, error))?;
-        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.count(bytes.len() as u64);
         if task.build.is_some() {
             let text = String::from_utf8_lossy(&bytes);
             worker
