@@ -547,7 +547,10 @@ impl<'s> Scan<'s> {
     /// Returns the calls of a file, which are read when a result is first asked for its call.
     pub(crate) fn calls(&self, file: usize) -> &Calls {
         self.states[file].calls.get_or_init(|| {
-            let calls = self.open(file).and_then(|source| Calls::read(&source));
+            let mut filters = self.query.filters.iter();
+            let needs_paths = filters.any(|filter| matches!(filter.condition, Condition::Path(_)));
+            let source = self.open(file);
+            let calls = source.and_then(|source| Calls::read(&source, needs_paths));
             calls.unwrap_or_else(|error| {
                 self.note(Err(error));
                 Calls::default()

@@ -139,6 +139,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if end.hits == 0 && !args.json && !args.count {
         ui.note(&format!("no hits in {}", count(end.scanned, "session")));
     }
+    // The process ends, which frees all of it at once.
+    std::mem::forget(search);
+    std::mem::forget(catalog);
     Ok(if end.hits > 0 { exit::DONE } else { exit::NO })
 }
 
