@@ -166,7 +166,7 @@ def measure(args):
     sessions = sum(1 for _ in tree.rglob("*.jsonl"))
     size = size_of(tree / "projects")
     print(f"{tree.name}: {sessions} sessions, {size / 1e9:.2f} GB; {os.cpu_count()} processors\n")
-    search = [str(args.binary), "search"]
+    search = [str(args.binary.resolve()), "search"]
     pick = random.Random(3)
     words = ["needle%05d" % pick.randrange(sessions) for _ in range(1000)]
     queries = [query for query in QUERIES if not args.only or query[0] in args.only]
