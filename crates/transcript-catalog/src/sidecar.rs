@@ -549,7 +549,8 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let mut lanes = [bytes.len() as u64, !(bytes.len() as u64)];
     let mut add = |chunk: &[u8; 32]| {
         let (words, _) = chunk.as_chunks::<8>();
-        let [a, b, c, d] = [0, 1, 2, 3].map(|at| u64::from_le_bytes(words[at]) ^ KEYS[at]);
+        let word = |at: usize| u64::from_le_bytes(words[at]) ^ KEYS[at];
+        let (a, b, c, d) = (word(0), word(1), word(2), word(3));
         lanes[0] = mix(a ^ lanes[0], b).wrapping_add(a);
         lanes[1] = mix(c ^ lanes[1], d).wrapping_add(c);
     };

@@ -456,7 +456,7 @@ fn filters_are_kept_in_the_cache_folder_and_change_no_answer() {
     };
     let words = ["harbour", "nowhere-at-all", "role:tool"];
     let read = words.map(|word| search(&["--no-cache", word]));
-    assert_eq!(files(caches.path()), [PathBuf::new(); 0]);
+    assert!(files(caches.path()).is_empty());
     for what in ["cold", "warm"] {
         assert_eq!(words.map(|word| search(&[word])), read, "{what}");
         let kept = files(&caches.path().join("transcript"));
