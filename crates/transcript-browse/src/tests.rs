@@ -44,7 +44,7 @@ impl Screen {
             .path()
             .join("1a94a3e0-0000-4000-8000-000000000001.jsonl");
         std::fs::write(&path, lines).unwrap();
-        let (app, effects) = App::new((columns, rows), Some(&path));
+        let (app, effects) = App::new((columns, rows), Some(&path), None);
         let mut screen = Self {
             app,
             terminal: Terminal::new(TestBackend::new(columns, rows)).unwrap(),
@@ -528,7 +528,7 @@ fn damaged_and_hostile_files_are_shown_without_a_control_character() {
 
 #[test]
 fn without_a_session_only_the_list_is_read() {
-    let (app, effects) = App::new((60, 20), None);
+    let (app, effects) = App::new((60, 20), None, None);
     assert_eq!(effects, [Effect::List]);
     assert!(app.open.is_none());
 }

@@ -129,6 +129,12 @@ impl Catalog {
         &self.sessions
     }
 
+    /// Returns the length of all files, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.len).sum()
+    }
+
     fn add(&mut self, file: &SessionFile, has_own: bool, agents: Vec<(String, PathBuf)>) {
         let session = self.sessions.len();
         self.sessions.push(CatalogSession {

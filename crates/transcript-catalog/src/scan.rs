@@ -65,7 +65,7 @@ pub(crate) struct Scan<'s> {
     owners: Vec<OnceLock<Owners>>,
     cancel: Arc<AtomicBool>,
     hasher: RandomState,
-    pub(crate) bytes: AtomicU64,
+    pub(crate) bytes: Arc<AtomicU64>,
     pub(crate) unread: AtomicU64,
     pub(crate) problems: Mutex<Vec<Error>>,
 }
@@ -124,7 +124,7 @@ impl<'s> Scan<'s> {
             owners: catalog.sessions.iter().map(|_| OnceLock::new()).collect(),
             cancel,
             hasher: RandomState::new(),
-            bytes: AtomicU64::new(0),
+            bytes: Arc::default(),
             unread: AtomicU64::new(0),
             problems: Mutex::default(),
         }

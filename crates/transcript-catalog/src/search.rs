@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::UNIX_EPOCH;
 
 use transcript_reader::{Error, SessionRow};
@@ -47,6 +47,7 @@ pub struct SearchOptions {
     snippet: usize,
     threads: Option<NonZeroUsize>,
     cancel: Arc<AtomicBool>,
+    progress: Option<Arc<AtomicU64>>,
     uses_prefilter: bool,
     cache: Option<PathBuf>,
 }
@@ -59,6 +60,7 @@ impl Default for SearchOptions {
             snippet: SNIPPET,
             threads: None,
             cancel: Arc::default(),
+            progress: None,
             uses_prefilter: true,
             cache: None,
         }
@@ -100,6 +102,13 @@ impl SearchOptions {
     /// found or returned.
     pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
         self.cancel = cancel;
+        self
+    }
+
+    /// Sets a counter of the bytes that were searched so far, for another thread to show.
+    /// [`Catalog::bytes`] says how many there are; with filters not all of them are searched.
+    pub fn progress(mut self, bytes: Arc<AtomicU64>) -> Self {
+        self.progress = Some(bytes);
         self
     }
 
@@ -278,14 +287,19 @@ impl Catalog {
         query: &Query,
         options: &SearchOptions,
     ) -> Result<Search<'_>, SearchError> {
+        let mut scan = Scan::new(
+            self,
+            query.clone(),
+            Arc::clone(&options.cancel),
+            options.uses_prefilter,
+            options.cache.as_deref(),
+        );
+        if let Some(progress) = &options.progress {
+            progress.store(0, Ordering::Relaxed);
+            scan.bytes = Arc::clone(progress);
+        }
         let mut search = Search {
-            scan: Scan::new(
-                self,
-                query.clone(),
-                Arc::clone(&options.cancel),
-                options.uses_prefilter,
-                options.cache.as_deref(),
-            ),
+            scan,
             options: options.clone(),
             reader: Reader::default(),
             found: Vec::new(),
