@@ -65,7 +65,10 @@ impl Session<'_> {
             .then(|| self.not_shown(&entry, target));
         let mut hit = None;
         if let (Target::Hit { around, stored, .. }, Some(needle)) = (target, needle) {
-            hit = most_alike(lines, needle, around);
+            // In a branch there may be the same words elsewhere, and results are cut.
+            let found = most_alike(lines, needle, around);
+            let found = found.filter(|(_, is_same)| *is_same || key.number < BRANCH);
+            hit = found.map(|(hit, _)| hit);
             if let Some(stored) = stored {
                 missing = Some(in_stored(stored));
             } else if hit.is_none() {

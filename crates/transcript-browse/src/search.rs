@@ -188,6 +188,8 @@ pub(crate) struct Around {
 
 /// How many characters around a hit are compared.
 const AROUND: usize = 48;
+/// Texts with so many equal characters around a hit, or all of them, are the same.
+const SAME: usize = 16;
 
 impl Around {
     pub(crate) fn new(before: &str, after: &str) -> Self {
@@ -213,15 +215,22 @@ impl Around {
     }
 }
 
-/// Returns the number of the hit in these lines whose surroundings are most like others.
-pub(crate) fn most_alike(lines: &[StyledLine], needle: &Needle, around: &Around) -> Option<usize> {
+/// Returns the number of the hit in these lines whose surroundings are most like others, and whether
+/// they are so much alike that it is the same text.
+pub(crate) fn most_alike(
+    lines: &[StyledLine],
+    needle: &Needle,
+    around: &Around,
+) -> Option<(usize, bool)> {
     let text = Joined::new(lines.iter()).text;
     let ranges = needle.ranges(&text).into_iter().enumerate();
     let scored = ranges.map(|(hit, range)| {
         let here = Around::new(&text[..range.start], &text[range.start..]);
         (around.score(&here), Reverse(hit))
     });
-    scored.max().map(|(_, Reverse(hit))| hit)
+    let least = SAME.min(around.after.len() + around.before.len());
+    let best = scored.max();
+    best.map(|(score, Reverse(hit))| (hit, score >= least))
 }
 
 impl Session<'_> {
@@ -365,9 +374,10 @@ mod tests {
         ];
         let needle = Needle::new("leap").unwrap();
         let hit = |before, after| most_alike(&lines, &needle, &Around::new(before, after));
-        assert_eq!(hit("a ", "leap day in one year"), Some(0));
-        assert_eq!(hit("a ", "leap day in another"), Some(1));
-        assert_eq!(hit("year, and a ", "leap"), Some(1));
+        assert_eq!(hit("a ", "leap day in one year"), Some((0, true)));
+        assert_eq!(hit("a ", "leap day in another"), Some((1, true)));
+        assert_eq!(hit("year, and a ", "leap"), Some((1, true)));
+        assert_eq!(hit("not a ", "leap forward, but"), Some((0, false)));
         let other = Needle::new("other year").unwrap();
         assert_eq!(most_alike(&lines, &other, &Around::default()), None);
     }

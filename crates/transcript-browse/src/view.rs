@@ -491,7 +491,7 @@ fn footer(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let is_found = app.open.as_ref().is_some_and(|open| open.is_found);
     let keys = match app.focus {
         Focus::List => "type to filter · Enter reads · Ctrl-F searches · ? help",
-        Focus::Conversation if is_found => "Esc results · n N next, previous hit · ? help",
+        Focus::Conversation if is_found => "Esc results · n N hits · ? help",
         Focus::Conversation => "/ search · p prompts · Enter unfolds · ? help · q",
         Focus::Find => "↑ ↓ select · Enter opens · Esc leaves · F1 help",
     };
