@@ -189,6 +189,9 @@ fn parse<P>(mut bytes: &[u8], see: &mut impl FnMut(Piece, &[u8]) -> P) -> Option
         let [start, end, marks, bits, tools, first, last] = numbers(bytes)?;
         let times = (first.cast_signed(), last.cast_signed());
         let len = u32::from_le_bytes(take(bytes)?) as usize;
+        if start >= end {
+            return None;
+        }
         let facts = Facts {
             fields: bits as u16,
             roles: (bits >> 16) as u8,
@@ -312,7 +315,7 @@ impl Sidecar {
         };
         // What cannot be read is as if it were not there.
         if let Some(file) = open_to_read(&self.path) {
-            let _ = self.each(file, |bytes, checksum, end| {
+            let _ = self.each(&file, |bytes, checksum, end| {
                 let Some(record) = parse(bytes, &mut see) else {
                     return false;
                 };
@@ -334,10 +337,11 @@ impl Sidecar {
     /// Returns where the last one ends, 0 if the header is not that of this file.
     fn each(
         &self,
-        mut file: impl Read,
+        mut file: &File,
         mut see: impl FnMut(&[u8], u64, u64) -> bool,
     ) -> io::Result<u64> {
         let header = self.header();
+        let size = file.metadata()?.len();
         let mut buffer = vec![0; READ];
         let (mut filled, mut at, mut offset) = (0, 0, 0);
         let mut needed = header.len();
@@ -369,14 +373,15 @@ impl Sidecar {
                 u32::from_le_bytes(len) as usize,
                 u64::from_le_bytes(checksum),
             );
-            if len > MAX_RECORD {
+            let end = offset + (FRAME + len) as u64;
+            // No room is made for a length that is not true.
+            if len > MAX_RECORD || end > size {
                 return Ok(offset);
             }
             let Some(record) = bytes.get(..len) else {
                 needed = FRAME + len;
                 continue;
             };
-            let end = offset + (FRAME + len) as u64;
             if hash(record) != checksum || !see(record, checksum, end) {
                 return Ok(offset);
             }
@@ -394,7 +399,7 @@ impl Sidecar {
         if *known == 0 || len != *known {
             // Another process has written, or the end is damaged.
             file.seek(SeekFrom::Start(0))?;
-            *known = self.each(&mut file, |_, _, _| true)?;
+            *known = self.each(&file, |_, _, _| true)?;
             file.set_len(*known)?;
         }
         file.seek(SeekFrom::Start(*known))?;
@@ -440,7 +445,7 @@ impl Sidecar {
             return Ok(());
         };
         let mut bytes = self.header();
-        self.each(&mut file, |record, checksum, _| {
+        self.each(&file, |record, checksum, _| {
             // Of two that are the same, one is enough.
             if let Ok(at) = kept.binary_search(&checksum) {
                 kept.remove(at);
@@ -560,4 +565,66 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
     last[..rest.len()].copy_from_slice(rest);
     add(&last);
     mix(lanes[0] ^ KEYS[0], lanes[1] ^ KEYS[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Record<Piece> {
+        let piece = |start: u64| Piece {
+            start,
+            end: start + 100,
+            filter: vec![1, 2, 3, 4, 2, 0, 1, 0, 5, 6, 7, 8, 9, 10, 11, 12],
+            ..Piece::default()
+        };
+        Record {
+            path: b"s.jsonl".to_vec(),
+            state: State {
+                identity: 1,
+                len: 200,
+                modified: 2,
+                changed: 3,
+            },
+            is_settled: true,
+            is_damaged: false,
+            base: 0,
+            keep: 0,
+            pieces: vec![piece(0), piece(100)],
+        }
+    }
+
+    /// Whoever can write the file can also write the right checksum.
+    #[test]
+    fn lies_with_the_right_checksum_are_parsed_or_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let sidecar = Sidecar::of(folder.path(), Path::new("/p"));
+        let mut framed = Vec::new();
+        record().write(&mut framed);
+        let see = |piece: Piece, filter: &[u8]| {
+            assert!(piece.start < piece.end);
+            let filter = crate::fuse::Filter::of(filter);
+            let found =
+                (0..100).filter(|number| filter.is_some_and(|filter| filter.may_have(*number)));
+            assert!(found.count() <= 100);
+        };
+        let read = |body: &[u8], len: u32| {
+            let frame = [&len.to_le_bytes()[..], &hash(body).to_le_bytes(), body].concat();
+            fs::write(&sidecar.path, [sidecar.header(), frame].concat()).unwrap();
+            sidecar.read(see).chain(b"s.jsonl").len()
+        };
+        let body = &framed[FRAME..];
+        assert_eq!(read(body, body.len() as u32), 1);
+        for at in 0..body.len() {
+            for value in [0, 1, 18, 0x7F, 0xFF] {
+                let mut changed = body.to_vec();
+                changed[at] = value;
+                read(&changed, changed.len() as u32);
+            }
+            read(&body[..at], at as u32);
+        }
+        for len in [0, 1, body.len() as u32 + 1, MAX_RECORD as u32, u32::MAX] {
+            assert_eq!(read(body, len), 0, "{len}");
+        }
+    }
 }

@@ -1,7 +1,10 @@
 //! With filters a search finds what it finds without, whatever happened to the files or the filters.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
@@ -497,6 +500,135 @@ fn a_change_that_keeps_length_and_time_is_seen() {
     assert_eq!(seen_by_others(&before), seen_by_others(&after));
     cached.check("egret", "changed in place");
     cached.check("heron", "changed in place");
+}
+
+/// What a cache would answer that trusts length and time: the first answer for them.
+#[derive(Default)]
+struct Naive(HashMap<(u64, SystemTime), Vec<String>>);
+
+impl Naive {
+    fn search(&mut self, cached: &Cached, path: &Path) -> Vec<String> {
+        let found = fs::metadata(path).unwrap();
+        let state = (found.len(), found.modified().unwrap());
+        let read = || cached.search("egret", &SearchOptions::new()).0;
+        self.0.entry(state).or_insert_with(read).clone()
+    }
+}
+
+/// The last of each case says whether a cache that trusts length and time is wrong, so that the case
+/// needs more than these.
+#[cfg(unix)]
+#[test]
+fn whatever_happens_to_a_file_is_seen() {
+    let entry =
+        |text: &str| format!("{{\"type\":\"user\",\"message\":{{\"content\":\"{text}\"}}}}");
+    let old = [entry("lark"), entry("heron"), entry("owl"), String::new()].join("\n");
+    let changed = old.replace("heron", "egret");
+    let longer = format!("{old}{}\n", entry("egret"));
+    let unfinished = format!("{old}{}", entry("egret"));
+    let shorter = entry("egret") + "\n";
+    let both = format!("{changed}{}\n", entry("owl"));
+    let windows = longer.replace('\n', "\r\n");
+    let cases = [
+        ("replaced", &changed, true, true, true),
+        ("edited in place", &changed, false, true, true),
+        (
+            "edited in place, with another time",
+            &changed,
+            false,
+            false,
+            false,
+        ),
+        ("appended, with the old time", &longer, false, true, false),
+        ("appended", &longer, false, false, false),
+        ("appended without an end", &unfinished, false, false, false),
+        ("cut", &shorter, false, true, false),
+        ("replaced by a longer file", &both, true, true, false),
+        ("overwritten by a longer file", &both, false, false, false),
+        ("with other line ends", &windows, false, false, false),
+    ];
+    for (what, new, is_replaced, keeps_time, is_naive_wrong) in cases {
+        let (mut cached, mut naive) = (Cached::new(), Naive::default());
+        let path = cached.write("-p/s.jsonl", &old);
+        let time = fs::metadata(&path).unwrap().modified().unwrap();
+        cached.check("egret", what);
+        assert_eq!(cached.check("egret", what).1, 0, "{what}: filters are used");
+        naive.search(&cached, &path);
+        if is_replaced {
+            fs::rename(&path, path.with_extension("old")).unwrap();
+        }
+        fs::write(&path, new).unwrap();
+        match keeps_time {
+            true => {
+                let file = File::options().append(true).open(&path).unwrap();
+                file.set_modified(time).unwrap();
+            }
+            false => cached.age(&path),
+        }
+        let expected = cached.search("egret", &SearchOptions::new()).0;
+        assert!(expected.len() > 1, "{what}: found by a scan");
+        assert_eq!(
+            naive.search(&cached, &path) != expected,
+            is_naive_wrong,
+            "{what}"
+        );
+        cached.check("egret", what);
+        cached.check("heron", what);
+        // What was not ended is completed.
+        fs::write(&path, format!("{new}\n{}\n", entry("magpie"))).unwrap();
+        cached.age(&path);
+        for word in ["magpie", "egret", "heron"] {
+            cached.check(word, what);
+        }
+    }
+}
+
+#[test]
+fn a_line_is_found_as_soon_as_it_is_appended_without_reading_the_rest() {
+    let mut cached = Cached::new();
+    let filler = "lorem ipsum ".repeat(2_000);
+    let entry =
+        |text: &str| format!("{{\"type\":\"user\",\"message\":{{\"content\":\"{text}\"}}}}\n");
+    let path = cached.write("-p/s.jsonl", entry(&filler).repeat(180));
+    cached.check("nothing", "cold");
+    let cached = &cached;
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    cached.search("word1x", &cached.options());
+                }
+            });
+        }
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                // Users clean up.
+                std::thread::sleep(Duration::from_millis(20));
+                let _ = fs::remove_dir_all(cached.folder());
+            }
+        });
+        for number in 0..60 {
+            let mut file = File::options().append(true).open(&path).unwrap();
+            file.write_all(entry(&format!("word{number}x")).as_bytes())
+                .unwrap();
+            let found = cached
+                .search(&format!("word{number}x"), &cached.options())
+                .0;
+            assert_eq!(found.len(), 2, "{number}: {found:?}");
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+    // Undisturbed, only what is new is read.
+    cached.search("nothing", &cached.options());
+    for number in 60..90 {
+        let mut file = File::options().append(true).open(&path).unwrap();
+        file.write_all(entry(&format!("word{number}x")).as_bytes())
+            .unwrap();
+        let (found, read) = cached.search(&format!("word{number}x"), &cached.options());
+        assert_eq!(found.len(), 2, "{number}: {found:?}");
+        assert!(read < 2 << 20, "{number}: {read}");
+    }
 }
 
 #[test]
