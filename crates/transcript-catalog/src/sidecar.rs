@@ -594,7 +594,7 @@ mod tests {
         }
     }
 
-    /// Whoever can write the file can also write the right checksum.
+    /// A process that can write the file can also write the right checksum.
     #[test]
     fn lies_with_the_right_checksum_are_parsed_or_refused() {
         let folder = tempfile::tempdir().unwrap();
