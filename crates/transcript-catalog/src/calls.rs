@@ -12,7 +12,7 @@ use transcript_reader::{Error, Source};
 
 use crate::files::FileRole;
 use crate::query::{Field, Role};
-use crate::scan::{Scan, entries, millis_of};
+use crate::scan::{Key, Scan, entries, millis_of};
 use crate::texts::{Text, ToolPart, Unit};
 
 /// What precedes the name of a stored result in the text of its entry.
@@ -101,7 +101,7 @@ pub(crate) struct Owner {
     pub(crate) offset: u64,
     pub(crate) len: u32,
     /// That of its [match](crate::scan::Match::key).
-    pub(crate) key: u64,
+    pub(crate) key: Key,
     pub(crate) millis: Option<i64>,
     pub(crate) agent: Option<String>,
     pub(crate) is_own: bool,
@@ -173,8 +173,10 @@ impl Owners {
                         let places = memmem::find_iter(result.text.as_bytes(), FOLDER);
                         let named = places.flat_map(|place| {
                             let rest = &result.text[place + FOLDER.len()..];
-                            let starts = lengths.iter().filter_map(|len| rest.get(..*len));
-                            starts.filter_map(|start| known.get(start).copied())
+                            let names =
+                                lengths.iter().filter_map(|len| rest.split_at_checked(*len));
+                            let whole = names.filter(|(_, rest)| !continues_name(rest));
+                            whole.filter_map(|(name, _)| known.get(name).copied())
                         });
                         let call = call.as_deref();
                         let of_call = call.and_then(|call| of_stems.get(call));
@@ -229,8 +231,15 @@ impl Owner {
             is_api_error: owner.is_some_and(|owner| owner.is_api_error),
             model: None,
             branch: owner.and_then(|owner| owner.branch.clone()).map(Cow::Owned),
+            origin: None,
         }
     }
+}
+
+/// Returns whether the name of a file that ends here is only the start of a longer one.
+fn continues_name(rest: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || "_-".contains(c);
+    rest.strip_prefix('.').unwrap_or(rest).starts_with(is_part)
 }
 
 /// Returns the name of a file without its extension.

@@ -107,7 +107,8 @@ impl Catalog {
                 .or_default()
                 .push((id, path));
         }
-        let orphans = files.orphans.into_iter().map(|file| (file, false));
+        let orphans = files.orphans.into_iter().chain(files.leftovers);
+        let orphans = orphans.map(|file| (file, false));
         let sessions = files.sessions.into_iter().map(|file| (file, true));
         let mut sessions: Vec<_> = sessions.chain(orphans).collect();
         sessions.sort_by(|a, b| a.0.path.cmp(&b.0.path));

@@ -1,6 +1,6 @@
 //! Scans the files of a catalog for units that match a query, several files at a time.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::mem;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -41,8 +41,7 @@ pub(crate) struct Match {
     pub(crate) offset: u64,
     pub(crate) len: u32,
     pub(crate) file: u32,
-    /// The same for copies of an entry.
-    pub(crate) key: u64,
+    pub(crate) key: Key,
     /// `i64::MIN` if unknown.
     pub(crate) millis: i64,
     pub(crate) score: f32,
@@ -50,6 +49,16 @@ pub(crate) struct Match {
     pub(crate) is_own: bool,
     /// Whether its bytes are to be repaired before they are read.
     pub(crate) is_salvaged: bool,
+}
+
+/// What copies of an entry have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key {
+    /// Hashes of its uuid and of that of its original; of something else that is the same for copies if it
+    /// has none. One of them is equal.
+    pub(crate) ids: [u64; 2],
+    /// A hash of its type and its texts, which is equal.
+    pub(crate) content: u64,
 }
 
 /// One search over the files of a catalog.
@@ -583,13 +592,20 @@ impl<'s> Scan<'s> {
         named.is_some_and(|named| *named.bytes() == *session.id.as_bytes())
     }
 
-    pub(crate) fn key(&self, file: usize, envelope: &Envelope<'_>, unit: &Unit<'_>) -> u64 {
-        match envelope.uuid() {
-            Some(uuid) => self.hasher.hash_one(uuid.bytes().as_ref()),
-            None => {
-                let texts = unit.texts.iter().map(|text| &text.text).collect::<Vec<_>>();
-                self.hasher.hash_one((file, envelope.kind(), texts))
-            }
+    pub(crate) fn key(&self, file: usize, envelope: &Envelope<'_>, unit: &Unit<'_>) -> Key {
+        let uuid = envelope.uuid();
+        let uuid = uuid.map(|uuid| self.hasher.hash_one(uuid.bytes().as_ref()));
+        let origin = unit.origin.as_deref();
+        let origin = origin.map(|origin| self.hasher.hash_one(origin.as_bytes()));
+        let id = uuid.unwrap_or_else(|| self.hasher.hash_one((file, origin)));
+        let mut content = self.hasher.build_hasher();
+        envelope.kind().hash(&mut content);
+        for text in &unit.texts {
+            (text.field, text.block, &text.text).hash(&mut content);
+        }
+        Key {
+            ids: [id, origin.unwrap_or(id)],
+            content: content.finish(),
         }
     }
 
@@ -668,7 +684,13 @@ impl<'s> Scan<'s> {
                 offset: owner.map_or(0, |owner| owner.offset),
                 len: owner.map_or(0, |owner| owner.len),
                 file: file as u32,
-                key: owner.map_or_else(|| self.hasher.hash_one((file, name)), |owner| owner.key),
+                key: owner.map_or_else(
+                    || Key {
+                        ids: [self.hasher.hash_one((file, name)); 2],
+                        content: 0,
+                    },
+                    |owner| owner.key,
+                ),
                 millis: owner.and_then(|owner| owner.millis).unwrap_or(i64::MIN),
                 score: best.score,
                 is_own: owner.is_some_and(|owner| owner.is_own),
@@ -717,7 +739,7 @@ impl Query {
             let Some(is_so) = holds(&filter.condition) else {
                 continue;
             };
-            let key = mem::discriminant(&filter.condition);
+            let key = (mem::discriminant(&filter.condition), filter.is_added);
             match (filter.is_negative, is_so) {
                 (true, true) => return false,
                 (true, false) => {}

@@ -389,10 +389,7 @@ impl Search<'_> {
             if self.options.cancel.load(Ordering::Relaxed) {
                 return Err(SearchError::Cancelled);
             }
-            let keys = || found.iter().map(|found: &Match| found.key);
-            if rest.is_empty()
-                || found.len() >= most && keys().collect::<HashSet<_>>().len() >= most
-            {
+            if rest.is_empty() || found.len() >= most && without_copies(&found) >= most {
                 break;
             }
         }
@@ -425,10 +422,15 @@ impl Search<'_> {
     fn sort(&mut self, mut found: Vec<Match>, order: &[usize]) {
         let files = &self.scan.catalog.files;
         let is_result = |found: &Match| self.scan.is_result(found.file as usize);
+        let mut families = Families::of(&found);
+        for one in &mut found {
+            one.key.ids[1] = families.of_id(one.key.ids[0]);
+        }
+        let key = |one: &Match| (one.key.ids[1], one.key.content);
         // Files are sorted by path within a session, and sessions by path.
         found.sort_unstable_by_key(|found| {
             (
-                found.key,
+                key(found),
                 is_result(found),
                 !found.is_own,
                 found.file,
@@ -443,7 +445,7 @@ impl Search<'_> {
         let mut groups: Vec<Group> = Vec::new();
         for (number, one) in (0..).zip(&found) {
             match groups.last_mut() {
-                Some(group) if found[group.first as usize].key == one.key => group.len += 1,
+                Some(group) if key(&found[group.first as usize]) == key(one) => group.len += 1,
                 _ => {
                     // Titles have no time of their own.
                     let session = &self.scan.catalog.sessions[files[one.file as usize].session];
@@ -501,6 +503,49 @@ impl Search<'_> {
         self.groups = groups.into();
         self.found = found;
     }
+}
+
+/// The families of entries: those that are linked by a uuid, that of an original included.
+struct Families {
+    /// For ids that are not the first of their family, another one of it.
+    parents: HashMap<u64, u64>,
+}
+
+impl Families {
+    fn of(found: &[Match]) -> Self {
+        let parents = HashMap::new();
+        let mut families = Self { parents };
+        for [id, origin] in found.iter().map(|found| found.key.ids) {
+            let (family, other) = (families.of_id(id), families.of_id(origin));
+            if family != other {
+                families.parents.insert(family, other);
+            }
+        }
+        families
+    }
+
+    /// Returns the first id of the family.
+    fn of_id(&mut self, id: u64) -> u64 {
+        let mut first = id;
+        while let Some(parent) = self.parents.get(&first) {
+            first = *parent;
+        }
+        // The next way is shorter.
+        let mut at = id;
+        while at != first {
+            at = self.parents.insert(at, first).unwrap_or(first);
+        }
+        first
+    }
+}
+
+/// Returns the number of hits without copies.
+fn without_copies(found: &[Match]) -> usize {
+    let mut families = Families::of(found);
+    let keys = found
+        .iter()
+        .map(|found| (families.of_id(found.key.ids[0]), found.key.content));
+    keys.collect::<HashSet<_>>().len()
 }
 
 /// Returns when a session was last changed, in milliseconds since 1970.
