@@ -11,7 +11,8 @@ made-up ones; a session has 12 of them. `needle00042` is in one session, `crimso
 `run` prints a row for each query: the median and the 95th percentile of the wall times of whole processes, their CPU time and the most
 memory, with `--no-cache`, and with filters that an earlier search made; with --cold also after the system has dropped the files
 from memory. A query that takes a second runs in three rounds only. The row "selective" is another word each time. ripgrep counts
-lines of JSON, on as many threads. {} in the command of a peer is the word; only plain words are given to it."""
+lines of JSON, on as many threads. {} in the command of a peer is the word; only plain words are given to it. Memory below what Python
+itself takes, 16 MiB, is shown as that."""
 import argparse, importlib.util, multiprocessing, os, pathlib, random, shutil, statistics, subprocess, sys, tempfile, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -189,7 +190,7 @@ def measure(args):
         rounds = args.rounds if query else max(args.rounds, 40)
         done = subprocess.run([*search, "--no-cache", "--count", "--", query or words[0]], env={**os.environ, **env}, capture_output=True)
         hits = done.stdout.decode().strip()
-        shown = f"{name}: `{query or 'needleNNNNN'}`, {hits}"
+        shown = f"{name}: `{query}`, {hits}" if query else f"{name}: `needleNNNNN`"
         print(f"| {shown} | no cache |", row(ours(query, "--no-cache"), env, rounds), "|", flush=True)
         print(f"| {name} | filters |", row(ours(query), env, rounds), "|", flush=True)
         if cold and name in ("rare word", "in no session"):
