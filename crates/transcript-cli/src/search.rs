@@ -1,5 +1,6 @@
 //! `transcript search`: finds entries in all sessions.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -9,7 +10,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
-use transcript::catalog::{Catalog, End, Field, Hit, Query, QueryError, Search, SearchOptions};
+use transcript::catalog::{
+    Catalog, CatalogSession, End, Field, Hit, Query, QueryError, Search, SearchOptions,
+};
 use transcript::wire::{FoundSession, HitRecord, SearchEnd, SearchRecord};
 use transcript_format::names::{agent_of, project_key};
 use transcript_format::time;
@@ -38,6 +41,10 @@ const MAX_DEPTH: usize = 8;
 const SHORT_ID: usize = 8;
 /// How many copies are named.
 const COPIES: usize = 2;
+/// The most terms that are searched one by one when no entry has all.
+const MAX_PARTS: usize = 6;
+/// How many sessions are named that have all terms in different entries.
+const SESSIONS: usize = 3;
 
 /// Find texts in all sessions
 ///
@@ -130,8 +137,42 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     if end.hits == 0 && !args.json && !args.count {
         ui.note(&format!("no hits in {}", count(end.scanned, "session")));
+        if let Some(hint) = hint(ui, &catalog, &query)? {
+            ui.note(&hint);
+        }
     }
     Ok(if end.hits > 0 { exit::DONE } else { exit::NO })
+}
+
+/// Names the sessions that have all terms, although no entry has.
+fn hint(ui: &Ui, catalog: &Catalog, query: &Query) -> Result<Option<String>> {
+    let parts = query.one_by_one();
+    if !(2..=MAX_PARTS).contains(&parts.len()) {
+        return Ok(None);
+    }
+    let mut sessions: Vec<&CatalogSession> = catalog.sessions().iter().collect();
+    for part in &parts {
+        let search = catalog.search(part, &SearchOptions::new().limit(0))?;
+        let paths = search.session_paths();
+        sessions.retain(|session| paths.contains(&*session.path));
+        if sessions.is_empty() {
+            return Ok(None);
+        }
+    }
+    sessions.sort_by_key(|session| Reverse(session.modified));
+    let names = Names::new(ui, catalog);
+    let ids = sessions.iter().take(SESSIONS);
+    let ids: Vec<String> = ids
+        .map(|session| ui.escaping.one_line(&names.id(&session.id)))
+        .collect();
+    let rest = match sessions.len().saturating_sub(SESSIONS) {
+        0 => String::new(),
+        rest => format!(" and {rest} more"),
+    };
+    Ok(Some(format!(
+        "no entry has all terms, but different entries of the same session do: {}{rest}",
+        ids.join(", ")
+    )))
 }
 
 fn write(
