@@ -4,11 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use transcript_format::names::agent_of;
 use transcript_render::Detail;
 
 use crate::document::{Document, Motion};
+use crate::find::{Asked, Find, State};
+use crate::finder::Finding;
 use crate::list::{List, Session};
-use crate::messages::{Answer, Facts, Key, OutlineRow, Request, Search};
+use crate::messages::{Answer, Facts, Key, OutlineRow, Request, Search, Target};
+use crate::reach::in_stored;
 use crate::search::Needle;
 
 /// From this width on, list and conversation are side by side.
@@ -26,13 +30,18 @@ pub(crate) const KEYS: [(&str, &str, &str, &str); 17] = [
     ("} {", "next block, previous", "Esc", "clear, leave"),
     ("] [", "next prompt, previous", "", ""),
     ("p", "outline of prompts", "", "ACTIONS"),
-    ("/", "search", "y", "copy block or code"),
+    ("/", "search", "y", "copy block, code"),
     ("n N", "next hit, previous", "o", "raw line"),
     ("Enter", "unfold or fold block", "f", "fork here"),
     ("c", "calls: short, all, none", "r", "resume in client"),
     ("t", "thinking: short, all", "Tab", "list of sessions"),
     ("? h", "this help", "q", "leave"),
-    ("", "", "", ""),
+    (
+        "Ctrl-F",
+        "search all sessions",
+        "Ctrl-F",
+        "search everything",
+    ),
     ("", "a capital letter in a", "", "Ctrl-Z suspends"),
     ("", "search makes it exact", "", "Ctrl-C leaves"),
 ];
@@ -48,6 +57,8 @@ pub(crate) enum Event {
     Grew(PathBuf),
     /// A text was copied, or not: in words.
     Copied(String),
+    /// Of the search over all sessions with this number.
+    Found(u64, Finding),
 }
 
 /// Something to do.
@@ -70,6 +81,8 @@ pub(crate) enum Effect {
     Copy(String),
     /// Read the list again.
     List,
+    /// Search all sessions for this query, and end the search before; without one, end that alone.
+    Find(u64, Option<String>),
     Suspend,
     Quit,
     /// Leave, and resume this session in this folder.
@@ -83,6 +96,8 @@ pub(crate) enum Effect {
 pub(crate) enum Focus {
     List,
     Conversation,
+    /// The search over all sessions.
+    Find,
 }
 
 /// What is shown over the screen.
@@ -127,11 +142,26 @@ pub(crate) struct Open {
     /// The last hit: its block, and the number in it.
     hit: Option<(Key, usize)>,
     is_backward: bool,
+    /// Where the cursor goes when all of the session was read.
+    pub(crate) target: Option<Target>,
+    /// Whether it was opened from what a search over all sessions found.
+    pub(crate) is_found: bool,
+}
+
+impl Open {
+    /// Returns whether it is the file of a subagent.
+    pub(crate) fn is_of_agent(&self) -> bool {
+        let name = self.path.file_name().unwrap_or_default();
+        agent_of(&name.to_string_lossy()).is_some()
+    }
 }
 
 /// The state of the screen.
 pub(crate) struct App {
     pub(crate) list: List,
+    pub(crate) find: Find,
+    /// Where Escape goes from the search over all sessions.
+    before_find: Focus,
     pub(crate) open: Option<Open>,
     pub(crate) focus: Focus,
     pub(crate) overlay: Option<Overlay>,
@@ -142,10 +172,16 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Starts with the list, or with a session.
-    pub(crate) fn new(size: (u16, u16), session: Option<&Path>) -> (Self, Vec<Effect>) {
+    /// Starts with the list, or with a session and a line of it.
+    pub(crate) fn new(
+        size: (u16, u16),
+        session: Option<&Path>,
+        line: Option<u64>,
+    ) -> (Self, Vec<Effect>) {
         let mut app = Self {
             list: List::default(),
+            find: Find::default(),
+            before_find: Focus::List,
             open: None,
             focus: Focus::List,
             overlay: None,
@@ -156,6 +192,9 @@ impl App {
         };
         if let Some(path) = session {
             app.open(path);
+            if let Some(open) = &mut app.open {
+                open.target = line.map(Target::Line);
+            }
             app.focus = Focus::Conversation;
             // The session is first on the screen, and the list is read beside it.
             app.effects.rotate_left(1);
@@ -172,9 +211,9 @@ impl App {
     pub(crate) fn list_width(&self) -> u16 {
         match (self.is_wide(), self.focus) {
             (true, Focus::List) => (self.size.0 / 2).min(76),
-            (true, Focus::Conversation) => (self.size.0 / 3).clamp(28, 44),
+            (true, _) => (self.size.0 / 3).clamp(28, 44),
             (false, Focus::List) => self.size.0,
-            (false, Focus::Conversation) => 0,
+            (false, _) => 0,
         }
     }
 
@@ -213,6 +252,10 @@ impl App {
                 }
             }
             Event::Copied(words) => self.message = Some(words),
+            Event::Found(number, finding) if number == self.find.number => {
+                self.find.take(finding);
+            }
+            Event::Found(..) => {}
         }
         let (width, height) = self.text_size();
         if let Some(open) = &mut self.open {
@@ -232,7 +275,7 @@ impl App {
     pub(crate) fn is_settled(&self) -> bool {
         self.open
             .as_ref()
-            .is_none_or(|open| open.document.is_settled())
+            .is_none_or(|open| open.document.is_settled() && open.target.is_none())
     }
 
     fn new_number(&mut self) -> u64 {
@@ -242,10 +285,10 @@ impl App {
 
     /// Opens a session: its end at once, and all of it.
     fn open(&mut self, path: &Path) {
-        if self.open.as_ref().is_some_and(|open| open.path == path) {
-            return self.read_whole();
-        }
         self.look_at(path);
+        if let Some(open) = &mut self.open {
+            open.is_found = false;
+        }
         self.read_whole();
     }
 
@@ -279,6 +322,8 @@ impl App {
             progress: None,
             hit: None,
             is_backward: false,
+            target: None,
+            is_found: false,
         });
         let path = path.to_owned();
         let wait = Duration::ZERO;
@@ -288,6 +333,49 @@ impl App {
             is_end: true,
             wait,
         });
+    }
+
+    /// Shows the selected hit of the search over all sessions.
+    fn open_hit(&mut self) {
+        let Some(found) = self.find.chosen() else {
+            self.message = match self.find.state {
+                State::Searching(_) => Some("still searching…".to_owned()),
+                _ => None,
+            };
+            return;
+        };
+        let Some(target) = found.target.clone() else {
+            self.message = Some(in_stored(&found.path));
+            return;
+        };
+        let (path, needle) = (found.path.clone(), found.needle.clone());
+        self.list.select(&found.session.clone());
+        self.look_at(&path);
+        self.read_whole();
+        if let Some(open) = &mut self.open {
+            open.document.needle = needle;
+            open.hit = None;
+            open.is_backward = false;
+            open.target = Some(target);
+            open.is_found = true;
+        }
+        self.focus = Focus::Conversation;
+        self.before_find = Focus::List;
+        self.reach();
+    }
+
+    /// Asks where the target is, when all of the session was read.
+    fn reach(&mut self) {
+        let Some(open) = &self.open else { return };
+        let is_ready = open.document.facts.is_whole && open.newer.is_none();
+        if let Some(target) = open.target.clone().filter(|_| is_ready) {
+            let request = Request::Reach {
+                target,
+                needle: open.document.needle.clone(),
+                width: open.document.width(),
+            };
+            self.effects.push(Effect::Ask(open.number, request));
+        }
     }
 
     fn close(&mut self, open: &Open) {
@@ -367,6 +455,7 @@ impl App {
                     open.error = None;
                     open.document.replace(facts, part, version, pages);
                     self.effects.push(Effect::Close(old));
+                    self.reach();
                     self.read_again();
                 }
                 Answer::Failed(error) => {
@@ -374,6 +463,7 @@ impl App {
                     // What is there is all that will be shown.
                     open.document.facts.is_whole = true;
                     open.error = Some(error);
+                    open.target = None;
                 }
                 _ => {}
             }
@@ -387,8 +477,13 @@ impl App {
                 open.document.facts = *facts;
                 open.document.go(Motion::End);
             }
-            Answer::Failed(error) if open.document.facts.parts == 0 => open.error = Some(error),
-            Answer::Failed(error) => self.message = Some(error),
+            Answer::Failed(error) => {
+                open.target = None;
+                match open.document.facts.parts {
+                    0 => open.error = Some(error),
+                    _ => self.message = Some(error),
+                }
+            }
             Answer::Laid {
                 part,
                 version,
@@ -423,9 +518,19 @@ impl App {
                     self.message = Some("search went on at the other end".to_owned());
                 }
             }
+            Answer::Reached { place, missing } => {
+                open.target = None;
+                if let Some((part, key, hit)) = place {
+                    open.hit = hit.map(|hit| (key, hit));
+                    open.document.show(part, key);
+                    open.document.go(Motion::To(part, key, hit));
+                }
+                self.message = missing;
+            }
             Answer::NotFound { id } if id == open.search => {
                 open.progress = None;
-                let needle = open.document.needle.as_ref().map_or("", Needle::text);
+                let needle = open.document.needle.as_ref();
+                let needle = needle.map_or(String::new(), Needle::text);
                 self.message = Some(format!("not found: {needle}"));
             }
             Answer::Searching { id, percent } if id == open.search => open.progress = Some(percent),
@@ -478,6 +583,7 @@ impl App {
         match (key.code, is_control) {
             (KeyCode::Char('c'), true) => return self.effects.push(Effect::Quit),
             (KeyCode::Char('z'), true) => return self.effects.push(Effect::Suspend),
+            (KeyCode::Char('f'), true) if self.overlay.is_none() => return self.go_to_find(),
             _ => {}
         }
         if let Some(overlay) = self.overlay.take() {
@@ -486,7 +592,51 @@ impl App {
         }
         match self.focus {
             Focus::List => self.list_key(key, is_control),
-            Focus::Conversation => self.conversation_key(key, is_control),
+            Focus::Conversation => self.conversation_key(key),
+            Focus::Find => self.find_key(key, is_control),
+        }
+    }
+
+    fn go_to_find(&mut self) {
+        if self.focus != Focus::Find {
+            let is_found = self.open.as_ref().is_some_and(|open| open.is_found);
+            self.before_find = match is_found {
+                true => Focus::List,
+                false => self.focus,
+            };
+            self.focus = Focus::Find;
+        }
+    }
+
+    fn find_key(&mut self, key: KeyEvent, is_control: bool) {
+        if key.code == KeyCode::F(1) {
+            self.overlay = Some(Overlay::Help);
+            return;
+        }
+        let page = usize::from(self.size.1 / 4).max(1);
+        match self.find.key(key, is_control, page) {
+            Asked::Nothing => {}
+            Asked::Open => self.open_hit(),
+            Asked::Leave => {
+                self.focus = self.before_find;
+                if let Some(open) = &mut self.open {
+                    open.is_found = false;
+                }
+                if self.focus == Focus::List {
+                    self.preview();
+                }
+            }
+            Asked::Search => {
+                let number = self.new_number();
+                self.find.number = number;
+                let query = self.find.query.trim().to_owned();
+                let query = Some(query).filter(|query| !query.is_empty());
+                match query {
+                    Some(_) => self.find.state = State::Searching(None),
+                    None => self.find.end(State::Empty),
+                }
+                self.effects.push(Effect::Find(number, query));
+            }
         }
     }
 
@@ -526,9 +676,13 @@ impl App {
         }
     }
 
-    fn conversation_key(&mut self, key: KeyEvent, is_control: bool) {
+    fn conversation_key(&mut self, key: KeyEvent) {
         match key.code {
             KeyCode::Char('q') => return self.effects.push(Effect::Quit),
+            KeyCode::Esc if self.open.as_ref().is_some_and(|open| open.is_found) => {
+                self.focus = Focus::Find;
+                return;
+            }
             KeyCode::Tab | KeyCode::Esc | KeyCode::BackTab => {
                 self.focus = Focus::List;
                 return;
@@ -545,8 +699,6 @@ impl App {
         let ask = |request| Effect::Ask(open.number, request);
         let block = document.block().cloned();
         match key.code {
-            KeyCode::Char('f') if is_control => document.go(Motion::Page(page)),
-            KeyCode::Char('b') if is_control => document.go(Motion::Page(-page)),
             KeyCode::Char('j') | KeyCode::Down => document.go(Motion::Lines(1)),
             KeyCode::Char('k') | KeyCode::Up => document.go(Motion::Lines(-1)),
             KeyCode::Char(' ') | KeyCode::PageDown => document.go(Motion::Page(page)),
@@ -601,6 +753,9 @@ impl App {
                 });
                 self.effects.extend(request);
             }
+            KeyCode::Char('f') if open.is_of_agent() => {
+                self.message = Some("a subagent is forked with its session".to_owned());
+            }
             KeyCode::Char('f') => {
                 let Some(block) = block else { return };
                 let yes = ask(Request::Fork { offset: block.last });
@@ -618,6 +773,10 @@ impl App {
 
     fn ask_resume(&mut self) {
         let Some(open) = &self.open else { return };
+        if open.is_of_agent() {
+            self.message = Some("a subagent is resumed with its session".to_owned());
+            return;
+        }
         let stem = open
             .path
             .file_stem()

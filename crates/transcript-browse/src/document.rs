@@ -426,6 +426,11 @@ impl Document {
                         .iter()
                         .find(|block| block.key.offset == key.offset)
                 });
+                let block = block.or_else(|| {
+                    let above = page.blocks.iter();
+                    let above = above.filter(|block| block.key.offset <= key.offset);
+                    above.max_by_key(|block| block.key.offset)
+                });
                 let block = block.or(page.blocks.first());
                 let mut line = block.map_or(0, |block| landing(page, block));
                 if let (Some(block), Some(hit), Some(needle)) = (block, hit, &self.needle) {

@@ -12,9 +12,13 @@
 mod app;
 mod copy;
 mod document;
+mod find;
+mod finder;
 mod list;
 mod messages;
 mod parts;
+mod reach;
+mod results;
 mod runtime;
 mod search;
 mod session;

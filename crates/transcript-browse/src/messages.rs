@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use transcript_render::{Detail, StyledLine, is_folded_at_first};
 use transcript_resume::items::{Item, ItemKind};
 
-use crate::search::Needle;
+use crate::search::{Around, Needle};
 
 /// Names a block in all states of a file: the offset of its entry, and its number in that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -78,6 +79,12 @@ pub(crate) enum Request {
     Locate { offset: Option<u64>, layout: Layout },
     /// The next place with a text.
     Search(Search),
+    /// The place that was named or found.
+    Reach {
+        target: Target,
+        needle: Option<Needle>,
+        width: usize,
+    },
     /// All prompts.
     Outline,
     /// The text of a block.
@@ -98,6 +105,33 @@ pub(crate) struct Search {
     pub(crate) hit: Option<usize>,
     pub(crate) is_backward: bool,
     pub(crate) width: usize,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Target {
+    /// A line, from 1.
+    Line(u64),
+    /// What a search over all sessions found.
+    Hit {
+        /// The place of the entry in its file.
+        offset: u64,
+        line: u64,
+        block: Option<u32>,
+        /// The name of the field that has the text.
+        what: &'static str,
+        around: Around,
+        /// The stored result that has the text.
+        stored: Option<PathBuf>,
+    },
+}
+
+impl Target {
+    pub(crate) fn line(&self) -> u64 {
+        match self {
+            Self::Line(line) | Self::Hit { line, .. } => *line,
+        }
+    }
 }
 
 /// What a session is.
@@ -153,6 +187,11 @@ pub(crate) enum Answer {
     Searching {
         id: u64,
         percent: usize,
+    },
+    Reached {
+        place: Option<(usize, Key, Option<usize>)>,
+        /// Why the text is not there, in words.
+        missing: Option<String>,
     },
     Outline {
         rows: Vec<OutlineRow>,

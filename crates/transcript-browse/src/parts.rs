@@ -21,9 +21,9 @@ use crate::session::{Session, said};
 /// has eight times as many.
 const PART: u64 = 64 << 10;
 /// How many entries of a subagent or a branch are shown within the conversation.
-const NESTED: usize = 400;
+pub(crate) const NESTED: usize = 400;
 /// The numbers of branches at an entry start here.
-const BRANCH: u32 = 1 << 31;
+pub(crate) const BRANCH: u32 = 1 << 31;
 
 impl<'s> Session<'s> {
     /// Returns the part with the entry at an offset, or the one before it in the file if that is not

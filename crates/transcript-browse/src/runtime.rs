@@ -5,6 +5,7 @@ use std::io;
 use std::panic;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -25,6 +26,7 @@ use transcript_render::RenderOptions;
 
 use crate::app::{App, Effect, Event};
 use crate::copy::copy;
+use crate::finder::{self, Sessions};
 use crate::list::sessions;
 use crate::messages::Request;
 use crate::session;
@@ -33,6 +35,9 @@ use crate::view::{Theme, draw};
 /// How long a frame waits for a page that is being laid out.
 const SOON: Duration = Duration::from_millis(10);
 
+/// How long a query must stay the same before it is searched for.
+const TYPING: Duration = Duration::from_millis(150);
+
 /// What [`browse`] needs to know.
 #[derive(Clone, Debug)]
 pub struct BrowseOptions {
@@ -40,6 +45,13 @@ pub struct BrowseOptions {
     pub store: Store,
     /// The session to start with; without one, the list is shown.
     pub session: Option<PathBuf>,
+    /// The line of that session to start at, from 1; without one, its end.
+    pub line: Option<u64>,
+    /// The folder in which a search over all sessions keeps what makes the next one faster; without one,
+    /// it reads every session.
+    pub cache: Option<PathBuf>,
+    /// Reads the times in queries, in milliseconds since 1970.
+    pub read_time: fn(&str) -> Result<i64, String>,
     /// How text looks. Width and details are set by the view.
     pub render: RenderOptions,
     /// Whether there are colours.
@@ -101,8 +113,10 @@ pub fn browse(options: &BrowseOptions) -> io::Result<Left> {
         sender,
         threads: HashMap::new(),
         follower: None,
+        cancel: Arc::default(),
     };
     let left = runtime.run(&events);
+    runtime.cancel.store(true, Ordering::Relaxed);
     drop(guard);
     left
 }
@@ -159,6 +173,8 @@ struct Runtime<'o> {
     sender: Sender<Happened>,
     threads: HashMap<u64, Sender<Request>>,
     follower: Option<(PathBuf, Stopper)>,
+    /// Ends the search over all sessions.
+    cancel: Arc<AtomicBool>,
 }
 
 impl Runtime<'_> {
@@ -167,7 +183,10 @@ impl Runtime<'_> {
             is_coloured: self.options.is_coloured,
         };
         let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-        let (mut app, mut effects) = App::new(size()?, self.options.session.as_deref());
+        let (mut app, mut effects) = {
+            let session = self.options.session.as_deref();
+            App::new(size()?, session, self.options.line)
+        };
         loop {
             while !effects.is_empty() {
                 match effects.remove(0) {
@@ -243,6 +262,7 @@ impl Runtime<'_> {
                 let _ = self.sender.send(Happened::App(copied));
             }
             Effect::List => self.list(),
+            Effect::Find(number, query) => self.find(number, query),
             Effect::Quit | Effect::Resume { .. } | Effect::Suspend => {}
         }
     }
@@ -273,6 +293,25 @@ impl Runtime<'_> {
                 }
             }
         });
+    }
+
+    /// Ends the search over all sessions, and starts one for this query.
+    fn find(&mut self, number: u64, query: Option<String>) {
+        self.cancel.store(true, Ordering::Relaxed);
+        self.cancel = Arc::default();
+        let Some(query) = query else { return };
+        let sessions = Sessions {
+            root: self.options.store.root().to_owned(),
+            cache: self.options.cache.clone(),
+            read_time: self.options.read_time,
+            zone: self.options.zone.clone(),
+            render: self.options.render.clone(),
+        };
+        let sender = self.sender.clone();
+        let reply = move |finding| {
+            let _ = sender.send(Happened::App(Event::Found(number, finding)));
+        };
+        finder::start(sessions, query, TYPING, Arc::clone(&self.cancel), reply);
     }
 
     fn list(&self) {

@@ -258,6 +258,11 @@ impl<'s> Session<'s> {
                 let _ = searches.send(search);
                 return Ok(None);
             }
+            Request::Reach {
+                target,
+                needle,
+                width,
+            } => self.reach(displays, &target, needle.as_ref(), width)?,
             Request::Outline => self.outline(reply),
             Request::Copy { part, key } => Answer::Copied(self.copy(displays, part, key)?),
             Request::Raw { offset, width } => self.raw(offset, width)?,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -13,8 +14,10 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use transcript_render::RenderOptions;
 
-use crate::app::{App, Effect, Event, KEYS, Overlay};
+use crate::app::{App, Effect, Event, Focus, KEYS, Overlay};
 use crate::document::Row;
+use crate::find::State;
+use crate::finder::{self, Finding, HITS, Sessions};
 use crate::list::sessions;
 use crate::messages::{Answer, Layout, Request};
 use crate::session;
@@ -31,6 +34,8 @@ struct Screen {
     terminal: Terminal<TestBackend>,
     threads: HashMap<u64, Sender<Request>>,
     answers: (Sender<Numbered>, Receiver<Numbered>),
+    findings: (Sender<(u64, Finding)>, Receiver<(u64, Finding)>),
+    cancel: Arc<AtomicBool>,
     /// What the view asked for of others than the thread of a session.
     asked: Vec<Effect>,
     folder: tempfile::TempDir,
@@ -38,18 +43,25 @@ struct Screen {
 
 impl Screen {
     /// Opens a session of these lines on a screen of this size.
-    fn new((columns, rows): (u16, u16), lines: &str) -> Self {
+    fn new(size: (u16, u16), lines: &str) -> Self {
+        Self::at(size, lines, None)
+    }
+
+    /// Opens a session at a line.
+    fn at((columns, rows): (u16, u16), lines: &str, line: Option<u64>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder
             .path()
             .join("1a94a3e0-0000-4000-8000-000000000001.jsonl");
         std::fs::write(&path, lines).unwrap();
-        let (app, effects) = App::new((columns, rows), Some(&path));
+        let (app, effects) = App::new((columns, rows), Some(&path), line);
         let mut screen = Self {
             app,
             terminal: Terminal::new(TestBackend::new(columns, rows)).unwrap(),
             threads: HashMap::new(),
             answers: channel(),
+            findings: channel(),
+            cancel: Arc::default(),
             asked: Vec::new(),
             folder,
         };
@@ -74,9 +86,58 @@ impl Screen {
                     thread.send(request).expect("a thread that listens");
                 }
                 Effect::Close(number) => drop(self.threads.remove(&number)),
+                Effect::Find(number, query) => self.search(number, query),
                 other => self.asked.push(other),
             }
         }
+    }
+
+    fn search(&mut self, number: u64, query: Option<String>) {
+        self.cancel.store(true, Ordering::Relaxed);
+        self.cancel = Arc::default();
+        let Some(query) = query else { return };
+        let sessions = Sessions {
+            root: self.root(),
+            cache: None,
+            read_time: |_| Err("no times here".to_owned()),
+            zone: jiff::tz::TimeZone::UTC,
+            render: RenderOptions::new(),
+        };
+        let sender = self.findings.0.clone();
+        let reply = move |finding| drop(sender.send((number, finding)));
+        let cancel = Arc::clone(&self.cancel);
+        finder::start(sessions, query, Duration::ZERO, cancel, reply);
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("projects")
+    }
+
+    /// Adds a session, or another file, to those that are searched.
+    fn add(&self, name: &str, text: &str) {
+        let path = self.root().join("-home-leap").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn control(&mut self, key: char) {
+        let key = KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL);
+        self.event(Event::Key(key));
+        self.settle();
+    }
+
+    /// Searches all sessions, and opens the hit with this number; returns the screen and the message.
+    fn open_hit(&mut self, query: &str, number: usize) -> (String, String) {
+        self.control('f');
+        self.control('u');
+        self.keys(query);
+        for _ in 0..number {
+            self.key(KeyCode::Down);
+        }
+        self.key(KeyCode::Enter);
+        let (shown, message) = (self.shown(), self.app.message.clone());
+        assert_eq!(self.app.focus, Focus::Conversation, "{shown}");
+        (shown, message.unwrap_or_default())
     }
 
     fn event(&mut self, event: Event) {
@@ -86,6 +147,10 @@ impl Screen {
 
     /// Waits for answers until everything is on the screen.
     fn settle(&mut self) {
+        while let State::Searching(_) = self.app.find.state {
+            let (number, finding) = self.findings.1.recv_timeout(SOON).expect("a finding");
+            self.event(Event::Found(number, finding));
+        }
         let is_whole = |app: &App| {
             let mut open = app.open.iter();
             open.all(|open| open.newer.is_none() || open.error.is_some())
@@ -528,7 +593,280 @@ fn damaged_and_hostile_files_are_shown_without_a_control_character() {
 
 #[test]
 fn without_a_session_only_the_list_is_read() {
-    let (app, effects) = App::new((60, 20), None);
+    let (app, effects) = App::new((60, 20), None, None);
     assert_eq!(effects, [Effect::List]);
     assert!(app.open.is_none());
+}
+
+/// Sessions to search: in one the word is in all kinds of places.
+fn searched(size: (u16, u16)) -> Screen {
+    let mut screen = Screen::new(size, &turns(1, 1));
+    let mut text = turns(40, 12);
+    let abandoned = add_message(&mut text, 80, "user", "\"the rewound lighthouse\"");
+    add_message(
+        &mut text,
+        abandoned,
+        "assistant",
+        r#"[{"type":"text","text":"a lantern in it"}]"#,
+    );
+    compact(&mut text, 160);
+    add_turns(&mut text, 40..80, 12);
+    let last = text.lines().count();
+    let line = |name: &str| format!("Full output saved to: tool-results/{name}");
+    let call = r#"[{"type":"tool_use","id":"big","name":"Bash","input":{"command":"cat"}}]"#;
+    let call = add_message(&mut text, last, "assistant", call);
+    let result = format!(
+        r#"[{{"type":"tool_result","tool_use_id":"big","content":"{}"}}]"#,
+        line("big.txt")
+    );
+    add_message(&mut text, call, "user", &result);
+    writeln!(
+        text,
+        r#"{{"type":"custom-title","customTitle":"A titular lamp","sessionId":"{SESSION}"}}"#
+    )
+    .unwrap();
+    screen.add(&format!("{SESSION}.jsonl"), &text);
+    screen.add(
+        &format!("{SESSION}/tool-results/big.txt"),
+        "much and the stored beacon",
+    );
+    let mut agent = String::new();
+    add_message(&mut agent, 0, "user", "\"Count the buoys\"");
+    let answer = r#"[{"type":"text","text":"the subagent counted buoys"}]"#;
+    add_message(&mut agent, 1, "assistant", answer);
+    let agent = agent.replace("\"type\":", "\"isSidechain\":true,\"type\":");
+    screen.add(&format!("{SESSION}/subagents/agent-a1b2.jsonl"), &agent);
+    let mut other = turns(2, 1);
+    let hostile = "\"a gull\\u001b[2J\\u202e shrieks at line 3 of the Gull\"";
+    let last = other.lines().count();
+    add_message(&mut other, last, "user", hostile);
+    // Entries of their own, not copies.
+    let other = other.replace("-8000-000000000001", "-8000-000000000002");
+    screen.add("2b94a3e0-0000-4000-8000-000000000002.jsonl", &other);
+    screen.settle();
+    screen
+}
+
+#[test]
+fn all_sessions_are_searched_and_hits_are_grouped_by_session() {
+    let mut screen = searched((60, 20));
+    screen.control('f');
+    screen.keys("prompt 1");
+    insta::assert_snapshot!(screen.shown());
+    // What is on a screen of another size is the same.
+    screen.event(Event::Resize(100, 40));
+    screen.terminal = Terminal::new(TestBackend::new(100, 40)).unwrap();
+    assert!(
+        screen.shown().contains("in 2 sessions"),
+        "{}",
+        screen.shown()
+    );
+}
+
+#[test]
+fn a_hit_opens_at_its_place_and_escape_goes_back_to_it() {
+    let mut screen = searched((60, 20));
+    screen.control('f');
+    // In a result, which is folded at first.
+    screen.keys("\"result 53\"");
+    screen.key(KeyCode::Enter);
+    assert!(
+        screen.at_cursor().contains("result 53"),
+        "{}",
+        screen.shown()
+    );
+    // It is marked, and nothing else.
+    screen.shown();
+    let marked = |screen: &Screen| {
+        let buffer = screen.terminal.backend().buffer();
+        let cells = buffer.content.iter();
+        let marked =
+            cells.filter(|cell| cell.modifier.contains(ratatui::style::Modifier::REVERSED));
+        marked
+            .map(|cell| cell.symbol().to_owned())
+            .collect::<String>()
+    };
+    assert_eq!(marked(&screen), "result 53");
+    screen.key(KeyCode::Esc);
+    assert_eq!(screen.app.focus, Focus::Find);
+    // Another hit of the same session, then back to the selected one.
+    let (shown, _) = screen.open_hit("\"line 7\"", 3);
+    assert!(shown.contains("Esc results"), "{shown}");
+    let cursor = screen.at_cursor();
+    screen.keys("n");
+    while screen.at_cursor() == cursor {
+        screen.answer();
+    }
+    screen.key(KeyCode::Esc);
+    assert_eq!(screen.app.find.selected, 3);
+    let selected = screen.shown();
+    assert_eq!(
+        selected
+            .lines()
+            .filter(|line| line.starts_with('›'))
+            .count(),
+        1
+    );
+    screen.key(KeyCode::Esc);
+    assert_eq!(screen.app.focus, Focus::List);
+}
+
+#[test]
+fn a_hit_outside_of_the_context_opens_where_it_is_shown_and_else_says_where_it_is() {
+    let mut screen = searched((80, 24));
+    // A chapter that was compacted away.
+    let (shown, message) = screen.open_hit("\"turn 3 line 7\"", 0);
+    assert!(screen.at_cursor().contains("turn 3 line 7"), "{shown}");
+    assert_eq!(message, "");
+    let (shown, message) = screen.open_hit("lantern", 0);
+    assert!(screen.at_cursor().contains("a lantern in it"), "{shown}");
+    assert_eq!(message, "");
+    let (shown, message) = screen.open_hit("buoys subagent", 0);
+    assert!(
+        screen.at_cursor().contains("the subagent counted"),
+        "{shown}"
+    );
+    assert!(shown.contains("subagent · "), "{shown}");
+    assert_eq!(message, "");
+    screen.keys("r");
+    assert_eq!(screen.app.overlay, None);
+    screen.keys("f");
+    assert_eq!(screen.app.overlay, None);
+    let (shown, message) = screen.open_hit("beacon", 0);
+    assert!(shown.contains("Full output saved to"), "{shown}");
+    assert!(
+        message.starts_with("the text is in ") && message.ends_with("big.txt"),
+        "{message}"
+    );
+    let (_, message) = screen.open_hit("in:title lamp", 0);
+    assert!(
+        message.starts_with("not shown: the title in line "),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_bad_query_says_what_is_wrong_and_stays() {
+    let mut screen = searched((60, 20));
+    screen.control('f');
+    screen.keys("prompt \"1");
+    let shown = screen.shown();
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].ends_with("prompt \"1▏"), "{shown}");
+    let quote = lines[0].chars().position(|c| c == '"');
+    assert_eq!(lines[1].chars().position(|c| c == '^'), quote, "{shown}");
+    assert_eq!(lines[2], "the quote is not closed");
+    assert_eq!(lines[3], "");
+    // Nothing can be opened.
+    screen.key(KeyCode::Enter);
+    assert_eq!(screen.app.focus, Focus::Find);
+    screen.keys("\"");
+    assert!(
+        screen.shown().contains("in 2 sessions"),
+        "{}",
+        screen.shown()
+    );
+    screen.control('w');
+    assert_eq!(screen.app.find.query, "prompt ");
+    screen.keys("since:x");
+    assert!(
+        screen.shown().contains("no times here"),
+        "{}",
+        screen.shown()
+    );
+    screen.control('u');
+    assert_eq!(screen.app.find.state, State::Empty);
+    assert!(
+        screen.shown().contains("exactly these"),
+        "{}",
+        screen.shown()
+    );
+}
+
+#[test]
+fn only_the_last_query_is_answered() {
+    let mut screen = searched((60, 20));
+    screen.control('f');
+    let type_char = |screen: &mut Screen, c: char| {
+        screen.event(Event::Key(KeyEvent::new(
+            KeyCode::Char(c),
+            KeyModifiers::NONE,
+        )));
+    };
+    type_char(&mut screen, 'l');
+    let number = screen.app.find.number;
+    type_char(&mut screen, 'z');
+    let results = crate::find::Results::default();
+    screen.event(Event::Found(number, Finding::Done(Box::new(results))));
+    assert_eq!(screen.app.find.state, State::Searching(None));
+    screen.key(KeyCode::Enter);
+    assert!(
+        screen.shown().contains("no hits in 2 sessions"),
+        "{}",
+        screen.shown()
+    );
+    assert_eq!(screen.app.focus, Focus::Find);
+}
+
+#[test]
+fn no_control_character_of_a_hit_reaches_the_screen() {
+    for size in [(60, 20), (100, 40)] {
+        let mut screen = searched(size);
+        screen.control('f');
+        screen.keys("gull");
+        let check = |shown: &str| {
+            assert!(
+                !shown.contains(|c: char| c.is_control() && c != '\n'),
+                "{shown}"
+            );
+            assert!(!shown.contains('\u{202e}'), "{shown}");
+        };
+        check(&screen.shown());
+        assert!(screen.shown().contains("shrieks"), "{}", screen.shown());
+        screen.keys("\u{1b}\u{202e}");
+        check(&screen.shown());
+        screen.control('u');
+        let (shown, _) = screen.open_hit("gull", 0);
+        check(&shown);
+        assert!(screen.at_cursor().contains("shrieks at"), "{shown}");
+    }
+}
+
+#[test]
+fn of_many_hits_the_first_are_kept_and_a_session_that_changes_says_so() {
+    let mut screen = searched((60, 20));
+    screen.control('f');
+    screen.keys("session:1a94");
+    let shown = screen.shown();
+    assert!(
+        shown.contains(&format!("the first {HITS} are shown")),
+        "{shown}"
+    );
+    assert_eq!(screen.app.find.hits().count(), HITS);
+    screen.key(KeyCode::End);
+    assert!(screen.shown().contains('›'));
+    screen.control('u');
+    screen.keys("\"turn 3 line 7\"");
+    screen.add(&format!("{SESSION}.jsonl"), &turns(2, 30));
+    screen.key(KeyCode::Enter);
+    let message = screen.app.message.clone();
+    assert_eq!(
+        message.as_deref(),
+        Some("the file has changed: search again")
+    );
+}
+
+#[test]
+fn a_session_opens_at_a_line() {
+    let mut screen = Screen::at((60, 20), &turns(200, 12), Some(401));
+    assert!(screen.shown().contains("prompt 100"), "{}", screen.shown());
+    assert!(screen.shown().contains("line 401"), "{}", screen.shown());
+    // A result is part of its call, and unfolded.
+    screen = Screen::at((60, 20), &turns(200, 12), Some(404));
+    assert!(screen.shown().contains("result 100"), "{}", screen.shown());
+    screen = Screen::at((60, 20), &turns(2, 1), Some(9));
+    assert_eq!(
+        screen.app.message.as_deref(),
+        Some("there is no entry in line 9")
+    );
 }

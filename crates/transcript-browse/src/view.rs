@@ -1,5 +1,7 @@
 //! Draws the state of the screen.
 
+use std::ops::Range;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -9,7 +11,8 @@ use transcript_render::{StyledLine, cut_text, wrapped};
 use crate::app::{App, Focus, KEYS, Open, Overlay, outline_rows};
 use crate::document::Row;
 use crate::list::ListRow;
-use crate::search::Needle;
+use crate::results::draw_find;
+use crate::search::marks;
 
 /// A screen with less is not drawn.
 const LEAST: (u16, u16) = (30, 8);
@@ -22,22 +25,22 @@ pub(crate) struct Theme {
 }
 
 impl Theme {
-    fn dim(self) -> Style {
+    pub(crate) fn dim(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    fn bold(self) -> Style {
+    pub(crate) fn bold(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    fn accent(self) -> Style {
+    pub(crate) fn accent(self) -> Style {
         match self.is_coloured {
             true => self.bold().fg(Color::Cyan),
             false => self.bold(),
         }
     }
 
-    fn chosen(self, is_focused: bool) -> Style {
+    pub(crate) fn chosen(self, is_focused: bool) -> Style {
         match is_focused {
             true => Style::new().add_modifier(Modifier::REVERSED),
             false => self.bold(),
@@ -61,7 +64,10 @@ pub(crate) fn draw(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
         height: area.height - 1,
         ..area
     };
-    if list_width > 0 {
+    let is_find = app.focus == Focus::Find;
+    if is_find {
+        draw_find(&app.find, theme, body, buffer);
+    } else if list_width > 0 {
         list(
             app,
             theme,
@@ -72,12 +78,12 @@ pub(crate) fn draw(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
             buffer,
         );
     }
-    if app.is_wide() {
+    if app.is_wide() && !is_find {
         for y in body.top()..body.bottom() {
             buffer.set_string(body.x + list_width, y, "│", theme.dim());
         }
     }
-    if list_width < area.width {
+    if list_width < area.width && !is_find {
         let x = if app.is_wide() { list_width + 1 } else { 0 };
         let area = Rect {
             x: body.x + x,
@@ -157,7 +163,7 @@ pub(crate) fn draw(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
 }
 
 /// Writes a row of texts that are escaped.
-fn put(buffer: &mut Buffer, area: Rect, y: usize, spans: &[(&str, Style)]) {
+pub(crate) fn put(buffer: &mut Buffer, area: Rect, y: usize, spans: &[(&str, Style)]) {
     let Ok(y) = u16::try_from(y) else { return };
     if y >= area.height {
         return;
@@ -320,7 +326,7 @@ fn selected_facts(facts: &[String], width: usize, height: u16) -> Vec<(String, b
 }
 
 /// Cuts the start of a text.
-fn cut_start(text: &str, columns: usize) -> String {
+pub(crate) fn cut_start(text: &str, columns: usize) -> String {
     let width = |text: &str| Line::from(text).width();
     if width(text) <= columns {
         return text.to_owned();
@@ -349,6 +355,10 @@ fn conversation(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let title = title
         .or_else(|| facts.id.as_deref().map(one_line))
         .unwrap_or_default();
+    let title = match open.is_of_agent() {
+        true => format!("subagent · {title}"),
+        false => title,
+    };
     let is_focused = app.focus == Focus::Conversation;
     let style = if is_focused {
         theme.accent()
@@ -387,7 +397,16 @@ fn conversation(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
         put(buffer, text, 1, &[(word, theme.dim())]);
         return;
     }
-    for (y, row) in open.document.rows().into_iter().enumerate() {
+    let rows = open.document.rows();
+    let lines = rows.iter().filter_map(|row| match row {
+        Row::Line { line, .. } => Some(*line),
+        _ => None,
+    });
+    let lines: Vec<&StyledLine> = lines.collect();
+    let needle = open.document.needle.as_ref();
+    let marks = needle.map(|needle| marks(&lines, needle));
+    let mut marks = marks.unwrap_or_default().into_iter();
+    for (y, row) in rows.into_iter().enumerate() {
         match row {
             Row::Empty => {}
             Row::Missing => put(buffer, text, y, &[(" ⋯", theme.dim())]),
@@ -403,7 +422,7 @@ fn conversation(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
                 };
                 let mark = Span::styled(mark, theme.accent());
                 let mut spans = vec![mark];
-                spans.extend(styled(line, open.document.needle.as_ref()));
+                spans.extend(styled(line, &marks.next().unwrap_or_default()));
                 buffer.set_line(
                     text.x,
                     text.y + u16::try_from(y).unwrap_or(0),
@@ -416,16 +435,13 @@ fn conversation(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
 }
 
 /// Returns a line with the hits of a search marked.
-fn styled(line: &StyledLine, needle: Option<&Needle>) -> Vec<Span<'static>> {
-    let hits = needle
-        .map(|needle| needle.ranges(&line.text()))
-        .unwrap_or_default();
+fn styled(line: &StyledLine, hits: &[Range<usize>]) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     let mut offset = 0;
     for (style, text) in &line.spans {
         let style = style_of(*style);
         let mut at = 0;
-        for hit in &hits {
+        for hit in hits {
             let start = hit.start.saturating_sub(offset).clamp(at, text.len());
             let end = hit.end.saturating_sub(offset).clamp(start, text.len());
             if start < end {
@@ -472,9 +488,12 @@ fn style_of(style: anstyle::Style) -> Style {
 
 fn footer(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let width = usize::from(area.width);
+    let is_found = app.open.as_ref().is_some_and(|open| open.is_found);
     let keys = match app.focus {
-        Focus::List => "type to filter · Enter reads · Esc leaves · ? help",
+        Focus::List => "type to filter · Enter reads · Ctrl-F searches · ? help",
+        Focus::Conversation if is_found => "Esc results · n N hits · ? help",
         Focus::Conversation => "/ search · p prompts · Enter unfolds · ? help · q",
+        Focus::Find => "↑ ↓ select · Enter opens · Esc leaves · F1 help",
     };
     let escaped = |text: &str| transcript_render::Escaping::Visible.one_line(text);
     let left = match (&app.overlay, &app.message) {
@@ -521,6 +540,9 @@ fn footer(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
 fn place(open: &Open) -> String {
     if let Some(percent) = open.progress {
         return format!("searching {percent} %");
+    }
+    if let Some(target) = &open.target {
+        return format!("going to line {}…", target.line());
     }
     let document = &open.document;
     let line = document.block().and_then(|block| block.line);

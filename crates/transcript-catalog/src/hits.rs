@@ -333,7 +333,7 @@ fn tool(scan: &Scan<'_>, file: usize, text: &Text<'_>) -> Option<String> {
         ToolPart::Call { name, .. } => name.as_deref().map(str::to_owned),
         ToolPart::Result { call, .. } => {
             let id = call.as_deref()?;
-            Some(scan.calls(file).get(id)?.name.clone())
+            Some(scan.calls(file).get(id)?.name.to_string())
         }
     }
 }

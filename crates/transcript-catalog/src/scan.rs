@@ -75,6 +75,8 @@ pub(crate) struct Scan<'s> {
     cancel: Arc<AtomicBool>,
     hasher: RandomState,
     pub(crate) bytes: AtomicU64,
+    /// The bytes that were searched or ruled out, for the caller.
+    done: Arc<AtomicU64>,
     pub(crate) unread: AtomicU64,
     pub(crate) problems: Mutex<Vec<Error>>,
 }
@@ -117,6 +119,7 @@ impl<'s> Scan<'s> {
         cancel: Arc<AtomicBool>,
         uses_prefilters: bool,
         cache: Option<&Path>,
+        done: Arc<AtomicU64>,
     ) -> Self {
         let prefilters = query
             .positive()
@@ -134,6 +137,7 @@ impl<'s> Scan<'s> {
             cancel,
             hasher: RandomState::new(),
             bytes: AtomicU64::new(0),
+            done,
             unread: AtomicU64::new(0),
             problems: Mutex::default(),
         }
@@ -170,6 +174,10 @@ impl<'s> Scan<'s> {
             let (file, first) = (*file, tasks.len());
             let found = &self.catalog.files[file];
             let is_whole = matches!(found.kind, FileRole::Result(_));
+            let parts = plan.parts.iter();
+            let wanted = parts.map(|(start, end)| found.len.min(*end).saturating_sub(*start));
+            let ruled_out = found.len.saturating_sub(wanted.sum());
+            self.done.fetch_add(ruled_out, Ordering::Relaxed);
             for (number, (start, end)) in (1..).zip(&plan.parts) {
                 let build = plan.build.as_ref().filter(|_| number == plan.parts.len());
                 let mut start = *start;
@@ -246,6 +254,11 @@ impl<'s> Scan<'s> {
 
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn note(&self, result: Result<(), Error>) {
@@ -343,8 +356,7 @@ impl<'s> Scan<'s> {
             maker.finish();
             worker.maker = Some(maker);
         }
-        self.bytes
-            .fetch_add(end.saturating_sub(task.start), Ordering::Relaxed);
+        self.count(end.saturating_sub(task.start));
         if !result? {
             self.states[task.file]
                 .is_damaged
@@ -544,7 +556,10 @@ impl<'s> Scan<'s> {
     /// Returns the calls of a file, which are read when a result is first asked for its call.
     pub(crate) fn calls(&self, file: usize) -> &Calls {
         self.states[file].calls.get_or_init(|| {
-            let calls = self.open(file).and_then(|source| Calls::read(&source));
+            let mut filters = self.query.filters.iter();
+            let needs_paths = filters.any(|filter| matches!(filter.condition, Condition::Path(_)));
+            let source = self.open(file);
+            let calls = source.and_then(|source| Calls::read(&source, needs_paths));
             calls.unwrap_or_else(|error| {
                 self.note(Err(error));
                 Calls::default()
@@ -641,7 +656,7 @@ impl<'s> Scan<'s> {
         }
         let read = self.catalog.disk.read(&found.path, MAX_RESULT as usize);
         let bytes = read.map_err(|error| Error::io(&found.path, None, error))?;
-        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.count(bytes.len() as u64);
         if task.build.is_some() {
             let text = String::from_utf8_lossy(&bytes);
             worker

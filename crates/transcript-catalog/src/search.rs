@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::UNIX_EPOCH;
 
 use transcript_reader::{Error, SessionRow};
@@ -49,6 +49,7 @@ pub struct SearchOptions {
     cancel: Arc<AtomicBool>,
     uses_prefilter: bool,
     cache: Option<PathBuf>,
+    done: Arc<AtomicU64>,
 }
 
 impl Default for SearchOptions {
@@ -61,6 +62,7 @@ impl Default for SearchOptions {
             cancel: Arc::default(),
             uses_prefilter: true,
             cache: None,
+            done: Arc::default(),
         }
     }
 }
@@ -114,6 +116,13 @@ impl SearchOptions {
     /// Reads all files, even if there are filters of them.
     pub fn no_cache(mut self) -> Self {
         self.cache = None;
+        self
+    }
+
+    /// Sets where the bytes are counted that were searched or ruled out; there are as many as
+    /// [`Catalog::bytes`], unless files change or the search ends early.
+    pub fn count_bytes(mut self, done: Arc<AtomicU64>) -> Self {
+        self.done = done;
         self
     }
 
@@ -285,6 +294,7 @@ impl Catalog {
                 Arc::clone(&options.cancel),
                 options.uses_prefilter,
                 options.cache.as_deref(),
+                Arc::clone(&options.done),
             ),
             options: options.clone(),
             reader: Reader::default(),
@@ -341,6 +351,20 @@ impl Search<'_> {
             .collect()
     }
 
+    /// Puts the hits of a session one after the other, and the sessions in the order of their first hits.
+    pub fn group_by_session(&mut self) {
+        let files = &self.scan.catalog.files;
+        let found = &self.found;
+        let session = |group: &Group| files[group.of(found).0.file as usize].session;
+        let mut places = HashMap::new();
+        for group in &self.groups {
+            let next = places.len();
+            places.entry(session(group)).or_insert(next);
+        }
+        let groups = self.groups.make_contiguous();
+        groups.sort_by_key(|group| places[&session(group)]);
+    }
+
     /// Removes and returns the errors so far: files that could not be read.
     pub fn problems(&mut self) -> Vec<Error> {
         let problems = self.scan.problems.get_mut();
@@ -366,7 +390,12 @@ impl Search<'_> {
         };
         loop {
             let (now, later) = rest.split_at(next.min(rest.len()));
-            found.append(&mut self.scan_sessions(now));
+            let mut more = self.scan_sessions(now);
+            if found.is_empty() {
+                found = more;
+            } else {
+                found.append(&mut more);
+            }
             self.end.scanned += now.len() as u64;
             (rest, next) = (later, 2 * next);
             if self.options.cancel.load(Ordering::Relaxed) {
@@ -444,32 +473,40 @@ impl Search<'_> {
         }
         let best = |group: &Group| &found[group.first as usize];
         let session = |group: &Group| files[best(group).file as usize].session;
-        let mut sessions: Vec<usize> = groups.iter().map(session).collect();
-        sessions.sort_unstable();
-        sessions.dedup();
+        let mut has_hits = vec![false; self.scan.catalog.sessions.len()];
+        for group in &groups {
+            has_hits[session(group)] = true;
+        }
         self.end.hits = groups.len() as u64;
-        self.end.sessions = sessions.len() as u64;
-        match self.options.sort {
-            Sort::Rank => groups.sort_unstable_by(|a, b| {
+        self.end.sessions = has_hits.iter().filter(|has| **has).count() as u64;
+        let places: HashMap<usize, usize> = order.iter().copied().zip(0..).collect();
+        let in_order = |a: &Group, b: &Group| match self.options.sort {
+            Sort::Rank => {
                 let order = |group: &Group| {
                     let best = best(group);
                     (Reverse(best.millis), best.file, best.offset)
                 };
                 let score = b.score.total_cmp(&a.score);
                 score.then_with(|| order(a).cmp(&order(b)))
-            }),
+            }
             Sort::Time => {
-                let places: HashMap<usize, usize> = order.iter().copied().zip(0..).collect();
-                groups.sort_unstable_by_key(|group| {
+                let order = |group: &Group| {
                     let best = best(group);
                     let place = places.get(&session(group)).copied();
                     (place, best.file, Reverse(best.offset))
-                });
+                };
+                order(a).cmp(&order(b))
             }
-        }
-        if let Some(limit) = self.options.limit {
+        };
+        if let Some(limit) = self.options.limit
+            && limit < groups.len()
+        {
+            // Only those that are returned have an order.
+            groups.select_nth_unstable_by(limit, in_order);
             groups.truncate(limit);
+            groups.shrink_to_fit();
         }
+        groups.sort_unstable_by(in_order);
         let wanted = groups.iter().flat_map(|group| {
             let (best, copies) = group.of(&found);
             copies.iter().chain([best])

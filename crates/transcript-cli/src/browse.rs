@@ -6,12 +6,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{Timestamp, Zoned, tz::TimeZone};
 use transcript_browse::{BrowseOptions, Left, browse};
 use transcript_render::Escaping;
 
 use crate::ui::Ui;
-use crate::{exit, session};
+use crate::{exit, moment, session};
 
 /// Find, read, search, copy, fork and resume sessions, full screen
 ///
@@ -19,7 +19,8 @@ use crate::{exit, session};
 /// keys. `transcript` alone does the same on a terminal.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Args {
-    /// Path of a .jsonl file, the id of a session or the start of one, or latest [default: the list]
+    /// Path of a .jsonl file, the id of a session or the start of one, or latest; with :LINE, as `search`
+    /// prints it, at that line [default: the list]
     session: Option<PathBuf>,
 }
 
@@ -27,13 +28,22 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         bail!("browse needs a terminal; replay, list and search print to a pipe");
     }
-    let session = args.session.as_ref().map(|session| {
+    let named = args.session.as_deref();
+    let with_line = named.and_then(session::with_line);
+    let (named, line) = match &with_line {
+        Some((session, line)) => (Some(session.as_path()), Some(*line)),
+        None => (named, None),
+    };
+    let session = named.map(|session| {
         let path = session::find(ui, session)?;
         std::path::absolute(&path).with_context(|| path.display().to_string())
     });
     let options = BrowseOptions {
         store: session::store(ui)?,
         session: session.transpose()?,
+        line,
+        cache: transcript::cache_folder(),
+        read_time: |text| moment::parse(text, &Zoned::now()),
         render: ui.render.clone().escaping(Escaping::Visible),
         is_coloured: ui.is_coloured,
         zone: TimeZone::system(),

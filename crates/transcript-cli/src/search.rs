@@ -11,15 +11,15 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
 use transcript::catalog::{
-    Catalog, CatalogSession, End, Field, Hit, Query, QueryError, Search, SearchOptions,
+    Catalog, CatalogSession, Field, Hit, Query, QueryError, Search, SearchOptions,
 };
 use transcript::wire::{FoundSession, HitRecord, SearchEnd, SearchRecord};
 use transcript_format::names::{agent_of, project_key};
 use transcript_format::time;
 use transcript_reader::{SessionFile, SessionFiles, session_of_subagent};
-use transcript_render::{Escaping, clock, count, cut_text};
+use transcript_render::{Snippet, SnippetLine, clock, count, cut_text};
 use transcript_storage::{ReadDisk, RealDisk};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 use crate::filter::EntryFilter;
 use crate::pager::Output;
@@ -76,7 +76,7 @@ pub(crate) struct Args {
     /// Print only the number of hits
     #[arg(long, conflicts_with = "files")]
     count: bool,
-    /// Read every session again instead of what is remembered of it
+    /// Read all files, and neither use nor make the filters in the cache folder
     #[arg(long)]
     no_cache: bool,
     /// Print one JSON object per line for each hit
@@ -115,7 +115,16 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let lines = context.saturating_mul(2).saturating_add(1);
         options = options.snippet(lines.saturating_mul(CONTEXT_LINE).min(MAX_SNIPPET));
     }
+    if let Some(folder) = transcript::cache_folder().filter(|_| !args.no_cache) {
+        options = options.cache(folder);
+    }
+    if args.count {
+        // No hit is returned, so they need no order.
+        options = options.sort(transcript::catalog::Sort::Rank).limit(0);
+    }
     let progress = Progress::start(ui);
+    progress.expect(catalog.bytes());
+    options = options.count_bytes(progress.counter());
     let mut search = catalog.search(&query, &options)?;
     drop(progress);
     let end = search.end();
@@ -137,22 +146,35 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     if end.hits == 0 && !args.json && !args.count {
         ui.note(&format!("no hits in {}", count(end.scanned, "session")));
-        if let Some(hint) = hint(ui, &catalog, &query)? {
+        if let Some(hint) = hint(ui, &catalog, &query, &options)? {
             ui.note(&hint);
         }
     }
+    // The process ends, which frees all of it at once.
+    std::mem::forget(search);
+    std::mem::forget(catalog);
     Ok(if end.hits > 0 { exit::DONE } else { exit::NO })
 }
 
 /// Names the sessions that have all terms, although no entry has.
-fn hint(ui: &Ui, catalog: &Catalog, query: &Query) -> Result<Option<String>> {
+fn hint(
+    ui: &Ui,
+    catalog: &Catalog,
+    query: &Query,
+    options: &SearchOptions,
+) -> Result<Option<String>> {
     let parts = query.one_by_one();
     if !(2..=MAX_PARTS).contains(&parts.len()) {
         return Ok(None);
     }
     let mut sessions: Vec<&CatalogSession> = catalog.sessions().iter().collect();
+    // In no order, and all of them.
+    let options = options
+        .clone()
+        .sort(transcript::catalog::Sort::Rank)
+        .limit(0);
     for part in &parts {
-        let search = catalog.search(part, &SearchOptions::new().limit(0))?;
+        let search = catalog.search(part, &options)?;
         let paths = search.session_paths();
         sessions.retain(|session| paths.contains(&*session.path));
         if sessions.is_empty() {
@@ -208,20 +230,14 @@ fn write(
             }
         }
     } else if !args.json {
-        let mut hits = Vec::new();
-        for hit in &mut *search {
-            match hit {
-                Ok(hit) => hits.push(trimmed(hit, args.context)),
-                Err(error) => ui.warn(&format!("transcript: {error}")),
-            }
-        }
         let printer = Printer {
             ui,
             names: Names::new(ui, catalog),
             context: args.context,
             now: Zoned::now(),
         };
-        printer.print(out, &hits, &end)?;
+        search.group_by_session();
+        printer.print(out, search)?;
     }
     if args.json {
         record::write(out, &SearchRecord::End(SearchEnd::new(&end)))?;
@@ -463,27 +479,30 @@ struct Printer<'u> {
 }
 
 impl Printer<'_> {
-    fn print(&self, out: &mut impl Write, hits: &[Hit], end: &End) -> Result<()> {
-        let mut places: HashMap<&Path, usize> = HashMap::new();
-        let mut sessions: Vec<Vec<&Hit>> = Vec::new();
-        for hit in hits {
-            let place = *places.entry(&hit.session.path).or_insert(sessions.len());
-            if place == sessions.len() {
-                sessions.push(Vec::new());
+    fn print(&self, out: &mut impl Write, search: &mut Search<'_>) -> Result<()> {
+        let end = search.end();
+        let mut shown = 0;
+        let mut last: Option<Arc<CatalogSession>> = None;
+        for hit in search {
+            let hit = match hit {
+                Ok(hit) => trimmed(hit, self.context),
+                Err(error) => {
+                    self.ui.warn(&format!("transcript: {error}"));
+                    continue;
+                }
+            };
+            let is_same = |last: &Arc<CatalogSession>| last.path == hit.session.path;
+            if !last.as_ref().is_some_and(is_same) {
+                if last.is_some() {
+                    writeln!(out)?;
+                }
+                self.head(out, &hit)?;
             }
-            sessions[place].push(hit);
-        }
-        for (number, hits) in sessions.iter().enumerate() {
-            if number > 0 {
-                writeln!(out)?;
-            }
-            self.head(out, hits[0])?;
-            for hit in hits {
-                self.hit(out, hit)?;
-            }
+            self.hit(out, &hit)?;
+            last = Some(hit.session);
+            shown += 1;
         }
         let dim = self.ui.render.styles().dim;
-        let shown = hits.len() as u64;
         if end.hits > shown && shown > 0 {
             let (hits, sessions) = (count(end.hits, "hit"), count(end.sessions, "session"));
             let text = format!("{shown} of {hits} in {sessions}; --limit N shows more");
@@ -574,9 +593,8 @@ impl Printer<'_> {
         writeln!(out, "  {dim}{}{dim:#}", cut_text(&parts, width))?;
         for line in self.snippet(hit, width) {
             write!(out, "{indent}")?;
-            for run in line.chunk_by(|one, other| one.is_marked == other.is_marked) {
-                let text: String = run.iter().map(|cell| cell.char).collect();
-                match run[0].is_marked {
+            for (text, is_marked) in line {
+                match is_marked {
                     true => write!(out, "{mark}{text}{mark:#}")?,
                     false => write!(out, "{text}")?,
                 }
@@ -586,153 +604,16 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn snippet(&self, hit: &Hit, width: usize) -> Vec<Vec<Cell>> {
+    fn snippet(&self, hit: &Hit, width: usize) -> Vec<SnippetLine> {
         let escaping = self.ui.escaping;
-        let chars: Vec<char> = hit.snippet.chars().collect();
-        if self.context.is_none() {
-            let cells = cells(escaping, &chars, 0, &hit.matches);
-            return fitted(cells, hit.is_cut, width, LINES);
-        }
-        let mut lines = Vec::new();
-        let mut start = 0;
-        for line in chars.split(|c| *c == '\n') {
-            let end = start + line.len();
-            let cells = cells(escaping, line, start, &hit.matches);
-            lines.extend(fitted(cells, (false, false), width, 1));
-            start = end + 1;
-        }
-        lines
-    }
-}
-
-/// A character of a snippet on the page.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Cell {
-    char: char,
-    is_marked: bool,
-}
-
-impl Cell {
-    fn plain(char: char) -> Self {
-        Self {
-            char,
-            is_marked: false,
+        let snippet = Snippet {
+            text: hit.snippet.chars().collect(),
+            matches: hit.matches.clone(),
+            is_cut: hit.is_cut,
+        };
+        match self.context {
+            None => snippet.fitted(escaping, width, LINES),
+            Some(_) => snippet.line_by_line(escaping, width),
         }
     }
-
-    fn width(self) -> usize {
-        self.char.width().unwrap_or(0)
-    }
-}
-
-/// Returns a text on one line, escaped; `matches` count from `start` characters before it.
-fn cells(
-    escaping: Escaping,
-    chars: &[char],
-    start: usize,
-    matches: &[std::ops::Range<usize>],
-) -> Vec<Cell> {
-    let mut cells: Vec<Cell> = Vec::new();
-    let mut add = |part: &[char], is_marked: bool| {
-        let part: String = part.iter().collect();
-        for char in escaping.escape(&escaping.without_colours(&part)).chars() {
-            let is_space = char.is_whitespace();
-            if !is_space {
-                cells.push(Cell { char, is_marked });
-            } else if cells.last().is_none_or(|last| last.char != ' ') {
-                cells.push(Cell {
-                    char: ' ',
-                    is_marked,
-                });
-            }
-        }
-    };
-    let mut at = 0;
-    for found in matches {
-        let from = found.start.saturating_sub(start).clamp(at, chars.len());
-        let to = found.end.saturating_sub(start).clamp(from, chars.len());
-        add(&chars[at..from], false);
-        add(&chars[from..to], true);
-        at = to;
-    }
-    add(&chars[at..], false);
-    while cells.last().is_some_and(|last| last.char == ' ') {
-        cells.pop();
-    }
-    let spaces = cells.iter().take_while(|cell| cell.char == ' ').count();
-    cells.drain(..spaces);
-    cells
-}
-
-/// Breaks cells into at most `lines` lines that show the first match, with marks where text is left
-/// out.
-fn fitted(
-    mut cells: Vec<Cell>,
-    (mut before, after): (bool, bool),
-    width: usize,
-    lines: usize,
-) -> Vec<Vec<Cell>> {
-    let widths = |cells: &[Cell]| -> usize { cells.iter().map(|cell| cell.width()).sum() };
-    let room = (width * lines).saturating_sub(2 * lines);
-    let first = cells.iter().position(|cell| cell.is_marked).unwrap_or(0);
-    let marked = cells[first..]
-        .iter()
-        .take_while(|cell| cell.is_marked)
-        .count();
-    if widths(&cells) > room && widths(&cells[..first + marked]) > room * 2 / 3 {
-        // A third of the room is for what is before the match.
-        let mut left = room / 3;
-        let start = cells[..first].iter().rposition(|cell| {
-            let fits = cell.width() <= left;
-            left = left.saturating_sub(cell.width());
-            !fits
-        });
-        let start = start.map_or(0, |start| start + 1);
-        let word = cells[start..first].iter().position(|cell| cell.char == ' ');
-        let start = word.map_or(start, |word| start + word + 1);
-        cells.drain(..start);
-        before |= start > 0;
-    }
-    if before {
-        cells.insert(0, Cell::plain('…'));
-    }
-    if after {
-        cells.push(Cell::plain('…'));
-    }
-    let mut broken = Vec::new();
-    let mut rest = &cells[..];
-    while !rest.is_empty() && broken.len() < lines {
-        let is_last = broken.len() + 1 == lines;
-        let mut used = 0;
-        let fits = rest.iter().take_while(|cell| {
-            used += cell.width();
-            used <= width
-        });
-        let mut end = fits.count();
-        if end == rest.len() {
-            broken.push(rest.to_vec());
-            break;
-        }
-        if is_last {
-            // The mark takes a column.
-            let mut line = rest[..end].to_vec();
-            while widths(&line) >= width && !line.is_empty() {
-                line.pop();
-            }
-            line.push(Cell::plain('…'));
-            broken.push(line);
-            break;
-        }
-        let space = rest[..=end].iter().rposition(|cell| cell.char == ' ');
-        if let Some(space) = space.filter(|space| *space > end / 2) {
-            end = space;
-        }
-        end = end.max(1);
-        broken.push(rest[..end].to_vec());
-        rest = &rest[end..];
-        if rest.first().is_some_and(|cell| cell.char == ' ') {
-            rest = &rest[1..];
-        }
-    }
-    broken
 }

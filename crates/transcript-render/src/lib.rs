@@ -25,6 +25,7 @@ mod parsed_entry;
 mod print_tree;
 mod printer;
 mod session_tree;
+mod snippet;
 mod styles;
 mod text;
 mod tool_summary;
@@ -46,6 +47,7 @@ pub use printer::{
     Scope, StyledLine, call_line, is_folded_at_first, print_blocks,
 };
 pub use session_tree::{BoundaryFacts, SessionTree, leaf_decision};
+pub use snippet::{Snippet, SnippetLine};
 pub use styles::{Styles, TextStyle};
 pub use text::{cut_text, wrapped};
 pub use words::count;

@@ -1,0 +1,169 @@
+//! The state of the search over all sessions: what is typed, what was found, and what is selected.
+
+use std::path::PathBuf;
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
+use transcript_render::Snippet;
+
+use crate::finder::Finding;
+use crate::messages::Target;
+use crate::search::Needle;
+
+/// The longest query that can be typed, in characters; as `transcript search` takes.
+const MAX_QUERY: usize = 4096;
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Results {
+    /// In the order of their best hits.
+    pub(crate) sessions: Vec<FoundSession>,
+    /// The number of all hits, and of the sessions that have them.
+    pub(crate) hits: u64,
+    pub(crate) in_sessions: u64,
+    /// The number of sessions that were searched.
+    pub(crate) searched: u64,
+    /// The number of lines and files of which not everything was searched.
+    pub(crate) unread: u64,
+    /// The number of files that could not be read.
+    pub(crate) problems: u64,
+    /// The number of hits that changed before they were read.
+    pub(crate) changed: u64,
+}
+
+/// A session with hits; texts are escaped.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FoundSession {
+    pub(crate) title: String,
+    /// Its time, folder and id.
+    pub(crate) about: String,
+    pub(crate) hits: Vec<Found>,
+}
+
+/// A hit.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Found {
+    /// The file of the session.
+    pub(crate) session: PathBuf,
+    /// The file with the text: of the session, of a subagent, or a stored result.
+    pub(crate) path: PathBuf,
+    /// What it is, when and where; escaped.
+    pub(crate) about: String,
+    /// The text, as it is in the file.
+    pub(crate) snippet: Snippet,
+    /// What was found, to be marked.
+    pub(crate) needle: Option<Needle>,
+    /// Where it is; `None` for a stored result that belongs to no entry.
+    pub(crate) target: Option<Target>,
+}
+
+/// What is known about a query.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum State {
+    /// Nothing was asked.
+    #[default]
+    Empty,
+    /// It is searched for: so many bytes of all were searched.
+    Searching(Option<(u64, u64)>),
+    /// It is wrong at this character, from 0.
+    Bad(String, usize),
+    Failed(String),
+    Done,
+}
+
+/// The search over all sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Find {
+    pub(crate) query: String,
+    pub(crate) state: State,
+    /// Of the query, or of the one before while that is searched for.
+    pub(crate) results: Results,
+    /// The number of the selected hit.
+    pub(crate) selected: usize,
+    /// The number of the last search.
+    pub(crate) number: u64,
+}
+
+/// What a key asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Asked {
+    Nothing,
+    /// The query was changed.
+    Search,
+    /// The selected hit is to be opened.
+    Open,
+    Leave,
+}
+
+impl Find {
+    pub(crate) fn key(&mut self, key: KeyEvent, is_control: bool, page: usize) -> Asked {
+        let last = self.hits().count().saturating_sub(1);
+        match key.code {
+            KeyCode::Esc => return Asked::Leave,
+            KeyCode::Enter => return Asked::Open,
+            KeyCode::Up => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Char('p') if is_control => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Down => self.selected = (self.selected + 1).min(last),
+            KeyCode::Char('n') if is_control => self.selected = (self.selected + 1).min(last),
+            KeyCode::PageUp => self.selected = self.selected.saturating_sub(page),
+            KeyCode::PageDown => self.selected = (self.selected + page).min(last),
+            KeyCode::Home => self.selected = 0,
+            KeyCode::End => self.selected = last,
+            KeyCode::Backspace => {
+                if self.query.pop().is_some() {
+                    return Asked::Search;
+                }
+            }
+            KeyCode::Char('u') if is_control => {
+                self.query.clear();
+                return Asked::Search;
+            }
+            KeyCode::Char('w') if is_control => {
+                let words = self.query.trim_end();
+                let start = words.rfind(char::is_whitespace);
+                // The white space stays.
+                let start = start.and_then(|at| Some(at + words[at..].chars().next()?.len_utf8()));
+                self.query.truncate(start.unwrap_or(0));
+                return Asked::Search;
+            }
+            KeyCode::Char(c) if !is_control => {
+                if self.query.chars().count() < MAX_QUERY {
+                    self.query.push(c);
+                    return Asked::Search;
+                }
+            }
+            _ => {}
+        }
+        Asked::Nothing
+    }
+
+    /// Takes what a search says.
+    pub(crate) fn take(&mut self, finding: Finding) {
+        match finding {
+            Finding::Bad { message, position } => self.end(State::Bad(message, position)),
+            Finding::Failed(message) => self.end(State::Failed(message)),
+            Finding::Searching { bytes, all } => self.state = State::Searching(Some((bytes, all))),
+            Finding::Done(results) => {
+                self.end(State::Done);
+                self.results = *results;
+            }
+        }
+    }
+
+    /// Leaves nothing of what was found before.
+    pub(crate) fn end(&mut self, state: State) {
+        self.state = state;
+        self.results = Results::default();
+        self.selected = 0;
+    }
+
+    /// Returns the hits in the order of the screen.
+    pub(crate) fn hits(&self) -> impl Iterator<Item = &Found> {
+        self.results.sessions.iter().flat_map(|one| &one.hits)
+    }
+
+    /// Returns the selected hit of the query that is shown.
+    pub(crate) fn chosen(&self) -> Option<&Found> {
+        let is_done = self.state == State::Done;
+        self.hits().nth(self.selected).filter(|_| is_done)
+    }
+}

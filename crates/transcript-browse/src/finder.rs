@@ -1,0 +1,276 @@
+//! The search over all sessions, in a thread of its own.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use transcript::catalog::{Catalog, Field, Hit, Query, SearchError, SearchOptions};
+use transcript_format::time;
+use transcript_render::{Escaping, RenderOptions, Snippet, clock, count};
+
+use crate::find::{Found, FoundSession, Results};
+use crate::messages::Target;
+use crate::search::{Around, Needle};
+
+/// How many hits are kept.
+pub(crate) const HITS: usize = 200;
+/// How often progress is reported.
+const OFTEN: Duration = Duration::from_millis(200);
+/// How many copies of a hit are named.
+const COPIES: usize = 2;
+/// How much of an id is shown, in characters.
+const SHORT_ID: usize = 8;
+
+/// Reads the times of a query, in milliseconds since 1970.
+pub(crate) type ReadTime = fn(&str) -> Result<i64, String>;
+
+/// What a search over all sessions needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Sessions {
+    pub(crate) root: PathBuf,
+    /// The folder of the filters that make searches faster.
+    pub(crate) cache: Option<PathBuf>,
+    pub(crate) read_time: ReadTime,
+    pub(crate) zone: TimeZone,
+    pub(crate) render: RenderOptions,
+}
+
+/// What a search over all sessions says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Finding {
+    /// The query is wrong at this character, from 0.
+    Bad {
+        message: String,
+        position: usize,
+    },
+    /// So many bytes of all were searched.
+    Searching {
+        bytes: u64,
+        all: u64,
+    },
+    Done(Box<Results>),
+    /// The sessions cannot be searched.
+    Failed(String),
+}
+
+/// Searches after a while, unless it is cancelled. What is wrong with the query is said at once.
+pub(crate) fn start(
+    sessions: Sessions,
+    text: String,
+    wait: Duration,
+    cancel: Arc<AtomicBool>,
+    reply: impl Fn(Finding) + Send + Sync + 'static,
+) {
+    thread::spawn(move || {
+        let query = match Query::parse(&text, &sessions.read_time) {
+            Ok(query) => query,
+            Err(error) => {
+                let message = error.message().to_owned();
+                let position = error.position();
+                return reply(Finding::Bad { message, position });
+            }
+        };
+        thread::sleep(wait);
+        if cancel.load(Ordering::Relaxed) {
+            return;
+        }
+        match search(&sessions, &query, &text, &cancel, &reply) {
+            Ok(results) => reply(Finding::Done(Box::new(results))),
+            // Nobody asks for it any more.
+            Err(SearchError::Cancelled) => {}
+            Err(error) => reply(Finding::Failed(error.to_string())),
+        }
+    });
+}
+
+fn search(
+    sessions: &Sessions,
+    query: &Query,
+    text: &str,
+    cancel: &Arc<AtomicBool>,
+    reply: &(impl Fn(Finding) + Sync),
+) -> Result<Results, SearchError> {
+    let catalog = Catalog::open(&sessions.root)?;
+    let (all, bytes) = (catalog.bytes(), Arc::new(AtomicU64::new(0)));
+    let mut options = SearchOptions::new()
+        .limit(HITS)
+        .cancel(Arc::clone(cancel))
+        .count_bytes(Arc::clone(&bytes));
+    if let Some(cache) = &sessions.cache {
+        options = options.cache(cache);
+    }
+    thread::scope(|scope| {
+        // Ends when this is dropped.
+        let (done, is_done) = channel::<()>();
+        scope.spawn(move || {
+            while is_done.recv_timeout(OFTEN) == Err(RecvTimeoutError::Timeout) {
+                let bytes = bytes.load(Ordering::Relaxed).min(all);
+                reply(Finding::Searching { bytes, all });
+            }
+        });
+        let mut search = catalog.search(query, &options)?;
+        let mut results = Results::default();
+        let mut places: HashMap<PathBuf, usize> = HashMap::new();
+        for hit in &mut search {
+            match hit {
+                Ok(hit) => {
+                    let path = hit.session.path.clone();
+                    let place = *places.entry(path).or_insert(results.sessions.len());
+                    if place == results.sessions.len() {
+                        results.sessions.push(head(sessions, &hit));
+                    }
+                    let found = found(sessions, text, &hit);
+                    results.sessions[place].hits.push(found);
+                }
+                Err(SearchError::Cancelled) => return Err(SearchError::Cancelled),
+                // It is no longer where it was: another search finds it.
+                Err(_) => results.changed += 1,
+            }
+        }
+        let end = search.end();
+        results.hits = end.hits;
+        results.in_sessions = end.sessions;
+        results.searched = end.scanned;
+        results.unread = end.unread;
+        results.problems = search.problems().len() as u64;
+        drop(done);
+        Ok(results)
+    })
+}
+
+/// Returns what the results show of a session, without hits.
+fn head(sessions: &Sessions, hit: &Hit) -> FoundSession {
+    let one_line =
+        |text: &str| Escaping::Visible.one_line(&Escaping::Visible.without_colours(text));
+    let title = hit.title().map(one_line).filter(|title| !title.is_empty());
+    let row = hit.row.as_ref();
+    let folder = row.and_then(|row| row.cwd.as_deref());
+    let folder = folder.map_or(hit.session.project.clone(), |cwd| {
+        sessions.render.below_home(cwd)
+    });
+    let id: String = hit.session.id.chars().take(SHORT_ID).collect();
+    let millis = row.and_then(|row| row.order_millis());
+    let about = [
+        when(sessions, millis),
+        Some(one_line(&folder)),
+        Some(one_line(&id)),
+    ];
+    FoundSession {
+        title: title.unwrap_or_else(|| "(untitled)".to_owned()),
+        about: joined(about),
+        hits: Vec::new(),
+    }
+}
+
+fn found(sessions: &Sessions, query: &str, hit: &Hit) -> Found {
+    let tool = || hit.tool.as_deref().unwrap_or("tool");
+    let what = match hit.field {
+        Field::ToolInput => format!("{} call", tool()),
+        Field::ToolResult => format!("{} result", tool()),
+        Field::Text => "assistant".to_owned(),
+        field => field.name().to_owned(),
+    };
+    let millis = hit.timestamp.as_deref();
+    let millis = millis.and_then(|time| time::millis(time.as_bytes()));
+    let is_of_conversation = hit.uuid.is_some() && hit.role.is_some();
+    let place = match (hit.is_live, hit.is_in_context) {
+        (false, _) => Some("rewound".to_owned()),
+        (true, false) if is_of_conversation => Some("compacted away".to_owned()),
+        _ => None,
+    };
+    let agent = hit.agent_id.as_ref();
+    let also = (!hit.also.is_empty()).then(|| {
+        let short = |id: &str| id.chars().take(SHORT_ID).collect::<String>();
+        let named = hit.also.iter().take(COPIES);
+        let named: Vec<String> = named.map(|copy| short(&copy.session_id)).collect();
+        let more = match hit.also.len().saturating_sub(COPIES) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("also {}{more}", named.join(", "))
+    });
+    let about = [
+        Some(what),
+        when(sessions, millis),
+        hit.line.map(|line| format!("line {line}")),
+        place,
+        agent.map(|agent| format!("subagent {agent}")),
+        hit.stored_result
+            .as_ref()
+            .map(|_| "stored result".to_owned()),
+        also,
+    ];
+    let snippet = Snippet {
+        text: hit.snippet.chars().collect(),
+        matches: hit.matches.clone(),
+        is_cut: hit.is_cut,
+    };
+    let text = |range: std::ops::Range<usize>| snippet.text[range].iter().collect::<String>();
+    let texts: Vec<String> = hit.matches.iter().cloned().map(text).collect();
+    // A capital letter that was typed is meant.
+    let is_exact = |text: &str| text.chars().any(char::is_uppercase) && query.contains(text);
+    let needle = Needle::of(texts.iter().map(|text| (text.as_str(), is_exact(text))));
+    let start = hit.matches.first().map_or(0, |first| first.start);
+    let end = snippet.text.len();
+    Found {
+        session: hit.session.path.clone(),
+        path: hit.path.clone(),
+        about: Escaping::Visible.one_line(&joined(about)),
+        needle,
+        target: hit.line.map(|line| Target::Hit {
+            offset: hit.offset,
+            line,
+            block: hit.block,
+            what: hit.field.name(),
+            around: Around::new(&text(0..start), &text(start..end)),
+            stored: hit.stored_result.clone(),
+        }),
+        snippet,
+    }
+}
+
+fn when(sessions: &Sessions, millis: Option<i64>) -> Option<String> {
+    let time = clock(millis?, &sessions.zone)?;
+    Some(time.strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+fn joined<const N: usize>(parts: [Option<String>; N]) -> String {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.join(" · ")
+}
+
+impl Results {
+    /// Returns what was found, in words.
+    pub(crate) fn summary(&self) -> String {
+        let shown: usize = self.sessions.iter().map(|one| one.hits.len()).sum();
+        let mut parts = vec![match self.hits {
+            0 => format!("no hits in {}", count(self.searched, "session")),
+            hits => format!(
+                "{} in {}",
+                count(hits, "hit"),
+                count(self.in_sessions, "session")
+            ),
+        }];
+        if self.hits > (shown as u64).saturating_add(self.changed) {
+            parts.push(format!("the first {shown} are shown"));
+        }
+        if self.changed > 0 {
+            parts.push(format!("{} changed meanwhile", self.changed));
+        }
+        if self.problems > 0 {
+            parts.push(format!("{} not readable", count(self.problems, "file")));
+        }
+        if self.unread > 0 {
+            parts.push(format!(
+                "{} not searched",
+                count(self.unread, "damaged line or file")
+            ));
+        }
+        parts.join(" · ")
+    }
+}

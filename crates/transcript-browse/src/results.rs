@@ -1,0 +1,170 @@
+//! Draws the search over all sessions.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use transcript_render::{Escaping, cut_text};
+
+use crate::find::{Find, Found, State};
+use crate::view::{Theme, cut_start, put};
+
+/// What can be typed.
+const SYNTAX: [(&str, &str); 8] = [
+    ("word word", "all of them in one message, in any order"),
+    ("\"some words\"", "exactly these"),
+    ("/expression/", "a regular expression"),
+    ("-word", "not this"),
+    ("in:prompt", "also text, tool_input, tool_result, title"),
+    ("tool:Bash path:src", "calls, and their results"),
+    ("project:NAME", "also branch: session: agent: model:"),
+    ("since:2d until:3h", "or a date"),
+];
+/// On a screen with fewer rows a hit has one line of text.
+const TALL: u16 = 30;
+
+/// A row of the results: texts in styles.
+type Spans = Vec<(String, Style)>;
+
+/// Draws what is typed, what is known of it, and the hits by session.
+pub(crate) fn draw_find(find: &Find, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let width = usize::from(area.width);
+    let label = "search all sessions: ";
+    let query = Escaping::Visible.escape(&find.query);
+    // The end is what one types at.
+    let shown = cut_start(&query, width.saturating_sub(label.len() + 1));
+    let typed = format!("{shown}▏");
+    put(
+        buffer,
+        area,
+        0,
+        &[(label, theme.dim()), (&typed, theme.accent())],
+    );
+    if let State::Bad(message, position) = &find.state {
+        let start: String = find.query.trim_start().chars().take(*position).collect();
+        let margin = find.query.len() - find.query.trim_start().len();
+        let start = Escaping::Visible.escape(&start).chars().count() + margin;
+        let hidden = query.chars().count().saturating_sub(shown.chars().count());
+        let column = label.len() + start.saturating_sub(hidden);
+        let arrow = format!("{}^", " ".repeat(column.min(width.saturating_sub(1))));
+        put(buffer, area, 1, &[(&arrow, theme.accent())]);
+        let message = Escaping::Visible.one_line(message);
+        for (y, line) in transcript_render::wrapped(&message, width)
+            .iter()
+            .enumerate()
+        {
+            put(buffer, area, y + 2, &[(line, Style::new())]);
+        }
+        return;
+    }
+    let status = match &find.state {
+        State::Empty => "type what to look for".to_owned(),
+        State::Searching(None) => "searching…".to_owned(),
+        State::Searching(Some((bytes, all))) => {
+            format!("searching… {} of {}", size(*bytes), size(*all))
+        }
+        State::Failed(message) => Escaping::Visible.one_line(message),
+        State::Done | State::Bad(..) => find.results.summary(),
+    };
+    put(buffer, area, 1, &[(&cut_text(&status, width), theme.dim())]);
+    let area = Rect {
+        y: area.y + 3,
+        height: area.height.saturating_sub(3),
+        ..area
+    };
+    if find.state == State::Empty {
+        for (y, (form, meaning)) in SYNTAX.iter().enumerate() {
+            let form = format!("  {form:<20}");
+            put(
+                buffer,
+                area,
+                y,
+                &[(&form, Style::new()), (meaning, theme.dim())],
+            );
+        }
+        return;
+    }
+    let (rows, selected) = rows(find, theme, width, if area.height >= TALL { 2 } else { 1 });
+    // As much of the selected hit as there is room for, and what is above it.
+    let height = usize::from(area.height);
+    let start = (selected.end + height / 4).saturating_sub(height);
+    let start = start.min(selected.start);
+    let start = start.min(rows.len().saturating_sub(height));
+    let is_old = find.state != State::Done;
+    for (y, row) in rows.iter().skip(start).take(height).enumerate() {
+        let spans: Vec<(&str, Style)> = row
+            .iter()
+            .map(|(text, style)| {
+                let style = if is_old { theme.dim() } else { *style };
+                (text.as_str(), style)
+            })
+            .collect();
+        put(buffer, area, y, &spans);
+    }
+}
+
+/// Returns all rows of the results, and which are those of the selected hit, with its session above
+/// the first one of that.
+fn rows(
+    find: &Find,
+    theme: Theme,
+    width: usize,
+    lines: usize,
+) -> (Vec<Spans>, std::ops::Range<usize>) {
+    let (mut rows, mut selected) = (Vec::new(), 0..0);
+    let mut number = 0;
+    for session in &find.results.sessions {
+        if !rows.is_empty() {
+            rows.push(Vec::new());
+        }
+        let top = rows.len();
+        rows.push(vec![(cut_text(&session.title, width), theme.bold())]);
+        rows.push(vec![(cut_text(&session.about, width), theme.dim())]);
+        for (at, hit) in session.hits.iter().enumerate() {
+            let start = if at == 0 { top } else { rows.len() };
+            let is_selected = number == find.selected;
+            rows.extend(hit_rows(hit, theme, width, lines, is_selected));
+            if is_selected {
+                selected = start..rows.len();
+            }
+            number += 1;
+        }
+    }
+    (rows, selected)
+}
+
+fn hit_rows(
+    hit: &Found,
+    theme: Theme,
+    width: usize,
+    lines: usize,
+    is_selected: bool,
+) -> Vec<Spans> {
+    let mark = if is_selected { "› " } else { "  " };
+    let style = match is_selected {
+        true => theme.chosen(true),
+        false => theme.dim(),
+    };
+    let about = cut_text(&hit.about, width.saturating_sub(2));
+    let mut rows = vec![vec![(mark.to_owned(), theme.accent()), (about, style)]];
+    let found = theme.accent().add_modifier(Modifier::UNDERLINED);
+    let text = hit
+        .snippet
+        .fitted(Escaping::Visible, width.saturating_sub(4), lines);
+    for line in text {
+        let mut spans = vec![("    ".to_owned(), Style::new())];
+        let styled = line.into_iter().map(|(text, is_found)| match is_found {
+            true => (text, found),
+            false => (text, Style::new()),
+        });
+        spans.extend(styled);
+        rows.push(spans);
+    }
+    rows
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
+        _ => format!("{}.{} GB", bytes / 1_000_000_000, bytes / 100_000_000 % 10),
+    }
+}
