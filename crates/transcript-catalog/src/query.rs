@@ -259,6 +259,22 @@ impl Query {
         Ok(())
     }
 
+    /// Returns for each positive term the query without the others.
+    #[must_use]
+    pub fn one_by_one(&self) -> Vec<Self> {
+        let with = |number: usize| {
+            let mut numbers = 0..;
+            let mut query = self.clone();
+            query
+                .terms
+                .retain(|term| numbers.next() == Some(number) || term.is_negative);
+            query
+        };
+        let terms = self.terms.iter().enumerate();
+        let positive = terms.filter(|(_, term)| !term.is_negative);
+        positive.map(|(number, _)| with(number)).collect()
+    }
+
     /// Returns the number of terms.
     #[must_use]
     pub fn terms(&self) -> usize {

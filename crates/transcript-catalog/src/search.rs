@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::UNIX_EPOCH;
@@ -336,6 +336,18 @@ impl Search<'_> {
         let counts = counts.iter().map(|(_, count)| *count);
         let rows = rows.into_iter().zip(counts);
         rows.map(|((session, row), count)| (session, row, count))
+            .collect()
+    }
+
+    /// Returns the paths of the sessions in which something was found, copies included, whether it was
+    /// returned or not.
+    #[must_use]
+    pub fn session_paths(&self) -> HashSet<&Path> {
+        let catalog = self.scan.catalog;
+        let session = |found: &Match| catalog.files[found.file as usize].session;
+        let sessions = self.found.iter().map(session);
+        sessions
+            .map(|session| &*catalog.sessions[session].path)
             .collect()
     }
 

@@ -1,5 +1,6 @@
 //! `transcript search`: finds entries in all sessions.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -40,6 +41,10 @@ const MAX_DEPTH: usize = 8;
 const SHORT_ID: usize = 8;
 /// How many copies are named.
 const COPIES: usize = 2;
+/// The most terms that are searched one by one when no entry has all.
+const MAX_PARTS: usize = 6;
+/// How many sessions are named that have all terms in different entries.
+const SESSIONS: usize = 3;
 
 /// Find texts in all sessions
 ///
@@ -141,11 +146,55 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     if end.hits == 0 && !args.json && !args.count {
         ui.note(&format!("no hits in {}", count(end.scanned, "session")));
+        if let Some(hint) = hint(ui, &catalog, &query, &options)? {
+            ui.note(&hint);
+        }
     }
     // The process ends, which frees all of it at once.
     std::mem::forget(search);
     std::mem::forget(catalog);
     Ok(if end.hits > 0 { exit::DONE } else { exit::NO })
+}
+
+/// Names the sessions that have all terms, although no entry has.
+fn hint(
+    ui: &Ui,
+    catalog: &Catalog,
+    query: &Query,
+    options: &SearchOptions,
+) -> Result<Option<String>> {
+    let parts = query.one_by_one();
+    if !(2..=MAX_PARTS).contains(&parts.len()) {
+        return Ok(None);
+    }
+    let mut sessions: Vec<&CatalogSession> = catalog.sessions().iter().collect();
+    // In no order, and all of them.
+    let options = options
+        .clone()
+        .sort(transcript::catalog::Sort::Rank)
+        .limit(0);
+    for part in &parts {
+        let search = catalog.search(part, &options)?;
+        let paths = search.session_paths();
+        sessions.retain(|session| paths.contains(&*session.path));
+        if sessions.is_empty() {
+            return Ok(None);
+        }
+    }
+    sessions.sort_by_key(|session| Reverse(session.modified));
+    let names = Names::new(ui, catalog);
+    let ids = sessions.iter().take(SESSIONS);
+    let ids: Vec<String> = ids
+        .map(|session| ui.escaping.one_line(&names.id(&session.id)))
+        .collect();
+    let rest = match sessions.len().saturating_sub(SESSIONS) {
+        0 => String::new(),
+        rest => format!(" and {rest} more"),
+    };
+    Ok(Some(format!(
+        "no entry has all terms, but different entries of the same session do: {}{rest}",
+        ids.join(", ")
+    )))
 }
 
 fn write(

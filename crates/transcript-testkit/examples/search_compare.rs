@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let mode = match arguments.first().map(String::as_str) {
         Some("searcher") => {
-            return match busy::searcher(&arguments[1..]) {
+            return match searcher(&arguments[1..]) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(difference) => {
                     println!("{difference}");
@@ -87,6 +87,26 @@ fn main() -> ExitCode {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
+}
+
+/// Searches in another process: the arguments are those that [`busy::run`] passes.
+fn searcher(arguments: &[String]) -> Result<(), String> {
+    let [root, cache, seed, queries, is_growing] = arguments else {
+        return Err("root, cache, seed, number, kind".to_owned());
+    };
+    let number = |text: &str| text.parse::<u64>().map_err(|error| error.to_string());
+    let seed = number(seed)?;
+    let (tree, mut rng) = (trees::tree(seed), Rng::new(!seed));
+    for _ in 0..number(queries)? {
+        busy::one(
+            &tree,
+            Path::new(root),
+            Path::new(cache),
+            is_growing == "true",
+            &mut rng,
+        )?;
+    }
+    Ok(())
 }
 
 #[derive(Debug, Default)]

@@ -291,6 +291,27 @@ fn lines_around_a_match_are_shown_when_they_are_asked_for() {
 }
 
 #[test]
+fn sessions_that_have_all_terms_in_different_entries_are_named() {
+    let root = root();
+    for (arguments, is_named) in [
+        (&["search", "coast", "fog"][..], true),
+        (&["search", "coast fog -volcano", "--role", "user"], true),
+        (&["search", "coast", "volcano"], false),
+        (&["search", "coast fog", "--role", "assistant"], false),
+        (&["search", "coast", "fog", "--count"], false),
+    ] {
+        let output = run(root.path(), arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let said = stderr(&output);
+        let hint = format!(
+            "different entries of the same session do: {}\n",
+            &MAPS[..10]
+        );
+        assert_eq!(said.ends_with(&hint), is_named, "{arguments:?}: {said}");
+    }
+}
+
+#[test]
 fn nothing_found_is_told_by_the_exit_code_and_a_note() {
     let root = root();
     let output = run(root.path(), &["search", "volcano"]);

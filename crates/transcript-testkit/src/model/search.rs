@@ -178,7 +178,8 @@ impl Store {
         let stored = sorted(&path.with_extension("").join("tool-results"));
         for (number, stored) in stored.iter().enumerate() {
             let size = fs::symlink_metadata(stored).map_or(0, |found| found.len());
-            if is_file(stored) && size <= MAX_STORED {
+            // An empty text is none.
+            if is_file(stored) && (1..=MAX_STORED).contains(&size) {
                 let order = (path.to_owned(), files.len() + number);
                 self.units.push(stored_result(stored, order, &id, &answers));
             }

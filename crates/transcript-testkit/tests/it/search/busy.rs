@@ -93,7 +93,7 @@ pub(crate) fn run(seed: u64, queries: usize, program: Option<&Path>) -> Result<u
                     searches.fetch_add(queries as u64, Ordering::Relaxed);
                 }
                 Some(Ok(output)) => {
-                    results.push(Err(String::from_utf8_lossy(&output.stdout).into_owned()))
+                    results.push(Err(String::from_utf8_lossy(&output.stdout).into_owned()));
                 }
                 Some(Err(error)) => results.push(Err(error.to_string())),
                 None => {}
@@ -113,32 +113,12 @@ pub(crate) fn run(seed: u64, queries: usize, program: Option<&Path>) -> Result<u
     Ok(searches.into_inner())
 }
 
-/// Searches in another process: the arguments are those that [`run`] passes.
+/// Searches with filters. Of files that only grow, what is found is at least what was there before, and at
+/// most what is there afterwards.
 ///
 /// # Errors
 /// What is different.
-pub(crate) fn searcher(arguments: &[String]) -> Result<(), String> {
-    let [root, cache, seed, queries, is_growing] = arguments else {
-        return Err("root, cache, seed, number, kind".to_owned());
-    };
-    let number = |text: &str| text.parse::<u64>().map_err(|error| error.to_string());
-    let seed = number(seed)?;
-    let (tree, mut rng) = (trees::tree(seed), Rng::new(!seed));
-    for _ in 0..number(queries)? {
-        one(
-            &tree,
-            Path::new(root),
-            Path::new(cache),
-            is_growing == "true",
-            &mut rng,
-        )?;
-    }
-    Ok(())
-}
-
-/// Searches with filters. Of files that only grow, what is found is at least what was there before, and at
-/// most what is there afterwards.
-fn one(
+pub(crate) fn one(
     tree: &Tree,
     root: &Path,
     cache: &Path,
