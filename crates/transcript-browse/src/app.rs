@@ -36,7 +36,12 @@ pub(crate) const KEYS: [(&str, &str, &str, &str); 17] = [
     ("c", "calls: short, all, none", "r", "resume in client"),
     ("t", "thinking: short, all", "Tab", "list of sessions"),
     ("? h", "this help", "q", "leave"),
-    ("Ctrl-F", "search all sessions", "Ctrl-F", "search everything"),
+    (
+        "Ctrl-F",
+        "search all sessions",
+        "Ctrl-F",
+        "search everything",
+    ),
     ("", "a capital letter in a", "", "Ctrl-Z suspends"),
     ("", "search makes it exact", "", "Ctrl-C leaves"),
 ];

@@ -26,15 +26,21 @@ const TAKING: [&str; 5] = [
 pub(crate) fn copy(text: &str) -> String {
     let bytes = text.len();
     let sent = send(text);
+    let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    let with = match text.contains(is_control) {
+        true => " · with control characters",
+        false => "",
+    };
     if matches!(sent, Ok(true)) && is_taken() {
-        return format!("copied {bytes} bytes");
+        return format!("copied {bytes} bytes{with}");
     }
-    match (sent, write(text)) {
+    let done = match (sent, write(text)) {
         (Ok(true), Ok(file)) => format!("copied {bytes} bytes · also in {}", file.display()),
         (Ok(true), Err(error)) => format!("copied {bytes} bytes · no file: {error}"),
         (_, Ok(file)) => format!("{bytes} bytes are in {}", file.display()),
-        (_, Err(error)) => format!("not copied: {error}"),
-    }
+        (_, Err(error)) => return format!("not copied: {error}"),
+    };
+    done + with
 }
 
 /// Returns false, and sends nothing, if the text is too long.

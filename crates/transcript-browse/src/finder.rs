@@ -44,9 +44,15 @@ pub(crate) struct Sessions {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Finding {
     /// The query is wrong at this character, from 0.
-    Bad { message: String, position: usize },
+    Bad {
+        message: String,
+        position: usize,
+    },
     /// So many bytes of all were searched.
-    Searching { bytes: u64, all: u64 },
+    Searching {
+        bytes: u64,
+        all: u64,
+    },
     Done(Box<Results>),
     /// The sessions cannot be searched.
     Failed(String),
@@ -139,7 +145,8 @@ fn search(
 
 /// Returns what the results show of a session, without hits.
 fn head(sessions: &Sessions, hit: &Hit) -> FoundSession {
-    let one_line = |text: &str| Escaping::Visible.one_line(&Escaping::Visible.without_colours(text));
+    let one_line =
+        |text: &str| Escaping::Visible.one_line(&Escaping::Visible.without_colours(text));
     let title = hit.title().map(one_line).filter(|title| !title.is_empty());
     let row = hit.row.as_ref();
     let folder = row.and_then(|row| row.cwd.as_deref());
@@ -193,7 +200,9 @@ fn found(sessions: &Sessions, query: &str, hit: &Hit) -> Found {
         hit.line.map(|line| format!("line {line}")),
         place,
         agent.map(|agent| format!("subagent {agent}")),
-        hit.stored_result.as_ref().map(|_| "stored result".to_owned()),
+        hit.stored_result
+            .as_ref()
+            .map(|_| "stored result".to_owned()),
         also,
     ];
     let snippet = Snippet {

@@ -60,9 +60,7 @@ impl Session<'_> {
         let page = self.page(displays, part, &layout(folds, width))?;
         let block = page.blocks.iter().find(|block| block.key == key);
         let lines = block.map_or(&[][..], |block| &page.lines[block.lines.clone()]);
-        let mut missing = lines
-            .is_empty()
-            .then(|| self.not_shown(&entry, target));
+        let mut missing = lines.is_empty().then(|| self.not_shown(&entry, target));
         let mut hit = None;
         if let (Target::Hit { around, stored, .. }, Some(needle)) = (target, needle) {
             // In a branch there may be the same words elsewhere, and results are cut.
@@ -110,7 +108,9 @@ impl Session<'_> {
             .filter(|(_, item)| item.entry_no() == number)
             .map(|(place, item)| (place, u32::try_from(item.block()).ok()))
             .collect();
-        let same = of_entry.iter().find(|(_, at)| block.is_some() && *at == block);
+        let same = of_entry
+            .iter()
+            .find(|(_, at)| block.is_some() && *at == block);
         let Some((place, _)) = same.or(of_entry.first()) else {
             return Ok(None);
         };

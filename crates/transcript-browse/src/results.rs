@@ -33,7 +33,12 @@ pub(crate) fn draw_find(find: &Find, theme: Theme, area: Rect, buffer: &mut Buff
     // The end is what one types at.
     let shown = cut_start(&query, width.saturating_sub(label.len() + 1));
     let typed = format!("{shown}▏");
-    put(buffer, area, 0, &[(label, theme.dim()), (&typed, theme.accent())]);
+    put(
+        buffer,
+        area,
+        0,
+        &[(label, theme.dim()), (&typed, theme.accent())],
+    );
     if let State::Bad(message, position) = &find.state {
         let start: String = find.query.trim_start().chars().take(*position).collect();
         let margin = find.query.len() - find.query.trim_start().len();
@@ -43,7 +48,10 @@ pub(crate) fn draw_find(find: &Find, theme: Theme, area: Rect, buffer: &mut Buff
         let arrow = format!("{}^", " ".repeat(column.min(width.saturating_sub(1))));
         put(buffer, area, 1, &[(&arrow, theme.accent())]);
         let message = Escaping::Visible.one_line(message);
-        for (y, line) in transcript_render::wrapped(&message, width).iter().enumerate() {
+        for (y, line) in transcript_render::wrapped(&message, width)
+            .iter()
+            .enumerate()
+        {
             put(buffer, area, y + 2, &[(line, Style::new())]);
         }
         return;
@@ -66,7 +74,12 @@ pub(crate) fn draw_find(find: &Find, theme: Theme, area: Rect, buffer: &mut Buff
     if find.state == State::Empty {
         for (y, (form, meaning)) in SYNTAX.iter().enumerate() {
             let form = format!("  {form:<20}");
-            put(buffer, area, y, &[(&form, Style::new()), (meaning, theme.dim())]);
+            put(
+                buffer,
+                area,
+                y,
+                &[(&form, Style::new()), (meaning, theme.dim())],
+            );
         }
         return;
     }
@@ -134,7 +147,9 @@ fn hit_rows(
     let about = cut_text(&hit.about, width.saturating_sub(2));
     let mut rows = vec![vec![(mark.to_owned(), theme.accent()), (about, style)]];
     let found = theme.accent().add_modifier(Modifier::UNDERLINED);
-    let text = hit.snippet.fitted(Escaping::Visible, width.saturating_sub(4), lines);
+    let text = hit
+        .snippet
+        .fitted(Escaping::Visible, width.saturating_sub(4), lines);
     for line in text {
         let mut spans = vec![("    ".to_owned(), Style::new())];
         let styled = line.into_iter().map(|(text, is_found)| match is_found {

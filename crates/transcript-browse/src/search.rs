@@ -354,7 +354,9 @@ mod tests {
         let marked = |needle: &Needle| {
             let marks = marks(&lines, needle);
             let texts = marks.iter().zip(&lines).map(|(marks, line)| {
-                let texts = marks.iter().map(|mark| line.text()[mark.clone()].to_owned());
+                let texts = marks
+                    .iter()
+                    .map(|mark| line.text()[mark.clone()].to_owned());
                 texts.collect::<Vec<_>>()
             });
             texts.collect::<Vec<_>>()

@@ -656,7 +656,11 @@ fn all_sessions_are_searched_and_hits_are_grouped_by_session() {
     // What is on a screen of another size is the same.
     screen.event(Event::Resize(100, 40));
     screen.terminal = Terminal::new(TestBackend::new(100, 40)).unwrap();
-    assert!(screen.shown().contains("in 2 sessions"), "{}", screen.shown());
+    assert!(
+        screen.shown().contains("in 2 sessions"),
+        "{}",
+        screen.shown()
+    );
 }
 
 #[test]
@@ -666,14 +670,21 @@ fn a_hit_opens_at_its_place_and_escape_goes_back_to_it() {
     // In a result, which is folded at first.
     screen.keys("\"result 53\"");
     screen.key(KeyCode::Enter);
-    assert!(screen.at_cursor().contains("result 53"), "{}", screen.shown());
+    assert!(
+        screen.at_cursor().contains("result 53"),
+        "{}",
+        screen.shown()
+    );
     // It is marked, and nothing else.
     screen.shown();
     let marked = |screen: &Screen| {
         let buffer = screen.terminal.backend().buffer();
         let cells = buffer.content.iter();
-        let marked = cells.filter(|cell| cell.modifier.contains(ratatui::style::Modifier::REVERSED));
-        marked.map(|cell| cell.symbol().to_owned()).collect::<String>()
+        let marked =
+            cells.filter(|cell| cell.modifier.contains(ratatui::style::Modifier::REVERSED));
+        marked
+            .map(|cell| cell.symbol().to_owned())
+            .collect::<String>()
     };
     assert_eq!(marked(&screen), "result 53");
     screen.key(KeyCode::Esc);
@@ -689,7 +700,13 @@ fn a_hit_opens_at_its_place_and_escape_goes_back_to_it() {
     screen.key(KeyCode::Esc);
     assert_eq!(screen.app.find.selected, 3);
     let selected = screen.shown();
-    assert_eq!(selected.lines().filter(|line| line.starts_with('›')).count(), 1);
+    assert_eq!(
+        selected
+            .lines()
+            .filter(|line| line.starts_with('›'))
+            .count(),
+        1
+    );
     screen.key(KeyCode::Esc);
     assert_eq!(screen.app.focus, Focus::List);
 }
@@ -705,7 +722,10 @@ fn a_hit_outside_of_the_context_opens_where_it_is_shown_and_else_says_where_it_i
     assert!(screen.at_cursor().contains("a lantern in it"), "{shown}");
     assert_eq!(message, "");
     let (shown, message) = screen.open_hit("buoys subagent", 0);
-    assert!(screen.at_cursor().contains("the subagent counted"), "{shown}");
+    assert!(
+        screen.at_cursor().contains("the subagent counted"),
+        "{shown}"
+    );
     assert!(shown.contains("subagent · "), "{shown}");
     assert_eq!(message, "");
     screen.keys("r");
@@ -714,9 +734,15 @@ fn a_hit_outside_of_the_context_opens_where_it_is_shown_and_else_says_where_it_i
     assert_eq!(screen.app.overlay, None);
     let (shown, message) = screen.open_hit("beacon", 0);
     assert!(shown.contains("Full output saved to"), "{shown}");
-    assert!(message.starts_with("the text is in ") && message.ends_with("big.txt"), "{message}");
+    assert!(
+        message.starts_with("the text is in ") && message.ends_with("big.txt"),
+        "{message}"
+    );
     let (_, message) = screen.open_hit("in:title lamp", 0);
-    assert!(message.starts_with("not shown: the title in line "), "{message}");
+    assert!(
+        message.starts_with("not shown: the title in line "),
+        "{message}"
+    );
 }
 
 #[test]
@@ -735,14 +761,26 @@ fn a_bad_query_says_what_is_wrong_and_stays() {
     screen.key(KeyCode::Enter);
     assert_eq!(screen.app.focus, Focus::Find);
     screen.keys("\"");
-    assert!(screen.shown().contains("in 2 sessions"), "{}", screen.shown());
+    assert!(
+        screen.shown().contains("in 2 sessions"),
+        "{}",
+        screen.shown()
+    );
     screen.control('w');
     assert_eq!(screen.app.find.query, "prompt ");
     screen.keys("since:x");
-    assert!(screen.shown().contains("no times here"), "{}", screen.shown());
+    assert!(
+        screen.shown().contains("no times here"),
+        "{}",
+        screen.shown()
+    );
     screen.control('u');
     assert_eq!(screen.app.find.state, State::Empty);
-    assert!(screen.shown().contains("exactly these"), "{}", screen.shown());
+    assert!(
+        screen.shown().contains("exactly these"),
+        "{}",
+        screen.shown()
+    );
 }
 
 #[test]
@@ -750,7 +788,10 @@ fn only_the_last_query_is_answered() {
     let mut screen = searched((60, 20));
     screen.control('f');
     let type_char = |screen: &mut Screen, c: char| {
-        screen.event(Event::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)));
+        screen.event(Event::Key(KeyEvent::new(
+            KeyCode::Char(c),
+            KeyModifiers::NONE,
+        )));
     };
     type_char(&mut screen, 'l');
     let number = screen.app.find.number;
@@ -759,7 +800,11 @@ fn only_the_last_query_is_answered() {
     screen.event(Event::Found(number, Finding::Done(Box::new(results))));
     assert_eq!(screen.app.find.state, State::Searching(None));
     screen.key(KeyCode::Enter);
-    assert!(screen.shown().contains("no hits in 2 sessions"), "{}", screen.shown());
+    assert!(
+        screen.shown().contains("no hits in 2 sessions"),
+        "{}",
+        screen.shown()
+    );
     assert_eq!(screen.app.focus, Focus::Find);
 }
 
@@ -770,7 +815,10 @@ fn no_control_character_of_a_hit_reaches_the_screen() {
         screen.control('f');
         screen.keys("gull");
         let check = |shown: &str| {
-            assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{shown}");
+            assert!(
+                !shown.contains(|c: char| c.is_control() && c != '\n'),
+                "{shown}"
+            );
             assert!(!shown.contains('\u{202e}'), "{shown}");
         };
         check(&screen.shown());
@@ -790,7 +838,10 @@ fn of_many_hits_the_first_are_kept_and_a_session_that_changes_says_so() {
     screen.control('f');
     screen.keys("session:1a94");
     let shown = screen.shown();
-    assert!(shown.contains(&format!("the first {HITS} are shown")), "{shown}");
+    assert!(
+        shown.contains(&format!("the first {HITS} are shown")),
+        "{shown}"
+    );
     assert_eq!(screen.app.find.hits().count(), HITS);
     screen.key(KeyCode::End);
     assert!(screen.shown().contains('›'));
@@ -799,7 +850,10 @@ fn of_many_hits_the_first_are_kept_and_a_session_that_changes_says_so() {
     screen.add(&format!("{SESSION}.jsonl"), &turns(2, 30));
     screen.key(KeyCode::Enter);
     let message = screen.app.message.clone();
-    assert_eq!(message.as_deref(), Some("the file has changed: search again"));
+    assert_eq!(
+        message.as_deref(),
+        Some("the file has changed: search again")
+    );
 }
 
 #[test]
@@ -811,5 +865,8 @@ fn a_session_opens_at_a_line() {
     screen = Screen::at((60, 20), &turns(200, 12), Some(404));
     assert!(screen.shown().contains("result 100"), "{}", screen.shown());
     screen = Screen::at((60, 20), &turns(2, 1), Some(9));
-    assert_eq!(screen.app.message.as_deref(), Some("there is no entry in line 9"));
+    assert_eq!(
+        screen.app.message.as_deref(),
+        Some("there is no entry in line 9")
+    );
 }

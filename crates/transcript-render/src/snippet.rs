@@ -183,7 +183,11 @@ mod tests {
 
     #[test]
     fn the_match_is_shown_and_nothing_that_a_terminal_obeys() {
-        let text = format!("{}a \u{1b}[2J needle\n{}", "before ".repeat(30), "after ".repeat(30));
+        let text = format!(
+            "{}a \u{1b}[2J needle\n{}",
+            "before ".repeat(30),
+            "after ".repeat(30)
+        );
         let start = text.chars().count() - text.split_once("needle").unwrap().1.chars().count() - 6;
         let snippet = Snippet {
             text: text.chars().collect(),
@@ -195,7 +199,10 @@ mod tests {
             assert!(lines.len() <= 2);
             let marked = lines.iter().flatten().filter(|(_, is_marked)| *is_marked);
             let marked: String = marked.map(|(text, _)| text.as_str()).collect();
-            assert!("needle".starts_with(&marked) && !marked.is_empty(), "{lines:?}");
+            assert!(
+                "needle".starts_with(&marked) && !marked.is_empty(),
+                "{lines:?}"
+            );
             for line in lines {
                 let line: String = line.into_iter().map(|(text, _)| text).collect();
                 assert!(!line.contains(char::is_control), "{line}");

@@ -985,13 +985,16 @@ fn escape_goes_back_to_the_results_with_their_selection_and_then_to_the_list() {
     let selected = |screen: &str| {
         let mut lines = screen.lines().skip_while(|line| !line.starts_with('›'));
         let text = lines.nth(1).unwrap_or_default();
-        text.contains("question number").then(|| text.trim().to_owned())
+        text.contains("question number")
+            .then(|| text.trim().to_owned())
     };
     let is_moved = |screen: &str| {
         let at = screen.lines().position(|line| line.starts_with('›'));
         at == Some(9)
     };
-    let screen = walk.wait("the third hit", |screen| is_moved(screen) && selected(screen).is_some());
+    let screen = walk.wait("the third hit", |screen| {
+        is_moved(screen) && selected(screen).is_some()
+    });
     let hit = selected(&screen).unwrap();
     walk.keys(&["Enter"]);
     walk.see_at_cursor(&hit);
@@ -1028,7 +1031,10 @@ fn a_small_terminal_without_colour_searches_all_sessions() {
     walk.see_at_cursor("with a word17 in it");
     let screen = stdout(&walk.tmux(&["capture-pane", "-e", "-p"]));
     let marked = screen.lines().find(|line| line.contains("word17"));
-    assert!(marked.is_some_and(|line| line.contains("\u{1b}[7mword17")), "{screen}");
+    assert!(
+        marked.is_some_and(|line| line.contains("\u{1b}[7mword17")),
+        "{screen}"
+    );
     walk.keys(&["Escape"]);
     walk.see("1 hit in 1 session");
     walk.keys(&["F1"]);
@@ -1043,7 +1049,9 @@ fn a_session_opens_at_the_line_that_search_names() {
     let root = walk.root();
     let found = transcript(&["--root", root.to_str().unwrap(), "search", "word17"]);
     let found = stdout(&found);
-    let mut names = found.split_whitespace().filter(|word| LEAP.starts_with(word.split(':').next().unwrap()));
+    let mut names = found
+        .split_whitespace()
+        .filter(|word| LEAP.starts_with(word.split(':').next().unwrap()));
     let name = names.find(|word| word.contains(':')).unwrap().to_owned();
     walk.browse(&format!("browse {name}"), "with a word17 in it");
     walk.see_at_cursor("answer number 17");
