@@ -512,7 +512,7 @@ fn footer(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
         0 => width,
         right => width.saturating_sub(right + 2),
     };
-    // What does not fit is left out whole, the last first.
+    // What does not fit is omitted whole, the last first.
     let mut keys = keys;
     while columns(keys) > room
         && let Some((most, _)) = keys.rsplit_once(" · ")
