@@ -82,18 +82,8 @@ fn write(text: &str) -> io::Result<PathBuf> {
 
 /// The folder of this user for files that need not stay: one that ends with the login, or the cache.
 fn folder() -> Option<PathBuf> {
-    let folder = |name, below: &str| {
-        let folder = env::var_os(name).map(PathBuf::from);
-        let folder = folder.filter(|folder| folder.is_absolute() && folder.is_dir());
-        Some(folder?.join(below))
-    };
-    let cache = if cfg!(target_os = "macos") {
-        "Library/Caches/transcript"
-    } else {
-        ".cache/transcript"
-    };
-    folder("XDG_RUNTIME_DIR", "transcript")
-        .or_else(|| folder("XDG_CACHE_HOME", "transcript"))
-        .or_else(|| folder("LOCALAPPDATA", "transcript"))
-        .or_else(|| folder("HOME", cache))
+    let folder = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let folder = folder.filter(|folder| folder.is_absolute() && folder.is_dir());
+    let folder = folder.map(|folder| folder.join("transcript"));
+    folder.or_else(transcript::cache_folder)
 }

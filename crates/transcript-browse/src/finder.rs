@@ -100,7 +100,7 @@ fn search(
     let mut options = SearchOptions::new()
         .limit(HITS)
         .cancel(Arc::clone(cancel))
-        .progress(Arc::clone(&bytes));
+        .count_bytes(Arc::clone(&bytes));
     if let Some(cache) = &sessions.cache {
         options = options.cache(cache);
     }

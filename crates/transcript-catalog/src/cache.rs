@@ -200,12 +200,12 @@ impl<'c> Cache<'c> {
                 pieces: Mutex::default(),
             })
         };
-        let anew = || Plan {
+        let again = || Plan {
             build: build(0, 0),
             ..Plan::whole()
         };
         let Some(newest) = chain.first() else {
-            return anew();
+            return again();
         };
         let record = &newest.record;
         let is_same = record.state == state && record.is_settled;
@@ -225,13 +225,13 @@ impl<'c> Cache<'c> {
         let is_marked = || !pieces.is_empty() && self.has_marks(file, &pieces).unwrap_or(false);
         let is_valid = is_whole && (is_same || has_grown() && is_marked());
         if !is_valid {
-            return anew();
+            return again();
         }
         let end = pieces.last().map_or(0, |piece| piece.end);
         let rest = state.len.saturating_sub(end);
         let is_result = matches!(self.catalog.files[file].kind, FileRole::Result(_));
         if is_result && rest > 0 {
-            return anew();
+            return again();
         }
         // The call of a stored result is in another file.
         let may_match = rest > 0 || is_result || self.needs.may_match_file(&pieces);

@@ -8,6 +8,11 @@ use std::time::SystemTime;
 use transcript_reader::{Error, SessionFile, SessionFiles, own_subagents_on, session_of_subagent};
 use transcript_storage::{FileKind, ReadDisk, RealDisk};
 
+use crate::scan::parallel;
+
+/// So many files are asked for at a time by a thread.
+const BLOCK: usize = 64;
+
 /// The sessions of a store, or some of them.
 #[derive(Debug)]
 pub struct Catalog {
@@ -102,7 +107,8 @@ impl Catalog {
                 .or_default()
                 .push((id, path));
         }
-        let orphans = files.orphans.into_iter().map(|file| (file, false));
+        let orphans = files.orphans.into_iter().chain(files.leftovers);
+        let orphans = orphans.map(|file| (file, false));
         let sessions = files.sessions.into_iter().map(|file| (file, true));
         let mut sessions: Vec<_> = sessions.chain(orphans).collect();
         sessions.sort_by(|a, b| a.0.path.cmp(&b.0.path));
@@ -120,6 +126,7 @@ impl Catalog {
             let file = SessionFile::at(&**disk, &folder.join(format!("{id}.jsonl")));
             catalog.add(&file, false, agents);
         }
+        catalog.measure();
         catalog
     }
 
@@ -129,7 +136,7 @@ impl Catalog {
         &self.sessions
     }
 
-    /// Returns the length of all files, in bytes.
+    /// Returns the size of all files in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len).sum()
@@ -176,17 +183,44 @@ impl Catalog {
     }
 
     fn add_file(&mut self, session: usize, path: PathBuf, kind: FileRole) {
-        let found = match self.disk.metadata(&path) {
-            Ok(found) => found,
-            Err(error) => return self.problems.push(Error::io(&path, None, error)),
-        };
-        let newest = &mut self.sessions[session].modified;
-        *newest = (*newest).max(found.modified);
         self.files.push(CatalogFile {
             session,
             path,
-            len: found.len,
+            len: 0,
             kind,
         });
+    }
+
+    /// Asks the system for the properties of all files, and drops those that have none.
+    fn measure(&mut self) {
+        let numbers: Vec<usize> = (0..self.files.len()).collect();
+        let blocks: Vec<&[usize]> = numbers.chunks(BLOCK).collect();
+        let (disk, files) = (&self.disk, &self.files);
+        let found = parallel(
+            &blocks,
+            None,
+            || (),
+            |(), block| {
+                let metadata = |number: &usize| (*number, disk.metadata(&files[*number].path));
+                block.iter().map(metadata).collect()
+            },
+        );
+        let mut is_gone = vec![false; self.files.len()];
+        for (number, found) in found {
+            let file = &mut self.files[number];
+            match found {
+                Ok(found) => {
+                    let newest = &mut self.sessions[file.session].modified;
+                    *newest = (*newest).max(found.modified);
+                    file.len = found.len;
+                }
+                Err(error) => {
+                    is_gone[number] = true;
+                    self.problems.push(Error::io(&file.path, None, error));
+                }
+            }
+        }
+        let mut is_gone = is_gone.into_iter();
+        self.files.retain(|_| is_gone.next() != Some(true));
     }
 }

@@ -41,11 +41,25 @@ pub(crate) fn plain(c: char) -> Option<char> {
     })
 }
 
+/// Returns the number of bytes before the first one that is not ASCII.
+pub(crate) fn ascii_len(bytes: &[u8]) -> usize {
+    let (chunks, _) = bytes.as_chunks::<32>();
+    let whole = 32 * chunks.iter().take_while(|chunk| chunk.is_ascii()).count();
+    let rest = bytes[whole..].iter().position(|byte| !byte.is_ascii());
+    rest.map_or(bytes.len(), |at| whole + at)
+}
+
 /// Returns the lower-case character. Characters whose lower case is ASCII without being ASCII
 /// themselves, or is more than one character, stay as they are.
 pub(crate) fn lower(c: char) -> char {
     if c.is_ascii() {
         return c.to_ascii_lowercase();
+    }
+    // Arrows, boxes, emoji, and the characters of Chinese, Japanese and Korean: a look at the table is
+    // slower.
+    if matches!(c, '\u{2190}'..='\u{245F}' | '\u{2500}'..='\u{2BFF}' | '\u{2E80}'..='\u{A63F}' | '\u{AC00}'..='\u{FAFF}' | '\u{1F000}'..='\u{323AF}')
+    {
+        return c;
     }
     let mut all = c.to_lowercase();
     match (all.next(), all.next()) {
@@ -83,22 +97,23 @@ impl Fold {
         let mut rest = text;
         loop {
             // ASCII has no diacritics, and most texts are ASCII for long stretches.
-            let ascii = rest
-                .bytes()
-                .position(|byte| !byte.is_ascii())
-                .unwrap_or(rest.len());
+            let ascii = ascii_len(rest.as_bytes());
             let start = out.len();
             out.push_str(&rest[..ascii]);
             if self.lower {
                 out[start..].make_ascii_lowercase();
             }
             rest = &rest[ascii..];
-            let end = rest.find(|c: char| c.is_ascii()).unwrap_or(rest.len());
-            if end == 0 {
+            if rest.is_empty() {
                 return;
             }
-            out.extend(rest[..end].chars().filter_map(|c| self.char(c)));
-            rest = &rest[end..];
+            for c in rest.chars() {
+                if c.is_ascii() {
+                    break;
+                }
+                rest = &rest[c.len_utf8()..];
+                out.extend(self.char(c));
+            }
         }
     }
 
@@ -146,6 +161,25 @@ mod tests {
         assert_eq!(folded("\u{212A}"), "\u{212A}");
         assert!(!Fold::of("café").plain);
         assert!(!Fold::of("Cafe").lower);
+    }
+
+    #[test]
+    fn characters_that_are_not_looked_up_have_no_case() {
+        for c in '\u{80}'..=char::MAX {
+            let mut all = c.to_lowercase();
+            let is_other =
+                all.len() == 1 && all.next().is_some_and(|low| !low.is_ascii() && low != c);
+            assert_eq!(lower(c) != c, is_other, "{c}");
+        }
+    }
+
+    #[test]
+    fn the_first_character_that_is_not_ascii_is_found_at_any_place() {
+        for len in 0..100 {
+            let text = "x".repeat(len);
+            assert_eq!(ascii_len(text.as_bytes()), len);
+            assert_eq!(ascii_len(format!("{text}é{text}").as_bytes()), len);
+        }
     }
 
     #[test]

@@ -219,6 +219,9 @@ impl Reader {
         };
         let mut named = HashSet::from([entry(found)]);
         let copies = copies.iter().filter(|copy| named.insert(entry(copy)));
+        let copies: Vec<Copy> = copies
+            .map(|copy| self.copy(scan, copy, (found, &uuid), scratch))
+            .collect();
         let agent = |file: usize| {
             let own = scan.agent_of(file).map(str::to_owned);
             own.or_else(|| envelope.as_ref()?.agent_id().map(decoded))
@@ -246,16 +249,32 @@ impl Reader {
             is_cut: excerpt.is_cut,
             matches: excerpt.matches,
             score: found.score,
-            also: copies
-                .map(|copy| self.copy(scan, copy, uuid.clone()))
-                .collect(),
+            also: copies,
             uuid,
         })
     }
 
-    fn copy(&self, scan: &Scan<'_>, copy: &Match, uuid: Option<String>) -> Copy {
-        let file = scan.entry_file(copy).unwrap_or(copy.file as usize);
-        let file = &scan.catalog.files[file];
+    /// Returns the copy of a hit; a fork may have given it another uuid.
+    fn copy(
+        &self,
+        scan: &Scan<'_>,
+        copy: &Match,
+        (found, uuid): (&Match, &Option<String>),
+        scratch: &mut Scratch,
+    ) -> Copy {
+        let number = scan.entry_file(copy).unwrap_or(copy.file as usize);
+        let file = &scan.catalog.files[number];
+        let uuid = match copy.key.ids[0] == found.key.ids[0] {
+            true => uuid.clone(),
+            false => {
+                let text = scratch.text(scan, number, copy).ok().flatten();
+                let text = text.unwrap_or_default();
+                let mut scanner = Scanner::new();
+                let envelope = scanner.scan(text.as_bytes()).ok();
+                let uuid = envelope.as_ref().and_then(|envelope| envelope.uuid());
+                uuid.map(|uuid| uuid.decode().into_owned())
+            }
+        };
         Copy {
             session_id: scan.catalog.sessions[file.session].id.clone(),
             path: file.path.clone(),
@@ -314,7 +333,7 @@ fn tool(scan: &Scan<'_>, file: usize, text: &Text<'_>) -> Option<String> {
         ToolPart::Call { name, .. } => name.as_deref().map(str::to_owned),
         ToolPart::Result { call, .. } => {
             let id = call.as_deref()?;
-            Some(scan.calls(file).get(id)?.name.clone())
+            Some(scan.calls(file).get(id)?.name.to_string())
         }
     }
 }

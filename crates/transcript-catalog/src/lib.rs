@@ -25,7 +25,7 @@
 //! # Limitations
 //!
 //! Only files of sessions are searched, in the form in which they are on disk now. While a query
-//! runs, 48 bytes are kept for each entry that matches, but no text of it: texts are read again when
+//! runs, 56 bytes are kept for each entry that matches, but no text of it: texts are read again when
 //! a hit is returned. A thread needs a few times the memory of the longest line.
 
 mod cache;

@@ -116,6 +116,9 @@ pub(crate) enum Matcher {
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     pub(crate) is_negative: bool,
+    /// Whether it was added to the text of the query. Filters of a text are alternatives if they have the same
+    /// key; so are added ones, but not one of each.
+    pub(crate) is_added: bool,
     pub(crate) condition: Condition,
 }
 
@@ -220,8 +223,9 @@ impl Query {
         Ok(query)
     }
 
-    /// Adds a filter, as `key:value` in the text does; a key that starts with `-` is negative. The key
-    /// `branch-name` takes the whole name of a branch, in its case.
+    /// Adds a filter; a key that starts with `-` is negative. The key `branch-name` takes the whole name of
+    /// a branch, in its case. Of the added filters with the same key one must hold, whatever
+    /// those in the text are: they find less than the text alone.
     ///
     /// # Errors
     /// When the key or its value is not valid; the position is 0.
@@ -237,6 +241,7 @@ impl Query {
         let condition = condition.unwrap_or_else(unknown);
         self.filters.push(Filter {
             is_negative: positive.is_some(),
+            is_added: true,
             condition: condition.map_err(|message| QueryError::new(0, message))?,
         });
         Ok(())
@@ -279,6 +284,7 @@ impl Query {
                     let condition = condition?;
                     self.filters.push(Filter {
                         is_negative,
+                        is_added: false,
                         condition,
                     });
                     return Ok(());

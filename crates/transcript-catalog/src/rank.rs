@@ -45,34 +45,38 @@ impl Folded {
 }
 
 impl Term {
-    /// Returns the first places of the term in a text: places in the text as it is folded for the
-    /// term, which is returned as well.
-    fn places<'f>(
+    /// Passes the places of the term in a text, and the text in which they are: as it is folded for the
+    /// term. Ends when `see` returns false.
+    fn each_place(
         &self,
-        text: &'f str,
-        folded: &'f mut Folded,
-        most: usize,
-    ) -> (&'f str, Vec<(usize, usize)>) {
+        text: &str,
+        folded: &mut Folded,
+        mut see: impl FnMut(&str, (usize, usize)) -> bool,
+    ) {
         match &self.matcher {
             Matcher::Literal { fold, finder } => {
                 let text = folded.get(*fold, text);
-                let places = finder.find_iter(text.as_bytes()).take(most);
                 let len = finder.needle().len();
-                (text, places.map(|at| (at, at + len)).collect())
+                let mut places = finder.find_iter(text.as_bytes());
+                while places.next().is_some_and(|at| see(text, (at, at + len))) {}
             }
             Matcher::Regex(regex) => {
-                let places = regex.find_iter(text).take(most);
-                (
-                    text,
-                    places.map(|found| (found.start(), found.end())).collect(),
-                )
+                let mut places = regex.find_iter(text);
+                while places
+                    .next()
+                    .is_some_and(|found| see(text, (found.start(), found.end())))
+                {}
             }
         }
     }
 
     /// Returns the first places of the term in a text.
     fn places_in(&self, text: &str, folded: &mut Folded) -> Vec<(usize, usize)> {
-        let (_, places) = self.places(text, folded, MAX_PLACES);
+        let mut places = Vec::new();
+        self.each_place(text, folded, |_, place| {
+            places.push(place);
+            places.len() < MAX_PLACES
+        });
         let Matcher::Literal { fold, .. } = &self.matcher else {
             return places;
         };
@@ -97,6 +101,7 @@ impl Query {
         folded: &mut Folded,
     ) -> Option<Best> {
         let all = (1u64 << self.positive().count()) - 1;
+        let has_negative = self.terms.iter().any(|term| term.is_negative);
         let mut found = 0;
         let mut best: Option<(u32, Best)> = None;
         let mut places = Vec::new();
@@ -105,19 +110,23 @@ impl Query {
             places.clear();
             let (mut here, mut bit, mut words) = (0u64, 1u64, 0.0);
             for term in &self.terms {
-                let most = if term.is_negative { 1 } else { MAX_PLACES };
-                let (shown, of_term) = term.places(&text.text, folded, most);
-                match (term.is_negative, of_term.is_empty()) {
-                    (true, true) => continue,
-                    (true, false) => return None,
-                    (false, true) => {}
-                    (false, false) => {
-                        here |= bit;
-                        if of_term.iter().any(|place| is_word(shown, *place)) {
-                            words += 1.0;
-                        }
-                        places.extend(of_term.into_iter().map(|place| (place, bit)));
+                let (mut seen, mut is_whole) = (0, false);
+                term.each_place(&text.text, folded, |shown, place| {
+                    seen += 1;
+                    is_whole = is_whole || !term.is_negative && is_word(shown, place);
+                    places.push((place, bit));
+                    // What is near it matters only if there are several terms.
+                    seen < MAX_PLACES && !term.is_negative && (all > 1 || !is_whole)
+                });
+                if term.is_negative {
+                    if seen > 0 {
+                        return None;
                     }
+                    continue;
+                }
+                if seen > 0 {
+                    here |= bit;
+                    words += f32::from(u8::from(is_whole));
                 }
                 bit <<= 1;
             }
@@ -135,6 +144,10 @@ impl Query {
                 }
                 let text = number;
                 best = Some((count, Best { text, score }));
+                if here == all && !has_negative {
+                    // No other text has more of them.
+                    break;
+                }
             }
         }
         let (count, mut best) = best?;

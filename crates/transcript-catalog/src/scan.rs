@@ -1,6 +1,6 @@
 //! Scans the files of a catalog for units that match a query, several files at a time.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::mem;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -41,8 +41,7 @@ pub(crate) struct Match {
     pub(crate) offset: u64,
     pub(crate) len: u32,
     pub(crate) file: u32,
-    /// The same for copies of an entry.
-    pub(crate) key: u64,
+    pub(crate) key: Key,
     /// `i64::MIN` if unknown.
     pub(crate) millis: i64,
     pub(crate) score: f32,
@@ -50,6 +49,16 @@ pub(crate) struct Match {
     pub(crate) is_own: bool,
     /// Whether its bytes are to be repaired before they are read.
     pub(crate) is_salvaged: bool,
+}
+
+/// What copies of an entry have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key {
+    /// Hashes of its uuid and of that of its original; of something else that is the same for copies if it
+    /// has none. One of them is equal.
+    pub(crate) ids: [u64; 2],
+    /// A hash of its type and its texts, which is equal.
+    pub(crate) content: u64,
 }
 
 /// One search over the files of a catalog.
@@ -65,7 +74,9 @@ pub(crate) struct Scan<'s> {
     owners: Vec<OnceLock<Owners>>,
     cancel: Arc<AtomicBool>,
     hasher: RandomState,
-    pub(crate) bytes: Arc<AtomicU64>,
+    pub(crate) bytes: AtomicU64,
+    /// The bytes that were searched or ruled out, for the caller.
+    done: Arc<AtomicU64>,
     pub(crate) unread: AtomicU64,
     pub(crate) problems: Mutex<Vec<Error>>,
 }
@@ -108,6 +119,7 @@ impl<'s> Scan<'s> {
         cancel: Arc<AtomicBool>,
         uses_prefilters: bool,
         cache: Option<&Path>,
+        done: Arc<AtomicU64>,
     ) -> Self {
         let prefilters = query
             .positive()
@@ -124,7 +136,8 @@ impl<'s> Scan<'s> {
             owners: catalog.sessions.iter().map(|_| OnceLock::new()).collect(),
             cancel,
             hasher: RandomState::new(),
-            bytes: Arc::default(),
+            bytes: AtomicU64::new(0),
+            done,
             unread: AtomicU64::new(0),
             problems: Mutex::default(),
         }
@@ -161,6 +174,10 @@ impl<'s> Scan<'s> {
             let (file, first) = (*file, tasks.len());
             let found = &self.catalog.files[file];
             let is_whole = matches!(found.kind, FileRole::Result(_));
+            let parts = plan.parts.iter();
+            let wanted = parts.map(|(start, end)| found.len.min(*end).saturating_sub(*start));
+            let ruled_out = found.len.saturating_sub(wanted.sum());
+            self.done.fetch_add(ruled_out, Ordering::Relaxed);
             for (number, (start, end)) in (1..).zip(&plan.parts) {
                 let build = plan.build.as_ref().filter(|_| number == plan.parts.len());
                 let mut start = *start;
@@ -237,6 +254,11 @@ impl<'s> Scan<'s> {
 
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn note(&self, result: Result<(), Error>) {
@@ -334,8 +356,7 @@ impl<'s> Scan<'s> {
             maker.finish();
             worker.maker = Some(maker);
         }
-        self.bytes
-            .fetch_add(end.saturating_sub(task.start), Ordering::Relaxed);
+        self.count(end.saturating_sub(task.start));
         if !result? {
             self.states[task.file]
                 .is_damaged
@@ -535,7 +556,10 @@ impl<'s> Scan<'s> {
     /// Returns the calls of a file, which are read when a result is first asked for its call.
     pub(crate) fn calls(&self, file: usize) -> &Calls {
         self.states[file].calls.get_or_init(|| {
-            let calls = self.open(file).and_then(|source| Calls::read(&source));
+            let mut filters = self.query.filters.iter();
+            let needs_paths = filters.any(|filter| matches!(filter.condition, Condition::Path(_)));
+            let source = self.open(file);
+            let calls = source.and_then(|source| Calls::read(&source, needs_paths));
             calls.unwrap_or_else(|error| {
                 self.note(Err(error));
                 Calls::default()
@@ -568,13 +592,20 @@ impl<'s> Scan<'s> {
         named.is_some_and(|named| *named.bytes() == *session.id.as_bytes())
     }
 
-    pub(crate) fn key(&self, file: usize, envelope: &Envelope<'_>, unit: &Unit<'_>) -> u64 {
-        match envelope.uuid() {
-            Some(uuid) => self.hasher.hash_one(uuid.bytes().as_ref()),
-            None => {
-                let texts = unit.texts.iter().map(|text| &text.text).collect::<Vec<_>>();
-                self.hasher.hash_one((file, envelope.kind(), texts))
-            }
+    pub(crate) fn key(&self, file: usize, envelope: &Envelope<'_>, unit: &Unit<'_>) -> Key {
+        let uuid = envelope.uuid();
+        let uuid = uuid.map(|uuid| self.hasher.hash_one(uuid.bytes().as_ref()));
+        let origin = unit.origin.as_deref();
+        let origin = origin.map(|origin| self.hasher.hash_one(origin.as_bytes()));
+        let id = uuid.unwrap_or_else(|| self.hasher.hash_one((file, origin)));
+        let mut content = self.hasher.build_hasher();
+        envelope.kind().hash(&mut content);
+        for text in &unit.texts {
+            (text.field, text.block, &text.text).hash(&mut content);
+        }
+        Key {
+            ids: [id, origin.unwrap_or(id)],
+            content: content.finish(),
         }
     }
 
@@ -625,7 +656,7 @@ impl<'s> Scan<'s> {
         }
         let read = self.catalog.disk.read(&found.path, MAX_RESULT as usize);
         let bytes = read.map_err(|error| Error::io(&found.path, None, error))?;
-        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.count(bytes.len() as u64);
         if task.build.is_some() {
             let text = String::from_utf8_lossy(&bytes);
             worker
@@ -653,7 +684,13 @@ impl<'s> Scan<'s> {
                 offset: owner.map_or(0, |owner| owner.offset),
                 len: owner.map_or(0, |owner| owner.len),
                 file: file as u32,
-                key: owner.map_or_else(|| self.hasher.hash_one((file, name)), |owner| owner.key),
+                key: owner.map_or_else(
+                    || Key {
+                        ids: [self.hasher.hash_one((file, name)); 2],
+                        content: 0,
+                    },
+                    |owner| owner.key,
+                ),
                 millis: owner.and_then(|owner| owner.millis).unwrap_or(i64::MIN),
                 score: best.score,
                 is_own: owner.is_some_and(|owner| owner.is_own),
@@ -702,7 +739,7 @@ impl Query {
             let Some(is_so) = holds(&filter.condition) else {
                 continue;
             };
-            let key = mem::discriminant(&filter.condition);
+            let key = (mem::discriminant(&filter.condition), filter.is_added);
             match (filter.is_negative, is_so) {
                 (true, true) => return false,
                 (true, false) => {}

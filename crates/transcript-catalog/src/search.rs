@@ -47,9 +47,9 @@ pub struct SearchOptions {
     snippet: usize,
     threads: Option<NonZeroUsize>,
     cancel: Arc<AtomicBool>,
-    progress: Option<Arc<AtomicU64>>,
     uses_prefilter: bool,
     cache: Option<PathBuf>,
+    done: Arc<AtomicU64>,
 }
 
 impl Default for SearchOptions {
@@ -60,9 +60,9 @@ impl Default for SearchOptions {
             snippet: SNIPPET,
             threads: None,
             cancel: Arc::default(),
-            progress: None,
             uses_prefilter: true,
             cache: None,
+            done: Arc::default(),
         }
     }
 }
@@ -105,13 +105,6 @@ impl SearchOptions {
         self
     }
 
-    /// Sets a counter of the bytes that were searched so far, for another thread to show.
-    /// [`Catalog::bytes`] says how many there are; with filters not all of them are searched.
-    pub fn progress(mut self, bytes: Arc<AtomicU64>) -> Self {
-        self.progress = Some(bytes);
-        self
-    }
-
     /// Sets the folder in which filters of the files are kept, which make later searches faster and
     /// never change what is found. It is created when it is missing; whatever is in it may be deleted. By
     /// default, none: all files are read. Errors there are not errors of a search.
@@ -123,6 +116,13 @@ impl SearchOptions {
     /// Reads all files, even if there are filters of them.
     pub fn no_cache(mut self) -> Self {
         self.cache = None;
+        self
+    }
+
+    /// Sets where the bytes are counted that were searched or ruled out; there are as many as
+    /// [`Catalog::bytes`], unless files change or the search ends early.
+    pub fn count_bytes(mut self, done: Arc<AtomicU64>) -> Self {
+        self.done = done;
         self
     }
 
@@ -287,19 +287,15 @@ impl Catalog {
         query: &Query,
         options: &SearchOptions,
     ) -> Result<Search<'_>, SearchError> {
-        let mut scan = Scan::new(
-            self,
-            query.clone(),
-            Arc::clone(&options.cancel),
-            options.uses_prefilter,
-            options.cache.as_deref(),
-        );
-        if let Some(progress) = &options.progress {
-            progress.store(0, Ordering::Relaxed);
-            scan.bytes = Arc::clone(progress);
-        }
         let mut search = Search {
-            scan,
+            scan: Scan::new(
+                self,
+                query.clone(),
+                Arc::clone(&options.cancel),
+                options.uses_prefilter,
+                options.cache.as_deref(),
+                Arc::clone(&options.done),
+            ),
             options: options.clone(),
             reader: Reader::default(),
             found: Vec::new(),
@@ -343,6 +339,20 @@ impl Search<'_> {
             .collect()
     }
 
+    /// Puts the hits of a session one after the other, and the sessions in the order of their first hits.
+    pub fn group_by_session(&mut self) {
+        let files = &self.scan.catalog.files;
+        let found = &self.found;
+        let session = |group: &Group| files[group.of(found).0.file as usize].session;
+        let mut places = HashMap::new();
+        for group in &self.groups {
+            let next = places.len();
+            places.entry(session(group)).or_insert(next);
+        }
+        let groups = self.groups.make_contiguous();
+        groups.sort_by_key(|group| places[&session(group)]);
+    }
+
     /// Removes and returns the errors so far: files that could not be read.
     pub fn problems(&mut self) -> Vec<Error> {
         let problems = self.scan.problems.get_mut();
@@ -368,16 +378,18 @@ impl Search<'_> {
         };
         loop {
             let (now, later) = rest.split_at(next.min(rest.len()));
-            found.append(&mut self.scan_sessions(now));
+            let mut more = self.scan_sessions(now);
+            if found.is_empty() {
+                found = more;
+            } else {
+                found.append(&mut more);
+            }
             self.end.scanned += now.len() as u64;
             (rest, next) = (later, 2 * next);
             if self.options.cancel.load(Ordering::Relaxed) {
                 return Err(SearchError::Cancelled);
             }
-            let keys = || found.iter().map(|found: &Match| found.key);
-            if rest.is_empty()
-                || found.len() >= most && keys().collect::<HashSet<_>>().len() >= most
-            {
+            if rest.is_empty() || found.len() >= most && without_copies(&found) >= most {
                 break;
             }
         }
@@ -410,10 +422,15 @@ impl Search<'_> {
     fn sort(&mut self, mut found: Vec<Match>, order: &[usize]) {
         let files = &self.scan.catalog.files;
         let is_result = |found: &Match| self.scan.is_result(found.file as usize);
+        let mut families = Families::of(&found);
+        for one in &mut found {
+            one.key.ids[1] = families.of_id(one.key.ids[0]);
+        }
+        let key = |one: &Match| (one.key.ids[1], one.key.content);
         // Files are sorted by path within a session, and sessions by path.
         found.sort_unstable_by_key(|found| {
             (
-                found.key,
+                key(found),
                 is_result(found),
                 !found.is_own,
                 found.file,
@@ -428,7 +445,7 @@ impl Search<'_> {
         let mut groups: Vec<Group> = Vec::new();
         for (number, one) in (0..).zip(&found) {
             match groups.last_mut() {
-                Some(group) if found[group.first as usize].key == one.key => group.len += 1,
+                Some(group) if key(&found[group.first as usize]) == key(one) => group.len += 1,
                 _ => {
                     // Titles have no time of their own.
                     let session = &self.scan.catalog.sessions[files[one.file as usize].session];
@@ -444,32 +461,40 @@ impl Search<'_> {
         }
         let best = |group: &Group| &found[group.first as usize];
         let session = |group: &Group| files[best(group).file as usize].session;
-        let mut sessions: Vec<usize> = groups.iter().map(session).collect();
-        sessions.sort_unstable();
-        sessions.dedup();
+        let mut has_hits = vec![false; self.scan.catalog.sessions.len()];
+        for group in &groups {
+            has_hits[session(group)] = true;
+        }
         self.end.hits = groups.len() as u64;
-        self.end.sessions = sessions.len() as u64;
-        match self.options.sort {
-            Sort::Rank => groups.sort_unstable_by(|a, b| {
+        self.end.sessions = has_hits.iter().filter(|has| **has).count() as u64;
+        let places: HashMap<usize, usize> = order.iter().copied().zip(0..).collect();
+        let in_order = |a: &Group, b: &Group| match self.options.sort {
+            Sort::Rank => {
                 let order = |group: &Group| {
                     let best = best(group);
                     (Reverse(best.millis), best.file, best.offset)
                 };
                 let score = b.score.total_cmp(&a.score);
                 score.then_with(|| order(a).cmp(&order(b)))
-            }),
+            }
             Sort::Time => {
-                let places: HashMap<usize, usize> = order.iter().copied().zip(0..).collect();
-                groups.sort_unstable_by_key(|group| {
+                let order = |group: &Group| {
                     let best = best(group);
                     let place = places.get(&session(group)).copied();
                     (place, best.file, Reverse(best.offset))
-                });
+                };
+                order(a).cmp(&order(b))
             }
-        }
-        if let Some(limit) = self.options.limit {
+        };
+        if let Some(limit) = self.options.limit
+            && limit < groups.len()
+        {
+            // Only those that are returned have an order.
+            groups.select_nth_unstable_by(limit, in_order);
             groups.truncate(limit);
+            groups.shrink_to_fit();
         }
+        groups.sort_unstable_by(in_order);
         let wanted = groups.iter().flat_map(|group| {
             let (best, copies) = group.of(&found);
             copies.iter().chain([best])
@@ -478,6 +503,49 @@ impl Search<'_> {
         self.groups = groups.into();
         self.found = found;
     }
+}
+
+/// The families of entries: those that are linked by a uuid, that of an original included.
+struct Families {
+    /// For ids that are not the first of their family, another one of it.
+    parents: HashMap<u64, u64>,
+}
+
+impl Families {
+    fn of(found: &[Match]) -> Self {
+        let parents = HashMap::new();
+        let mut families = Self { parents };
+        for [id, origin] in found.iter().map(|found| found.key.ids) {
+            let (family, other) = (families.of_id(id), families.of_id(origin));
+            if family != other {
+                families.parents.insert(family, other);
+            }
+        }
+        families
+    }
+
+    /// Returns the first id of the family.
+    fn of_id(&mut self, id: u64) -> u64 {
+        let mut first = id;
+        while let Some(parent) = self.parents.get(&first) {
+            first = *parent;
+        }
+        // The next way is shorter.
+        let mut at = id;
+        while at != first {
+            at = self.parents.insert(at, first).unwrap_or(first);
+        }
+        first
+    }
+}
+
+/// Returns the number of hits without copies.
+fn without_copies(found: &[Match]) -> usize {
+    let mut families = Families::of(found);
+    let keys = found
+        .iter()
+        .map(|found| (families.of_id(found.key.ids[0]), found.key.content));
+    keys.collect::<HashSet<_>>().len()
 }
 
 /// Returns when a session was last changed, in milliseconds since 1970.

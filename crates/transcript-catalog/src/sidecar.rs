@@ -18,7 +18,7 @@ use crate::fuse::mix;
 
 /// What the file starts with. The number changes with the format, and with the texts that are
 /// searched or how they are folded; the version of the crate is part of the header as well.
-const MAGIC: &[u8] = b"transcript filters 1 ";
+const MAGIC: &[u8] = b"transcript filters 2 ";
 /// Where the name of a file ends.
 const EXTENSION: &str = "filters";
 /// The length and the checksum before a record.
@@ -39,7 +39,10 @@ pub(crate) struct State {
     identity: u64,
     pub(crate) len: u64,
     /// In nanoseconds since 1970; 0 if unknown.
-    pub(crate) modified: u64,
+    modified: u64,
+    /// The same of the last change of a property. It tells of a change even if the time of the content was
+    /// set to what it was.
+    changed: u64,
 }
 
 impl State {
@@ -55,6 +58,7 @@ impl State {
             identity: hash(all.as_flattened()),
             len: metadata.len,
             modified: metadata.modified.map_or(0, nanos),
+            changed: metadata.changed.map_or(0, nanos),
         }
     }
 
@@ -137,9 +141,12 @@ impl Record<Piece> {
             identity,
             len,
             modified,
+            changed,
         } = self.state;
         let flags = u64::from(self.is_settled) | u64::from(self.is_damaged) << 1;
-        for number in [identity, len, modified, flags, self.base, self.keep] {
+        for number in [
+            identity, len, modified, changed, flags, self.base, self.keep,
+        ] {
             out.extend(number.to_le_bytes());
         }
         for piece in &self.pieces {
@@ -170,11 +177,12 @@ fn parse<P>(mut bytes: &[u8], see: &mut impl FnMut(Piece, &[u8]) -> P) -> Option
     let bytes = &mut bytes;
     let path_len = u32::from_le_bytes(take(bytes)?) as usize;
     let path = take_slice(bytes, path_len)?.to_vec();
-    let [identity, len, modified, flags, base, keep] = numbers(bytes)?;
+    let [identity, len, modified, changed, flags, base, keep] = numbers(bytes)?;
     let state = State {
         identity,
         len,
         modified,
+        changed,
     };
     let mut pieces = Vec::new();
     while !bytes.is_empty() {
@@ -541,7 +549,8 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let mut lanes = [bytes.len() as u64, !(bytes.len() as u64)];
     let mut add = |chunk: &[u8; 32]| {
         let (words, _) = chunk.as_chunks::<8>();
-        let [a, b, c, d] = [0, 1, 2, 3].map(|at| u64::from_le_bytes(words[at]) ^ KEYS[at]);
+        let word = |at: usize| u64::from_le_bytes(words[at]) ^ KEYS[at];
+        let (a, b, c, d) = (word(0), word(1), word(2), word(3));
         lanes[0] = mix(a ^ lanes[0], b).wrapping_add(a);
         lanes[1] = mix(c ^ lanes[1], d).wrapping_add(c);
     };

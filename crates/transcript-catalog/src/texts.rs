@@ -43,6 +43,8 @@ pub(crate) struct Unit<'a> {
     pub(crate) is_api_error: bool,
     pub(crate) model: Option<Str<'a>>,
     pub(crate) branch: Option<Str<'a>>,
+    /// The uuid of the entry that this one is a copy of, in a fork with uuids of its own.
+    pub(crate) origin: Option<Str<'a>>,
 }
 
 /// Returns whether entries of this kind can have texts: a cheap test before a costly one.
@@ -79,7 +81,11 @@ impl<'a> Unit<'a> {
             is_api_error: envelope.flags().contains(Flags::API_ERROR),
             model: None,
             branch: string(object, "gitBranch"),
+            origin: None,
         };
+        if let Some(from) = object.get("forkedFrom").and_then(Raw::object) {
+            unit.origin = string(&from, "messageUuid").filter(|origin| !origin.is_empty());
+        }
         match envelope.kind() {
             EntryKind::User | EntryKind::Assistant => unit.add_message(&body, envelope),
             EntryKind::CustomTitle => unit.add(Field::Title, string(object, "customTitle")),

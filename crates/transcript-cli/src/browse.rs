@@ -42,7 +42,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         store: session::store(ui)?,
         session: session.transpose()?,
         line,
-        cache: None,
+        cache: transcript::cache_folder(),
         read_time: |text| moment::parse(text, &Zoned::now()),
         render: ui.render.clone().escaping(Escaping::Visible),
         is_coloured: ui.is_coloured,

@@ -9,9 +9,11 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
-use transcript::catalog::{Catalog, End, Field, Hit, Query, QueryError, Search, SearchOptions};
+use transcript::catalog::{
+    Catalog, CatalogSession, Field, Hit, Query, QueryError, Search, SearchOptions,
+};
 use transcript::wire::{FoundSession, HitRecord, SearchEnd, SearchRecord};
-use transcript_format::names::agent_of;
+use transcript_format::names::{agent_of, project_key};
 use transcript_format::time;
 use transcript_reader::{SessionFile, SessionFiles, session_of_subagent};
 use transcript_render::{Snippet, SnippetLine, clock, count, cut_text};
@@ -69,7 +71,7 @@ pub(crate) struct Args {
     /// Print only the number of hits
     #[arg(long, conflicts_with = "files")]
     count: bool,
-    /// Read every session again instead of what is remembered of it
+    /// Read all files, and neither use nor make the filters in the cache folder
     #[arg(long)]
     no_cache: bool,
     /// Print one JSON object per line for each hit
@@ -108,7 +110,16 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let lines = context.saturating_mul(2).saturating_add(1);
         options = options.snippet(lines.saturating_mul(CONTEXT_LINE).min(MAX_SNIPPET));
     }
+    if let Some(folder) = transcript::cache_folder().filter(|_| !args.no_cache) {
+        options = options.cache(folder);
+    }
+    if args.count {
+        // No hit is returned, so they need no order.
+        options = options.sort(transcript::catalog::Sort::Rank).limit(0);
+    }
     let progress = Progress::start(ui);
+    progress.expect(catalog.bytes());
+    options = options.count_bytes(progress.counter());
     let mut search = catalog.search(&query, &options)?;
     drop(progress);
     let end = search.end();
@@ -131,6 +142,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if end.hits == 0 && !args.json && !args.count {
         ui.note(&format!("no hits in {}", count(end.scanned, "session")));
     }
+    // The process ends, which frees all of it at once.
+    std::mem::forget(search);
+    std::mem::forget(catalog);
     Ok(if end.hits > 0 { exit::DONE } else { exit::NO })
 }
 
@@ -167,20 +181,14 @@ fn write(
             }
         }
     } else if !args.json {
-        let mut hits = Vec::new();
-        for hit in &mut *search {
-            match hit {
-                Ok(hit) => hits.push(trimmed(hit, args.context)),
-                Err(error) => ui.warn(&format!("transcript: {error}")),
-            }
-        }
         let printer = Printer {
             ui,
             names: Names::new(ui, catalog),
             context: args.context,
             now: Zoned::now(),
         };
-        printer.print(out, &hits, &end)?;
+        search.group_by_session();
+        printer.print(out, search)?;
     }
     if args.json {
         record::write(out, &SearchRecord::End(SearchEnd::new(&end)))?;
@@ -276,6 +284,9 @@ fn catalog(ui: &Ui, args: &Args) -> Result<Catalog> {
             let is_of = |file: &SessionFile| paths.contains(&*file.path);
             files.sessions.retain(is_of);
             files.orphans.retain(is_of);
+            // Nothing in them names the folder.
+            let key = project_key(&project.to_string_lossy());
+            files.leftovers.retain(|file| file.project == key);
             files.agents.retain(|path| {
                 let session = session_of_subagent(&disk, path);
                 session.is_some_and(|session| ids.contains(&*session))
@@ -419,27 +430,30 @@ struct Printer<'u> {
 }
 
 impl Printer<'_> {
-    fn print(&self, out: &mut impl Write, hits: &[Hit], end: &End) -> Result<()> {
-        let mut places: HashMap<&Path, usize> = HashMap::new();
-        let mut sessions: Vec<Vec<&Hit>> = Vec::new();
-        for hit in hits {
-            let place = *places.entry(&hit.session.path).or_insert(sessions.len());
-            if place == sessions.len() {
-                sessions.push(Vec::new());
+    fn print(&self, out: &mut impl Write, search: &mut Search<'_>) -> Result<()> {
+        let end = search.end();
+        let mut shown = 0;
+        let mut last: Option<Arc<CatalogSession>> = None;
+        for hit in search {
+            let hit = match hit {
+                Ok(hit) => trimmed(hit, self.context),
+                Err(error) => {
+                    self.ui.warn(&format!("transcript: {error}"));
+                    continue;
+                }
+            };
+            let is_same = |last: &Arc<CatalogSession>| last.path == hit.session.path;
+            if !last.as_ref().is_some_and(is_same) {
+                if last.is_some() {
+                    writeln!(out)?;
+                }
+                self.head(out, &hit)?;
             }
-            sessions[place].push(hit);
-        }
-        for (number, hits) in sessions.iter().enumerate() {
-            if number > 0 {
-                writeln!(out)?;
-            }
-            self.head(out, hits[0])?;
-            for hit in hits {
-                self.hit(out, hit)?;
-            }
+            self.hit(out, &hit)?;
+            last = Some(hit.session);
+            shown += 1;
         }
         let dim = self.ui.render.styles().dim;
-        let shown = hits.len() as u64;
         if end.hits > shown && shown > 0 {
             let (hits, sessions) = (count(end.hits, "hit"), count(end.sessions, "session"));
             let text = format!("{shown} of {hits} in {sessions}; --limit N shows more");

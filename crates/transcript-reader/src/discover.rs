@@ -39,6 +39,9 @@ pub struct SessionFiles {
     /// Sessions whose own file is gone while files of their subagents exist, sorted by path; the
     /// path is that of the missing file.
     pub orphans: Vec<SessionFile>,
+    /// Sessions of which only results in files of their own are left, in no order; the path is that of
+    /// the missing file.
+    pub leftovers: Vec<SessionFile>,
     /// The files of subagents next to their sessions (clients before 2.1.2).
     pub agents: Vec<PathBuf>,
     pub(crate) disk: Arc<dyn ReadDisk>,
@@ -58,6 +61,7 @@ impl SessionFiles {
             sessions: Vec::new(),
             problems: Vec::new(),
             orphans: Vec::new(),
+            leftovers: Vec::new(),
             agents: Vec::new(),
             disk,
         }
@@ -166,6 +170,8 @@ impl SessionFiles {
             };
             if orphan.agents(&*self.disk) > 0 {
                 self.orphans.push(orphan);
+            } else if self.disk.is_folder(&orphan.folder().join("tool-results")) {
+                self.leftovers.push(orphan);
             }
         }
     }

@@ -129,6 +129,9 @@ pub struct Metadata {
     pub len: u64,
     /// The time of the last change of the content, where the system reports it.
     pub modified: Option<SystemTime>,
+    /// The time of the last change of the content or of a property, where the system reports it (Unix).
+    /// Other than `modified` it cannot be set.
+    pub changed: Option<SystemTime>,
     /// Which file it is.
     pub identity: Identity,
 }
@@ -141,6 +144,7 @@ impl Metadata {
             kind: FileKind::Folder,
             len: 0,
             modified: None,
+            changed: None,
             identity: Identity {
                 number: None,
                 created: None,

@@ -39,6 +39,9 @@ const SECOND: &str = ".old";
 /// while the names were exchanged.
 const ATTEMPTS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
+/// How often in turn nobody may have the old file open before it is left alone. An `open` that looked up the
+/// name before the exchange can be interrupted for tens of milliseconds on a machine with much to do.
+const QUIET: u32 = 20;
 
 /// Why a file was not replaced; it is unchanged then.
 #[derive(Debug)]
@@ -210,6 +213,25 @@ fn keep_as(from: &Path, path: &Path, what: &str) -> Result<PathBuf, ExchangeErro
     Err(ExchangeError::Unsupported)
 }
 
+/// What is known about a file that lost its name.
+#[cfg(target_os = "linux")]
+struct Growth {
+    /// What is before this offset is in the file that has the name.
+    moved: u64,
+    /// How often in turn nobody had it open.
+    quiet: u32,
+}
+
+#[cfg(target_os = "linux")]
+impl Growth {
+    fn after(len: u64) -> Self {
+        Self {
+            moved: len,
+            quiet: 0,
+        }
+    }
+}
+
 /// The file that has the name now, open for reading, with its lock.
 struct Old(fs::File);
 
@@ -251,25 +273,47 @@ impl Old {
         let new = Self(new);
         // A process that looked up the name before the exchange may open the old file now. Then its
         // file has to have the name, unless another process opened the new one.
-        let mut moved = read.len;
-        let mut was_alone = false;
+        let mut growth = Growth::after(read.len);
         for _ in 0..ATTEMPTS {
-            if let Ok(_lease) = self.lease() {
-                moved = self.move_growth(moved, path)?;
-                if std::mem::replace(&mut was_alone, true) {
-                    return Ok(crate::sys::sync_folder(path)?);
-                }
-                std::thread::sleep(PAUSE);
-                continue;
+            if self.is_left(&mut growth, path)? {
+                return Ok(crate::sys::sync_folder(path)?);
             }
-            if let Ok(_lease) = new.lease() {
+            // What was moved to the new file would come back twice.
+            if growth.quiet == 0
+                && growth.moved == read.len
+                && let Ok(lease) = new.lease()
+            {
                 exchange_names(path, other)?;
-                new.move_growth(new_len, path)?;
+                drop(lease);
+                new.leave(new_len, path)?;
                 return Err(ExchangeError::Busy);
             }
             std::thread::sleep(PAUSE);
         }
         Err(io::Error::from(io::ErrorKind::TimedOut).into())
+    }
+
+    /// Waits until this file, which was as long as `len` when it lost its name, is left alone.
+    fn leave(&self, len: u64, path: &Path) -> Result<(), ExchangeError> {
+        let mut growth = Growth::after(len);
+        for _ in 0..ATTEMPTS {
+            if self.is_left(&mut growth, path)? {
+                return Ok(());
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Err(io::Error::from(io::ErrorKind::TimedOut).into())
+    }
+
+    /// Looks whether a process has this file open, which lost its name, and moves what was appended to it
+    /// to the one that has the name now. Returns whether nobody had it open for long enough.
+    fn is_left(&self, growth: &mut Growth, path: &Path) -> io::Result<bool> {
+        let lease = self.lease();
+        if lease.is_ok() {
+            growth.moved = self.move_growth(growth.moved, path)?;
+        }
+        growth.quiet = if lease.is_ok() { growth.quiet + 1 } else { 0 };
+        Ok(growth.quiet == QUIET)
     }
 
     /// Appends what was appended to this file after `len`, when it had lost its name, to the one
@@ -379,6 +423,13 @@ mod tests {
         crate::disk::ReadFile::metadata(&fs::File::open(path).unwrap()).unwrap()
     }
 
+    /// Asserts that the file is as it was. The time of the last change also changes with the name.
+    fn assert_same(path: &Path, mut before: Metadata) {
+        let after = read(path);
+        before.changed = after.changed;
+        assert_eq!(after, before);
+    }
+
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
         let mut names: Vec<_> = entries
@@ -397,16 +448,16 @@ mod tests {
             let old = read(&path);
             let kept = put_in_place(new_file(&path, b"new\n"), &path, &old).unwrap();
             assert_eq!(fs::read(&path).unwrap(), b"new\n");
-            assert_eq!(read(&kept), old);
+            assert_same(&kept, old);
             assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.before-repair"]);
 
             let second = read(&path);
             let again = put_in_place(new_file(&path, b"newer\n"), &path, &second).unwrap();
             assert_eq!(again, folder.path().join("s.jsonl.before-repair.1"));
             undo(&path).unwrap();
-            assert_eq!(read(&path), second);
+            assert_same(&path, second);
             undo(&path).unwrap();
-            assert_eq!(read(&path), old);
+            assert_same(&path, old);
             assert!(matches!(undo(&path), Err(ExchangeError::NothingToUndo)));
             let left = names(folder.path());
             assert_eq!(left, ["s.jsonl", "s.jsonl.repaired", "s.jsonl.repaired.1"]);
@@ -474,7 +525,7 @@ mod tests {
         exchange_names(&path, &other).unwrap();
         finish_exchange(&path).unwrap();
         assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.before-repair"]);
-        assert_eq!(read(&with(&path, REPLACED)), old);
+        assert_same(&with(&path, REPLACED), old);
 
         // The same while it is undone.
         let (kept, other) = (with(&path, REPLACED), temporary("undoing"));
@@ -485,7 +536,7 @@ mod tests {
         exchange_names(&path, &other).unwrap();
         finish_exchange(&path).unwrap();
         assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.repaired"]);
-        assert_eq!(read(&path), old);
+        assert_same(&path, old);
     }
 
     #[test]
@@ -509,7 +560,7 @@ mod tests {
         finish_exchange(&path).unwrap();
         assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.before-repair"]);
         assert_eq!(fs::read(&path).unwrap(), b"new\n");
-        assert_eq!(read(&with(&path, REPLACED)), old);
+        assert_same(&with(&path, REPLACED), old);
 
         // The same while it is undone.
         let kept = with(&path, REPLACED);
@@ -525,7 +576,7 @@ mod tests {
         fs::rename(&other, &path).unwrap();
         finish_exchange(&path).unwrap();
         assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.repaired"]);
-        assert_eq!(read(&path), old);
+        assert_same(&path, old);
     }
 
     #[test]
@@ -570,7 +621,10 @@ mod tests {
             let text = fs::read_to_string(&path).unwrap();
             let mut numbers: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
             numbers.sort_unstable();
-            assert!(numbers.into_iter().eq(0..LINES));
+            let lost = (0..LINES).filter(|number| numbers.binary_search(number).is_err());
+            let lost: Vec<u32> = lost.collect();
+            assert_eq!(lost, [0; 0], "lost, of {LINES}");
+            assert_eq!(numbers.len(), LINES as usize, "lines that are there twice");
         });
     }
 }

@@ -300,6 +300,7 @@ impl ReadFile for MemoryFile {
             kind: FileKind::File,
             len: content.bytes.len() as u64,
             modified: Some(content.modified),
+            changed: Some(content.modified),
             identity: self.identity,
         })
     }

@@ -1,75 +1,116 @@
-//! Compares the search with its slow model, on random trees and queries, or on the sessions of a
-//! folder.
+//! Compares the search with its slow model, on random trees and queries, without filters, with new and
+//! with old ones.
 //!
 //! `cargo run --release -p transcript-testkit --example search_compare -- FIRST LAST QUERIES [FOLDER]`
-//! takes the seeds from FIRST to LAST, and prints each difference; with FOLDER the queries have the
-//! words of its sessions.
+//! takes the seeds from FIRST to LAST, and prints each difference. Between queries it changes the files, and
+//! damages the filters. With FOLDER the queries have the words of its sessions, which stay as they are.
+//! `search_compare -- busy FIRST LAST QUERIES` searches on two threads and in two processes while the files
+//! are written.
 
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
+#[path = "../tests/it/search/busy.rs"]
+mod busy;
 #[path = "../tests/it/search/compare.rs"]
 mod compare;
 #[path = "../tests/it/search/elsewhere.rs"]
 mod elsewhere;
+#[path = "../tests/it/search/walk.rs"]
+mod walk;
 
 use std::path::Path;
+use std::process::ExitCode;
 
-use compare::Compared;
+use compare::{Caches, Compared, Found};
+use transcript_testkit::changes::Filters;
 use transcript_testkit::rng::Rng;
 use transcript_testkit::trees::{self, Tree};
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+/// The number of queries between two changes.
+const ROUND: usize = 4;
+
+fn main() -> ExitCode {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mode = match arguments.first().map(String::as_str) {
+        Some("searcher") => {
+            return match busy::searcher(&arguments[1..]) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(difference) => {
+                    println!("{difference}");
+                    ExitCode::FAILURE
+                }
+            };
+        }
+        Some("busy") => arguments.remove(0),
+        _ => "walk".to_owned(),
+    };
     let number = |at: usize| arguments.get(at).and_then(|text| text.parse::<u64>().ok());
     let (first, last) = (number(0).unwrap_or(0), number(1).unwrap_or(499));
-    let queries = number(2).unwrap_or(20);
+    let queries = number(2).unwrap_or(20) as usize;
     let mut totals = Totals::default();
-    match arguments.get(3) {
-        Some(folder) => {
+    match (arguments.get(3), mode.as_str()) {
+        (_, "busy") => {
+            let program = std::env::current_exe().expect("this program");
+            for seed in first..=last {
+                match busy::run(seed, queries, Some(&program)) {
+                    Ok(searches) => totals.queries += searches,
+                    Err(difference) => totals.differs(seed, "busy", &difference),
+                }
+            }
+        }
+        (Some(folder), _) => {
             let folder = Path::new(folder);
             let tree = Tree::read(folder).expect("a folder");
             let compared = Compared::read(folder);
+            let (caches, mut filters) = (Caches::new(), Filters::default());
             for seed in first..=last {
-                totals.run(&tree, &compared, seed, queries);
+                let mut rng = Rng::new(seed);
+                for _ in 0..queries {
+                    let text = trees::query(&tree, &mut rng);
+                    totals.see(seed, &text, compared.compare(&text, &caches));
+                }
+                let damaged = filters.damage(&caches.warm(), &[], &mut rng);
+                damaged.expect("filters can be written");
             }
         }
-        None => {
+        _ => {
+            let mut others = Vec::new();
             for seed in first..=last {
-                let tree = trees::tree(seed);
-                let folder = tempfile::tempdir().expect("a folder");
-                tree.write(folder.path()).expect("a tree");
-                let compared = Compared::read(folder.path());
-                totals.run(&tree, &compared, seed, queries);
+                let see = &mut |text: &str, found| totals.see(seed, text, found);
+                let left = walk::walk(seed, queries.div_ceil(ROUND), ROUND, &others, see);
+                others = left.expect("a tree");
             }
         }
     }
     println!("{totals:?}");
+    match totals.differences {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
 }
 
 #[derive(Debug, Default)]
 struct Totals {
     queries: u64,
     with_hits: u64,
-    hits: u64,
+    found: Found,
     differences: u64,
 }
 
 impl Totals {
-    fn run(&mut self, tree: &Tree, compared: &Compared, seed: u64, queries: u64) {
-        let mut rng = Rng::new(seed);
-        for _ in 0..queries {
-            let text = trees::query(tree, &mut rng);
-            self.queries += 1;
-            match compared.compare(&text) {
-                Ok(hits) => {
-                    self.hits += hits as u64;
-                    self.with_hits += u64::from(hits > 0);
-                }
-                Err(difference) => {
-                    self.differences += 1;
-                    println!("seed {seed}, {text:?}: {difference}");
-                }
+    fn see(&mut self, seed: u64, text: &str, found: Result<Found, String>) {
+        self.queries += 1;
+        match found {
+            Ok(found) => {
+                self.with_hits += u64::from(found.hits > 0);
+                self.found.add(found);
             }
+            Err(difference) => self.differs(seed, text, &difference),
         }
+    }
+
+    fn differs(&mut self, seed: u64, text: &str, difference: &str) {
+        self.differences += 1;
+        println!("seed {seed}, {text}: {difference}");
     }
 }

@@ -892,6 +892,7 @@ fn metadata(number: usize, inode: &Inode) -> Metadata {
         kind: FileKind::File,
         len: inode.buffered.len() as u64,
         modified: None,
+        changed: None,
         identity: Identity {
             number: Some((1, number as u64)),
             created: None,

@@ -3,6 +3,7 @@
 //! - [`model`] rebuilds a conversation in the most obvious way, over plain JSON values and without
 //!   any code of the other crates. Every fast path must give the same answer as the model.
 //! - [`generate`] makes sessions, [`trees`] folders of them, [`streams`] makes streamed replies.
+//! - [`changes`] changes the files of a tree, and the filters that searches leave behind.
 //! - [`damage`] damages sessions; [`campaign`] damages them, too, and knows what can be recovered.
 //! - [`fake_disk`] is a disk that fails and loses power; [`naive_writer`] is a writer without the
 //!   protections that the real one has.
@@ -10,6 +11,7 @@
 //!   Python.
 
 pub mod campaign;
+pub mod changes;
 pub mod damage;
 pub mod fake_disk;
 pub mod generate;

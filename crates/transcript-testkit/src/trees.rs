@@ -5,6 +5,7 @@
 //! them in places that are not searched. Around them are what a store has besides: forks that keep
 //! the uuids, hand-offs, subagents, stored results, files that are no sessions.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::{fs, io};
 
@@ -38,7 +39,7 @@ pub fn tree(seed: u64) -> Tree {
     for _ in 0..maker.rng.range(1, 4) {
         maker.session();
     }
-    for _ in 0..maker.rng.below(3) {
+    for _ in 0..maker.rng.below(5) {
         maker.copy();
     }
     for _ in 0..maker.rng.below(3) {
@@ -220,8 +221,22 @@ pub fn query(tree: &Tree, rng: &mut Rng) -> String {
     if rng.one_in(3) {
         rng.shuffle(&mut terms);
     }
-    terms.join(*rng.pick(&[" ", " ", "  "]))
+    let mut query = terms.join(*rng.pick(&[" ", " ", "  "]));
+    if rng.one_in(8) {
+        query.push_str(ADDED);
+        for _ in 0..rng.range(1, 3) {
+            let keys = ["role:", "in:", "tool:", "error:", "live:", "project:"];
+            let filter = filter(tree, rng);
+            if keys.iter().any(|key| filter.starts_with(key)) {
+                query.push_str(&format!(" {filter}"));
+            }
+        }
+    }
+    query
 }
+
+/// What filters follow that are not part of the text of a query, but are added to it, without quotes.
+pub const ADDED: &str = " |added|";
 
 fn text_of<'t>(tree: &'t Tree, rng: &mut Rng) -> &'t str {
     let text: &String = rng.pick(&tree.texts);
@@ -341,7 +356,10 @@ fn filter(tree: &Tree, rng: &mut Rng) -> String {
             "project:{}",
             *rng.pick(&["work", "/home/dev/work", "tmp", "other"])
         ),
-        6 => format!("branch:{}", *rng.pick(&["main", "feat/search", "fix"])),
+        6 => format!(
+            "branch:{}",
+            *rng.pick(&["main", "feat/search", "fix", "\"HEAD\"", "live", "rewound"])
+        ),
         7 => format!("model:{}", *rng.pick(&["opus", "haiku", "claude-opus-5-5"])),
         8 => format!("agent:{}", *rng.pick(&["a", "Explore", "true", "none"])),
         9 => format!("since:{}", day(rng)),
@@ -423,17 +441,29 @@ impl Maker {
         }
     }
 
-    /// Copies the start of a session into another file, and continues there: a fork, a hand-off to the
-    /// background, a fork by the SDK with new uuids, or the whole file in another project.
+    /// Copies the start of a session, which may be a copy itself, into another file, and continues there: a
+    /// fork, a hand-off to the background, a fork by the SDK with new uuids, one that keeps them, or the
+    /// whole file in another project. Some entries of some copies are altered.
     fn copy(&mut self) {
         let at = self.rng.below(self.healthy.len());
         let (project, old, mut entries) = self.healthy[at].clone();
-        let kind = self.rng.below(4);
-        if kind < 3 {
+        let kind = self.rng.below(6);
+        let is_of_sdk = kind == 2 || kind == 3;
+        if kind < 5 {
             entries.truncate(self.rng.range(1, entries.len()));
         }
+        if is_of_sdk {
+            // Only the conversation is copied.
+            let is_aside = |entry: &Value| entry["isSidechain"] == true;
+            entries.retain(|entry| entry["uuid"].is_string() && !is_aside(entry));
+        }
         let id = generate::uuid(&mut self.rng);
+        let is_altered = self.rng.one_in(3);
+        let mut uuids = HashMap::new();
         for entry in &mut entries {
+            if is_altered && self.rng.one_in(4) {
+                self.alter(entry);
+            }
             let uuid = entry["uuid"].clone();
             let Some(object) = entry.as_object_mut() else {
                 continue;
@@ -444,18 +474,44 @@ impl Maker {
                     object.insert("session_id".into(), json!(old));
                     object.insert("sessionKind".into(), json!("bg"));
                 }
-                2 => {
+                2 | 3 => {
                     let from = json!({"sessionId": old, "messageUuid": uuid});
                     object.insert("forkedFrom".into(), from);
                     for key in ["uuid", "parentUuid"] {
                         if let Some(uuid) = object.get(key).and_then(Value::as_str) {
-                            let changed = uuid.chars().rev().collect::<String>();
-                            object.insert(key.into(), json!(changed));
+                            let new = uuids.entry(uuid.to_owned());
+                            let new = new.or_insert_with(|| generate::uuid(&mut self.rng));
+                            object.insert(key.into(), json!(new));
                         }
+                    }
+                }
+                4 => {
+                    let wrong = [json!(7), json!(""), json!({"no": uuid}), uuid.clone()];
+                    let origin = match self.rng.one_in(6) {
+                        true => self.rng.pick(&wrong).clone(),
+                        false => uuid,
+                    };
+                    let from = json!({"sessionId": old, "messageUuid": origin});
+                    let from = match self.rng.one_in(12) {
+                        true => origin,
+                        false => from,
+                    };
+                    object.insert("forkedFrom".into(), from);
+                    if self.rng.one_in(9) {
+                        object.remove("uuid");
                     }
                 }
                 _ => {}
             }
+        }
+        if is_of_sdk {
+            let title = format!("{} (fork)", self.text());
+            let uuid = generate::uuid(&mut self.rng);
+            entries.push(json!({"type": "custom-title", "sessionId": id, "customTitle": title, "uuid": uuid}));
+        }
+        let fork = (project.clone(), id.clone(), entries.clone());
+        if !entries.is_empty() {
+            self.healthy.push(fork);
         }
         // What follows in the copy.
         let leaf = entries.iter().rev().find_map(|e| e["uuid"].as_str());
@@ -475,6 +531,21 @@ impl Maker {
             false => project,
         };
         self.put_session(&project, &id, &entries);
+    }
+
+    /// Changes the texts of an entry, or what they are.
+    fn alter(&mut self, entry: &mut Value) {
+        match self.rng.below(4) {
+            0 => entry["isMeta"] = json!(true),
+            1 => {
+                let blocks = entry["message"]["content"].as_array_mut();
+                // The texts are the same, but not their blocks.
+                if let Some(blocks) = blocks {
+                    blocks.insert(0, json!({"type": "redacted_thinking", "data": "deploy"}));
+                }
+            }
+            _ => self.dress(entry),
+        }
     }
 
     /// Adds the file of a subagent, where clients of one version or another put it.
@@ -520,8 +591,10 @@ impl Maker {
                 continue;
             }
             let call = block["tool_use_id"].as_str().unwrap_or("none").to_owned();
-            let name = match self.rng.below(3) {
+            let name = match self.rng.below(4) {
                 0 => format!("{call}.txt"),
+                // Starts of each other.
+                3 => (*self.rng.pick(&["b1", "b1.t", "b1.txt", "b1.txt2", "b1-"])).to_owned(),
                 1 => format!("b{:06x}.txt", self.rng.below(1 << 24)),
                 _ => format!("{call}.json"),
             };
@@ -554,7 +627,12 @@ impl Maker {
         let project = self.projects[0].clone();
         let id = self.tree.sessions[0].clone();
         let text = self.text().into_bytes();
-        match self.rng.below(6) {
+        match self.rng.below(7) {
+            6 => {
+                // All that is left of a session.
+                let gone = generate::uuid(&mut self.rng);
+                self.put(&format!("{project}/{gone}/tool-results/b1.txt"), text);
+            }
             0 => self.put(&format!("{project}/sessions-index.json"), text),
             1 => self.put(&format!("{project}/memory/MEMORY.md"), text),
             2 => self.put(&format!("{project}/{id}/tool-results/unnamed.txt"), text),

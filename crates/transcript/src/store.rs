@@ -188,3 +188,23 @@ impl Store {
         }
     }
 }
+
+/// Returns the folder of this user for what can be made again: `transcript` in `$XDG_CACHE_HOME`, else in
+/// the cache folder of the system: `Library/Caches` (macOS), `%LOCALAPPDATA%` (Windows), or `.cache` in the
+/// home folder, which must exist. `None` when none of them is known. The folder `transcript` need not exist.
+#[must_use]
+pub fn cache_folder() -> Option<PathBuf> {
+    let folder = |name| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|folder| folder.is_absolute())
+    };
+    let home = |below| Some(folder("HOME").filter(|home| home.is_dir())?.join(below));
+    let of_system = || match env::consts::OS {
+        "macos" => home("Library/Caches"),
+        "windows" => folder("LOCALAPPDATA"),
+        _ => home(".cache"),
+    };
+    let caches = folder("XDG_CACHE_HOME").or_else(of_system)?;
+    Some(caches.join("transcript"))
+}

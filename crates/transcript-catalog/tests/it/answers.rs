@@ -254,6 +254,69 @@ fn copies_are_one_hit_that_names_the_others() {
 }
 
 #[test]
+fn copies_in_forks_have_the_same_texts_and_an_id_in_common() {
+    let fork = |uuid: &str, of: &str, text: &str| {
+        let from = format!("\"uuid\":\"{uuid}\",\"forkedFrom\":{{\"messageUuid\":\"{of}\"}}");
+        user("u1", "", text).replace("\"uuid\":\"u1\"", &from)
+    };
+    let store = Store::with("-p/s.jsonl", user("u1", "", "owl"));
+    // A fork that keeps the uuid, one with a new one, and a fork of this one.
+    store.write("-p/a.jsonl", user("u1", "", "owl"));
+    store.write("-p/b.jsonl", fork("u2", "u1", "owl"));
+    store.write("-p/c.jsonl", fork("u3", "u2", "owl"));
+    // Forks of an entry that is gone.
+    store.write("-p/d.jsonl", fork("u4", "u9", "Owl"));
+    store.write("-p/e.jsonl", fork("u5", "u9", "Owl"));
+    // Altered: the text, the kind of text, the block.
+    let altered = [
+        user("u1", "", "owl!"),
+        user("u1", "", "owl").replace("\"uuid\"", "\"isMeta\":true,\"uuid\""),
+        user("u1", "", "owl").replace(
+            "\"owl\"",
+            r#"[{"type":"image"},{"type":"text","text":"owl"}]"#,
+        ),
+    ];
+    store.write("-p/f.jsonl", altered.concat());
+    let mut hits = store.hits("owl");
+    hits.sort_by_key(|hit| (hit.path.clone(), hit.line));
+    let says = |hit: &Hit| {
+        let also = hit.also.iter();
+        let also =
+            also.map(|copy| format!("{} {}", copy.session_id, copy.uuid.as_deref().unwrap()));
+        let also = also.collect::<Vec<_>>().join(", ");
+        format!("{}:{} {also}", hit.session.id, hit.line.unwrap())
+    };
+    let all: Vec<_> = hits.iter().map(says).collect();
+    let expected = ["d:1 e u5", "f:1 ", "f:2 ", "f:3 ", "s:1 a u1, b u2, c u3"];
+    assert_eq!(all, expected);
+    // What links two copies need not have their text, but it must be found.
+    store.write("-p/b.jsonl", fork("u2", "u1", "owl, altered"));
+    for (query, also) in [("owl", 2), ("owl -altered", 1)] {
+        let hits = store.hits(query);
+        let first = hits.iter().find(|hit| hit.session.id == "s").unwrap();
+        assert_eq!((hits.len(), first.also.len()), (6, also), "{query}");
+    }
+}
+
+#[test]
+fn a_result_does_not_name_the_start_of_a_longer_name() {
+    for (text, is_its) in [
+        ("saved to: /x/tool-results/b1", true),
+        ("saved to: /x/tool-results/b1.", true),
+        ("see tool-results/b1, owl", true),
+        ("saved to: /x/tool-results/b1.txt", false),
+        ("saved to: /x/tool-results/b12", false),
+        ("tool-results/b1-2 tool-results/b1é", false),
+        ("tool-results/b1_ tool-results/b1\\n", true),
+    ] {
+        let store = Store::with("-p/s.jsonl", result("r1", "u1", "t1", text, false));
+        store.write("-p/s/tool-results/b1", "stored");
+        let hit = store.hits("stored").pop().unwrap();
+        assert_eq!(hit.uuid.is_some(), is_its, "{text}");
+    }
+}
+
+#[test]
 fn subagents_and_stored_results_belong_to_their_session() {
     let preview = "Full output saved to: /x/s/tool-results/b1.txt";
     let lines = [

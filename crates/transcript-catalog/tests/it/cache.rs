@@ -477,6 +477,28 @@ fn large_files_have_a_filter_for_each_piece() {
     cached.check("word3x", "changed");
 }
 
+/// Times of content can be set; the time of a change of the file itself cannot.
+#[cfg(unix)]
+#[test]
+fn a_change_that_keeps_length_and_time_is_seen() {
+    use std::os::unix::fs::MetadataExt;
+    let mut cached = Cached::new();
+    let text = lines(&mut Random(5), 30)
+        + "{\"type\":\"user\",\"uuid\":\"u\",\"message\":{\"content\":\"heron\"}}\n";
+    let path = cached.write("-p/s.jsonl", &text);
+    cached.check("heron", "new");
+    assert_eq!(cached.check("egret", "new").1, 0, "the filters are used");
+    let before = fs::metadata(&path).unwrap();
+    fs::write(&path, text.replace("heron", "egret")).unwrap();
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(before.modified().unwrap()).unwrap();
+    let after = fs::metadata(&path).unwrap();
+    let seen_by_others = |of: &fs::Metadata| (of.ino(), of.len(), of.modified().unwrap());
+    assert_eq!(seen_by_others(&before), seen_by_others(&after));
+    cached.check("egret", "changed in place");
+    cached.check("heron", "changed in place");
+}
+
 #[test]
 fn a_file_of_filters_that_is_cut_or_changed_at_any_byte_changes_no_answer() {
     let mut cached = Cached::new();

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod answers;
+mod bounds;
 mod cache;
 mod prefilter;
 mod store;

@@ -38,6 +38,7 @@ fn command(arguments: &[&str]) -> Command {
         .args(arguments)
         .env("NO_COLOR", "1")
         .env("HOME", "/nowhere")
+        .env_remove("XDG_CACHE_HOME")
         .env("TZ", "UTC");
     command.env_remove("COLUMNS");
     command

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
@@ -186,13 +186,20 @@ fn matches_are_counted_in_characters() {
 fn the_options_are_filters_of_the_query() {
     let root = root();
     let root = root.path();
-    let cases: [(&[&str], &[&str]); 17] = [
+    let cases: [(&[&str], &[&str]); 20] = [
         (&["harbour"], &["a6", "u4", "u5", "u9", "x1"]),
         (&["harbour", "--role", "assistant"], &["a6"]),
         (
             &["--role", "tool", "--role", "assistant"],
             &["a2", "a6", "u3"],
         ),
+        // A query and an option must both hold.
+        (
+            &["harbour role:assistant role:user", "--role", "assistant"],
+            &["a6"],
+        ),
+        (&["role:tool", "--role", "user"], &[]),
+        (&["role:tool", "--role", "user", "--role", "tool"], &["u3"]),
         (&["lighthouse", "--tool", "Bash"], &["a2", "u3"]),
         (&["--text", "CAFÉ point"], &["u3"]),
         (&["--text", "\"REWOUND\""], &["u4"]),
@@ -421,5 +428,91 @@ fn a_closed_pipe_ends_the_command_quietly() {
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0));
         assert_eq!(stderr(&output), "");
+    }
+}
+
+/// The paths of all files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = paths
+        .flat_map(|path| match path.is_dir() {
+            true => files(&path),
+            false => vec![path],
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn filters_are_kept_in_the_cache_folder_and_change_no_answer() {
+    let (root, caches) = (root(), tempfile::tempdir().unwrap());
+    let search = |arguments: &[&str]| {
+        let mut command = command(&["--root", ".", "search"]);
+        command.args(arguments).current_dir(root.path());
+        command.env("XDG_CACHE_HOME", caches.path());
+        stdout(&command.stdin(Stdio::null()).output().unwrap())
+    };
+    let words = ["harbour", "nowhere-at-all", "role:tool"];
+    let read = words.map(|word| search(&["--no-cache", word]));
+    assert!(files(caches.path()).is_empty());
+    for what in ["cold", "warm"] {
+        assert_eq!(words.map(|word| search(&[word])), read, "{what}");
+        let kept = files(&caches.path().join("transcript"));
+        assert_eq!(kept.len(), 2, "one for each project: {kept:?}");
+    }
+    for kept in files(caches.path()) {
+        fs::write(kept, "something else").unwrap();
+    }
+    assert_eq!(words.map(|word| search(&[word])), read, "damaged");
+    fs::remove_dir_all(caches.path().join("transcript")).unwrap();
+    assert_eq!(words.map(|word| search(&[word])), read, "deleted");
+}
+
+#[test]
+fn processes_that_search_at_the_same_time_agree() {
+    let (root, caches) = (root(), tempfile::tempdir().unwrap());
+    let expected = run(root.path(), &["search", "--no-cache", "harbour"]);
+    for _ in 0..10 {
+        let started: Vec<_> = (0..6)
+            .map(|_| {
+                let mut command = command(&["--root", ".", "search", "harbour"]);
+                command.env("XDG_CACHE_HOME", caches.path());
+                command.env("COLUMNS", "80").current_dir(root.path());
+                command.stdin(Stdio::null()).stdout(Stdio::piped());
+                command.spawn().unwrap()
+            })
+            .collect();
+        for process in started {
+            let output = process.wait_with_output().unwrap();
+            assert_eq!(stdout(&output), stdout(&expected));
+        }
+        fs::remove_dir_all(caches.path().join("transcript")).unwrap();
+    }
+}
+
+/// A limit of the size of files, which ends the process by default, does here what a full disk does.
+#[cfg(unix)]
+#[test]
+fn a_cache_folder_without_space_is_no_error() {
+    let (root, caches) = (root(), tempfile::tempdir().unwrap());
+    let expected = run(root.path(), &["search", "--no-cache", "harbour"]);
+    for blocks in ["0", "1"] {
+        let script = "trap '' XFSZ; ulimit -f \"$1\"; shift; exec \"$@\"";
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script, "sh", blocks, env!("CARGO_BIN_EXE_transcript")]);
+        command.args(["--root", ".", "search", "harbour"]);
+        command
+            .env("XDG_CACHE_HOME", caches.path())
+            .env("TZ", "UTC");
+        command.env("COLUMNS", "80").current_dir(root.path());
+        // Standard output is a pipe, which has no limit.
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert_eq!(stderr(&output), "", "{blocks}");
+        assert_eq!(stdout(&output), stdout(&expected), "{blocks}");
+        let kept = files(caches.path());
+        let len = |path: &PathBuf| fs::metadata(path).unwrap().len();
+        assert!(kept.iter().all(|path| len(path) <= 1024), "{kept:?}");
     }
 }

@@ -12,6 +12,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+#[cfg(unix)]
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::disk::{
     DirEntry, Entries, File, FileKind, Identity, Metadata, ReadDisk, ReadFile, Status,
@@ -137,17 +139,24 @@ impl File for RealFile {
 
 fn metadata(found: &fs::Metadata) -> Metadata {
     #[cfg(unix)]
-    let number = {
+    let (number, changed) = {
         use std::os::unix::fs::MetadataExt;
-        Some((found.dev(), found.ino()))
+        let seconds = u64::try_from(found.ctime()).ok().map(Duration::from_secs);
+        let nanos = u64::try_from(found.ctime_nsec())
+            .ok()
+            .map(Duration::from_nanos);
+        let since = seconds.zip(nanos).map(|(seconds, nanos)| seconds + nanos);
+        let changed = since.and_then(|since| UNIX_EPOCH.checked_add(since));
+        (Some((found.dev(), found.ino())), changed)
     };
     // The standard library has no stable file id for Windows; the creation time replaces it.
     #[cfg(not(unix))]
-    let number = None;
+    let (number, changed) = (None, None);
     Metadata {
         kind: kind(found.file_type()),
         len: found.len(),
         modified: found.modified().ok(),
+        changed,
         identity: Identity {
             number,
             created: found.created().ok(),

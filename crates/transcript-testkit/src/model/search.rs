@@ -108,8 +108,10 @@ struct Unit {
     live: bool,
     in_context: bool,
     texts: Vec<Text>,
-    /// Units with the same key are copies of each other.
-    key: String,
+    /// Units with one of them in common are of one family.
+    ids: Vec<String>,
+    /// Its type and its texts.
+    content: String,
     /// The file of its session, and the number of its own file in the session.
     order: (PathBuf, usize),
 }
@@ -185,7 +187,7 @@ impl Store {
 }
 
 /// Returns the files of the sessions of a project, sorted. Those whose own file is gone count, too, if
-/// files of subagents are left.
+/// files of subagents or stored results are left.
 fn sessions(project: &Path, elsewhere: &dyn Elsewhere) -> Vec<PathBuf> {
     let mut sessions = Vec::new();
     for path in sorted(project) {
@@ -196,7 +198,7 @@ fn sessions(project: &Path, elsewhere: &dyn Elsewhere) -> Vec<PathBuf> {
             sessions.push(named(id.unwrap_or(format!("agent-{agent}"))));
         } else if name_of(&path).ends_with(".jsonl") {
             sessions.push(path);
-        } else if !own_agents(&path).is_empty() {
+        } else if !own_agents(&path).is_empty() || path.join("tool-results").is_dir() {
             sessions.push(named(name_of(&path)));
         }
     }
@@ -315,13 +317,14 @@ impl File<'_> {
         let texts = texts(entry, calls, self.elsewhere);
         let uuid = entry.text("uuid").filter(|uuid| !uuid.is_empty());
         let spelled = |text: &Text| format!("{} {:?} {:?}", text.field, text.block, text.text);
-        let key = match uuid {
-            Some(uuid) => format!("uuid {uuid}"),
-            None => {
-                let texts: Vec<String> = texts.iter().map(spelled).collect();
-                format!("{} {kind} {texts:?}", self.path.display())
-            }
-        };
+        let origin = entry["forkedFrom"].text("messageUuid");
+        let origin = origin.filter(|origin| !origin.is_empty());
+        let mut ids: Vec<String> = uuid.into_iter().chain(origin).map(str::to_owned).collect();
+        if ids.is_empty() {
+            ids.push(format!("file {}", self.path.display()));
+        }
+        let spelled: Vec<String> = texts.iter().map(spelled).collect();
+        let content = format!("{kind} {spelled:?}");
         let owned = |text: Option<&str>| text.map(str::to_owned);
         Unit {
             path: self.path.to_owned(),
@@ -341,7 +344,8 @@ impl File<'_> {
             live: !is_chain || is_aside || place.in_story,
             in_context: is_chain && place.in_context,
             texts,
-            key,
+            ids,
+            content,
             order: self.order.clone(),
         }
     }
@@ -358,7 +362,6 @@ impl File<'_> {
 fn stored_result(path: &Path, order: (PathBuf, usize), session: &str, answers: &[Answer]) -> Unit {
     let name = name_of(path);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let named = format!("tool-results/{name}");
     let bytes = fs::read(path).unwrap_or_default();
     let mut text = Text {
         text: String::from_utf8_lossy(&bytes).into_owned(),
@@ -368,7 +371,7 @@ fn stored_result(path: &Path, order: (PathBuf, usize), session: &str, answers: &
         call: None,
     };
     let is_its = |answer: &&Answer| {
-        let is_named = answer.call_id == stem || answer.text.text.contains(&named);
+        let is_named = answer.call_id == stem || names(&answer.text.text, &name);
         is_named && !answer.text.text.is_empty()
     };
     let Some(answer) = answers.iter().find(is_its) else {
@@ -390,7 +393,8 @@ fn stored_result(path: &Path, order: (PathBuf, usize), session: &str, answers: &
             live: true,
             in_context: false,
             texts: vec![text],
-            key: path.display().to_string(),
+            ids: vec![format!("file {}", path.display())],
+            content: String::new(),
             order,
         };
     };
@@ -405,6 +409,22 @@ fn stored_result(path: &Path, order: (PathBuf, usize), session: &str, answers: &
         order,
         ..answer.entry.clone()
     }
+}
+
+/// Returns whether a text contains `tool-results/NAME`, where the name ends: neither a letter, a digit, `_`
+/// or `-` follows, nor a point and one of them.
+fn names(text: &str, name: &str) -> bool {
+    let chars: Vec<char> = text.chars().collect();
+    let name: Vec<char> = format!("tool-results/{name}").chars().collect();
+    let is_part = |at: usize| {
+        let c = chars.get(at);
+        c.is_some_and(|c| c.is_alphanumeric() || *c == '_' || *c == '-')
+    };
+    (0..chars.len()).any(|at| {
+        let end = at + name.len();
+        let is_longer = is_part(end) || chars.get(end) == Some(&'.') && is_part(end + 1);
+        chars[at..].starts_with(&name) && !is_longer
+    })
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -592,6 +612,8 @@ fn joined(content: &Json) -> Option<String> {
 pub struct Query {
     terms: Vec<(bool, Term)>,
     filters: Vec<(bool, String, String)>,
+    /// Filters that were added to those of the text.
+    added: Vec<(bool, String, String)>,
 }
 
 #[derive(Debug)]
@@ -625,6 +647,12 @@ impl Query {
         }
         let has_positive = query.terms.iter().any(|(is_positive, _)| *is_positive);
         (has_positive || !query.filters.is_empty()).then_some(query)
+    }
+
+    /// Adds a filter; returns false if it is a bad one.
+    pub fn add(&mut self, key: &str, value: &str) -> bool {
+        self.added.push((true, key.to_owned(), value.to_owned()));
+        is_value(key, value)
     }
 
     /// Reads one item, and returns where it ends.
@@ -882,10 +910,14 @@ fn starts_with(text: &str, start: &str) -> bool {
 
 impl Query {
     /// Returns whether, of the filters with one of the keys, the positive ones hold once for each
-    /// key, and no negative one.
+    /// key, and no negative one; those of the text and added ones apart.
     fn holds(&self, keys: &[&str], holds: impl Fn(&str, &str) -> bool) -> bool {
-        keys.iter().all(|key| {
-            let of_key = || self.filters.iter().filter(|(_, other, _)| other == key);
+        let kinds = [&self.filters, &self.added];
+        let kinds = kinds
+            .iter()
+            .flat_map(|filters| keys.iter().map(move |key| (filters, key)));
+        kinds.into_iter().all(|(filters, key)| {
+            let of_key = || filters.iter().filter(|(_, other, _)| other == key);
             let mut positive = of_key().filter(|(is_positive, ..)| *is_positive).peekable();
             let mut negative = of_key().filter(|(is_positive, ..)| !is_positive);
             let is_wanted =
@@ -956,14 +988,18 @@ impl Store {
     /// Returns what a query finds, sorted.
     #[must_use]
     pub fn search(&self, query: &Query) -> Vec<Hit> {
-        let mut found: HashMap<&str, Vec<(&Unit, Hit)>> = HashMap::new();
-        for unit in &self.units {
-            if let Some(hit) = hit(unit, query) {
-                found.entry(&unit.key).or_default().push((unit, hit));
-            }
+        let found = self.units.iter();
+        let found: Vec<(&Unit, Hit)> = found
+            .filter_map(|unit| Some((unit, hit(unit, query)?)))
+            .collect();
+        let units: Vec<&Unit> = found.iter().map(|(unit, _)| *unit).collect();
+        let mut groups: HashMap<(usize, &str), Vec<(&Unit, Hit)>> = HashMap::new();
+        for ((unit, hit), family) in found.into_iter().zip(families(&units)) {
+            let group = groups.entry((family, &unit.content)).or_default();
+            group.push((unit, hit));
         }
         let mut hits = Vec::new();
-        for mut copies in found.into_values() {
+        for mut copies in groups.into_values() {
             copies.sort_by_key(|(unit, _)| {
                 let is_own = unit.names_session.as_ref() == Some(&unit.session);
                 (
@@ -990,6 +1026,29 @@ impl Store {
         hits.sort();
         hits
     }
+}
+
+/// Returns the number of the family of each unit: from each one to all that have one of its ids, and so
+/// on.
+fn families(units: &[&Unit]) -> Vec<usize> {
+    let mut with_id: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (number, unit) in units.iter().enumerate() {
+        for id in &unit.ids {
+            with_id.entry(id).or_default().push(number);
+        }
+    }
+    let mut families = vec![None; units.len()];
+    for first in 0..units.len() {
+        let mut open = vec![first];
+        while let Some(number) = open.pop() {
+            if families[number].is_none() {
+                families[number] = Some(first);
+                let ids = units[number].ids.iter();
+                open.extend(ids.flat_map(|id| &with_id[&**id]));
+            }
+        }
+    }
+    families.into_iter().flatten().collect()
 }
 
 fn hit(unit: &Unit, query: &Query) -> Option<Hit> {

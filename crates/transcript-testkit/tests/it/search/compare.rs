@@ -1,14 +1,60 @@
 //! Compares the search with its model.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use transcript_catalog::{Catalog, Hit, Query, SearchOptions, Sort};
+use tempfile::TempDir;
+use transcript_catalog::{Catalog, End, Hit, Query, SearchOptions, Sort};
 use transcript_testkit::model::search;
+use transcript_testkit::trees;
 
 /// A store, as both see it.
 pub(crate) struct Compared {
     catalog: Catalog,
     store: search::Store,
+}
+
+/// Folders of filters.
+pub(crate) struct Caches {
+    folder: TempDir,
+}
+
+impl Caches {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        Self { folder }
+    }
+
+    /// The one that is kept from query to query.
+    pub(crate) fn warm(&self) -> PathBuf {
+        self.folder.path().join("warm")
+    }
+
+    /// One that is empty.
+    fn cold(&self) -> PathBuf {
+        let cold = self.folder.path().join("cold");
+        if cold.exists() {
+            fs::remove_dir_all(&cold).expect("a folder can be removed");
+        }
+        cold
+    }
+}
+
+/// What a query found, and how many bytes were read for it without filters and with those that were
+/// there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) hits: u64,
+    pub(crate) bytes: u64,
+    pub(crate) bytes_warm: u64,
+}
+
+impl Found {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.hits += other.hits;
+        self.bytes += other.bytes;
+        self.bytes_warm += other.bytes_warm;
+    }
 }
 
 impl Compared {
@@ -19,18 +65,31 @@ impl Compared {
         }
     }
 
-    /// Returns the number of hits, or what is different.
-    pub(crate) fn compare(&self, text: &str) -> Result<usize, String> {
+    /// Compares the model, a scan, a search that makes filters, one that has those of the same query, and
+    /// one that has those of whatever was before.
+    ///
+    /// # Errors
+    /// What is different.
+    pub(crate) fn compare(&self, text: &str, caches: &Caches) -> Result<Found, String> {
+        // What follows a bar are filters to add.
+        let (text, added) = text.split_once(trees::ADDED).unwrap_or((text, ""));
         let query = match (text.parse::<Query>(), search::Query::parse(text)) {
             (Ok(query), Some(model)) => (query, model),
-            (Err(_), None) => return Ok(0),
+            (Err(_), None) => return Ok(Found::default()),
             (Ok(_), None) => return Err("only the model refuses it".to_owned()),
             (Err(error), Some(_)) => return Err(format!("only the model takes it: {error}")),
         };
-        let (query, model) = query;
+        let (mut query, mut model) = query;
+        for (key, value) in added.split(' ').filter_map(|filter| filter.split_once(':')) {
+            let wrong = || Err("since and until are not compared".to_owned());
+            let is_good = query.add_filter(key, value, &|_| wrong()).is_ok();
+            if is_good != model.add(key, value) {
+                return Err(format!("only one takes {key}:{value}"));
+            }
+        }
         let expected = self.store.search(&model);
         let options = SearchOptions::new().snippet(usize::MAX);
-        let found = self.hits(&query, &options)?;
+        let (found, end) = self.hits(&query, &options)?;
         let mut sorted: Vec<search::Hit> = found.iter().map(of_model).collect();
         sorted.sort();
         if sorted != expected {
@@ -40,22 +99,70 @@ impl Compared {
             check_matches(hit, &model)?;
         }
         let time = options.clone().sort(Sort::Time);
-        let mut by_time: Vec<search::Hit> =
-            self.hits(&query, &time)?.iter().map(of_model).collect();
-        by_time.sort();
-        if by_time != expected {
-            return Err(format!("by time: {}", difference(&by_time, &expected)));
+        let (by_time, _) = self.hits(&query, &time)?;
+        let mut sorted: Vec<search::Hit> = by_time.iter().map(of_model).collect();
+        sorted.sort();
+        if sorted != expected {
+            return Err(format!("by time: {}", difference(&sorted, &expected)));
         }
-        let best: Vec<search::Hit> = found.iter().take(2).map(of_model).collect();
-        let limited = self.hits(&query, &options.limit(2))?;
-        let limited: Vec<search::Hit> = limited.iter().map(of_model).collect();
-        if limited != best {
-            return Err(format!("with a limit: {}", difference(&limited, &best)));
+        self.same(
+            "with a limit",
+            &query,
+            &options.clone().limit(2),
+            &found[..found.len().min(2)],
+        )?;
+        let cold = options.clone().cache(caches.cold());
+        let ends = [
+            self.same("filters are made", &query, &cold, &found)?,
+            self.same("filters were made", &query, &cold, &found)?,
+            self.same("filters", &query, &options.cache(caches.warm()), &found)?,
+        ];
+        self.same(
+            "filters, by time",
+            &query,
+            &time.cache(caches.warm()),
+            &by_time,
+        )?;
+        for mut other in ends {
+            other.bytes = end.bytes;
+            if other != end {
+                return Err(format!("filters: {other:?}, not {end:?}"));
+            }
         }
-        Ok(found.len())
+        Ok(Found {
+            hits: end.hits,
+            bytes: end.bytes,
+            bytes_warm: ends[2].bytes,
+        })
     }
 
-    fn hits(&self, query: &Query, options: &SearchOptions) -> Result<Vec<Hit>, String> {
+    /// Searches all files, so that all have filters.
+    pub(crate) fn search_all(&self, caches: &Caches) {
+        let query = "-agent:nobody".parse().expect("a query");
+        let options = SearchOptions::new().cache(caches.warm()).limit(0);
+        self.catalog
+            .search(&query, &options)
+            .expect("not cancelled");
+    }
+
+    /// Checks that a search finds the same hits in the same order.
+    fn same(
+        &self,
+        what: &str,
+        query: &Query,
+        options: &SearchOptions,
+        expected: &[Hit],
+    ) -> Result<End, String> {
+        let (found, end) = self.hits(query, options)?;
+        let found: Vec<search::Hit> = found.iter().map(of_model).collect();
+        let expected: Vec<search::Hit> = expected.iter().map(of_model).collect();
+        match found == expected {
+            true => Ok(end),
+            false => Err(format!("{what}: {}", difference(&found, &expected))),
+        }
+    }
+
+    fn hits(&self, query: &Query, options: &SearchOptions) -> Result<(Vec<Hit>, End), String> {
         let mut search = self
             .catalog
             .search(query, options)
@@ -64,7 +171,7 @@ impl Compared {
         let hits = hits.map_err(|error| error.to_string())?;
         match search.problems().first() {
             Some(problem) => Err(problem.to_string()),
-            None => Ok(hits),
+            None => Ok((hits, search.end())),
         }
     }
 }

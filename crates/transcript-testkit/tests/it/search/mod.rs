@@ -1,17 +1,18 @@
 //! The slow model of the search, by hand; and the search itself against it.
 
+mod busy;
 mod compare;
 mod elsewhere;
+mod walk;
 
 use std::path::Path;
 use std::{fs, io};
 
-use compare::Compared;
+use compare::Found;
 use elsewhere::Reader;
 use serde_json::{Value, json};
 use transcript_testkit::model::search::{Hit, Query, Store};
-use transcript_testkit::rng::Rng;
-use transcript_testkit::trees;
+use walk::walk;
 
 const ID: &str = "3f2a7c1e-0000-4000-8000-000000000001";
 const OTHER: &str = "9b1d4e2f-0000-4000-8000-000000000002";
@@ -218,21 +219,26 @@ fn the_model_refuses_bad_queries() {
 }
 
 #[test]
-fn random_queries_find_what_the_model_finds() {
-    let mut hits = 0;
+fn random_queries_find_what_the_model_finds_with_and_without_filters() {
+    let mut found = Found::default();
+    let mut others = Vec::new();
     for seed in 0..8 {
-        let tree = trees::tree(seed);
-        let folder = tempfile::tempdir().expect("a folder");
-        tree.write(folder.path()).expect("a tree");
-        let compared = Compared::read(folder.path());
-        let mut rng = Rng::new(seed);
-        for _ in 0..12 {
-            let text = trees::query(&tree, &mut rng);
-            match compared.compare(&text) {
-                Ok(found) => hits += found,
-                Err(difference) => panic!("seed {seed}, {text:?}: {difference}"),
-            }
-        }
+        let walk = walk(seed, 4, 3, &others, &mut |text, compared| match compared {
+            Ok(one) => found.add(one),
+            Err(difference) => panic!("seed {seed}, {text}: {difference}"),
+        });
+        others = walk.expect("a tree");
     }
-    assert!(hits > 200, "only {hits} hits");
+    assert!(found.hits > 200, "only {} hits", found.hits);
+    // The filters were used.
+    assert!(found.bytes_warm < found.bytes / 10 * 9, "{found:?}");
+}
+
+#[test]
+fn searches_find_what_is_there_while_files_grow_and_are_replaced() {
+    for seed in [3, 5] {
+        let searches =
+            busy::run(seed, 12, None).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert!(searches >= 24, "{searches}");
+    }
 }
