@@ -82,8 +82,8 @@ fn write(text: &str) -> io::Result<PathBuf> {
 
 /// The folder of this user for files that need not stay: one that ends with the login, or the cache.
 fn folder() -> Option<PathBuf> {
-    let folder = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let folder = folder.filter(|folder| folder.is_absolute() && folder.is_dir());
-    let folder = folder.map(|folder| folder.join("transcript"));
-    folder.or_else(transcript::cache_folder)
+    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let runtime = runtime.filter(|folder| folder.is_absolute() && folder.is_dir());
+    let runtime = runtime.map(|folder| folder.join("transcript"));
+    runtime.or_else(transcript::cache_folder)
 }

@@ -191,7 +191,7 @@ mod tests {
         let start = text.chars().count() - text.split_once("needle").unwrap().1.chars().count() - 6;
         let snippet = Snippet {
             text: text.chars().collect(),
-            matches: [start..start + 6].into(),
+            matches: std::iter::once(start..start + 6).collect(),
             is_cut: (true, true),
         };
         for width in [8, 20, 60] {
