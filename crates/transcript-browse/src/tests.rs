@@ -104,6 +104,7 @@ impl Screen {
             read_time: |_| Err("no times here".to_owned()),
             zone: jiff::tz::TimeZone::UTC,
             render: RenderOptions::new(),
+            turn: Arc::default(),
         };
         let sender = self.findings.0.clone();
         let reply = move |finding| drop(sender.send((number, finding)));
