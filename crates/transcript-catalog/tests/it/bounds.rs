@@ -111,7 +111,7 @@ fn all_bytes_are_counted_whether_they_are_read_or_ruled_out() {
 }
 
 #[test]
-fn a_result_owns_the_stored_files_whose_names_its_text_starts() {
+fn a_result_owns_the_stored_files_that_its_text_names() {
     let result = |uuid: &str, text: &str| {
         format!(
             "{{\"type\":\"user\",\"uuid\":\"{uuid}\",\"message\":{{\"content\":[{{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\"content\":\"{text}\"}}]}}}}\n"
@@ -137,7 +137,17 @@ fn a_result_owns_the_stored_files_whose_names_its_text_starts() {
         .collect();
     owners.sort();
     // The stored files of one result are one hit, and it is that of the first file.
-    assert_eq!(owners, [" abc.txt.old", "r1 a", "r2 ab", "r3 abc.txt"]);
+    assert_eq!(
+        owners,
+        [
+            " a",
+            " ab",
+            " abc.txt.old",
+            "r1 aé",
+            "r2 ab.txt",
+            "r3 abc.txt"
+        ]
+    );
 }
 
 #[cfg(unix)]
