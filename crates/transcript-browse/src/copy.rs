@@ -26,15 +26,21 @@ const TAKING: [&str; 5] = [
 pub(crate) fn copy(text: &str) -> String {
     let bytes = text.len();
     let sent = send(text);
+    let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    let with = match text.contains(is_control) {
+        true => " · with control characters",
+        false => "",
+    };
     if matches!(sent, Ok(true)) && is_taken() {
-        return format!("copied {bytes} bytes");
+        return format!("copied {bytes} bytes{with}");
     }
-    match (sent, write(text)) {
+    let done = match (sent, write(text)) {
         (Ok(true), Ok(file)) => format!("copied {bytes} bytes · also in {}", file.display()),
         (Ok(true), Err(error)) => format!("copied {bytes} bytes · no file: {error}"),
         (_, Ok(file)) => format!("{bytes} bytes are in {}", file.display()),
-        (_, Err(error)) => format!("not copied: {error}"),
-    }
+        (_, Err(error)) => return format!("not copied: {error}"),
+    };
+    done + with
 }
 
 /// Returns false, and sends nothing, if the text is too long.
@@ -76,8 +82,8 @@ fn write(text: &str) -> io::Result<PathBuf> {
 
 /// The folder of this user for files that need not stay: one that ends with the login, or the cache.
 fn folder() -> Option<PathBuf> {
-    let folder = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let folder = folder.filter(|folder| folder.is_absolute() && folder.is_dir());
-    let folder = folder.map(|folder| folder.join("transcript"));
-    folder.or_else(transcript::cache_folder)
+    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let runtime = runtime.filter(|folder| folder.is_absolute() && folder.is_dir());
+    let runtime = runtime.map(|folder| folder.join("transcript"));
+    runtime.or_else(transcript::cache_folder)
 }

@@ -108,11 +108,7 @@ impl Find {
             KeyCode::PageDown => self.selected = (self.selected + page).min(last),
             KeyCode::Home => self.selected = 0,
             KeyCode::End => self.selected = last,
-            KeyCode::Backspace => {
-                if self.query.pop().is_some() {
-                    return Asked::Search;
-                }
-            }
+            KeyCode::Backspace if self.query.pop().is_some() => return Asked::Search,
             KeyCode::Char('u') if is_control => {
                 self.query.clear();
                 return Asked::Search;
@@ -125,11 +121,9 @@ impl Find {
                 self.query.truncate(start.unwrap_or(0));
                 return Asked::Search;
             }
-            KeyCode::Char(c) if !is_control => {
-                if self.query.chars().count() < MAX_QUERY {
-                    self.query.push(c);
-                    return Asked::Search;
-                }
+            KeyCode::Char(c) if !is_control && self.query.chars().count() < MAX_QUERY => {
+                self.query.push(c);
+                return Asked::Search;
             }
             _ => {}
         }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -38,6 +38,9 @@ pub(crate) struct Sessions {
     pub(crate) read_time: ReadTime,
     pub(crate) zone: TimeZone,
     pub(crate) render: RenderOptions,
+    /// Held by the search that runs: one that was cancelled may need a while to end, and its memory is
+    /// not added to that of the next one.
+    pub(crate) turn: Arc<Mutex<()>>,
 }
 
 /// What a search over all sessions says.
@@ -76,6 +79,7 @@ pub(crate) fn start(
             }
         };
         thread::sleep(wait);
+        let _turn = sessions.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if cancel.load(Ordering::Relaxed) {
             return;
         }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::io;
 use std::panic;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -114,6 +114,7 @@ pub fn browse(options: &BrowseOptions) -> io::Result<Left> {
         threads: HashMap::new(),
         follower: None,
         cancel: Arc::default(),
+        turn: Arc::default(),
     };
     let left = runtime.run(&events);
     runtime.cancel.store(true, Ordering::Relaxed);
@@ -175,6 +176,8 @@ struct Runtime<'o> {
     follower: Option<(PathBuf, Stopper)>,
     /// Ends the search over all sessions.
     cancel: Arc<AtomicBool>,
+    /// Of searches over all sessions, one at a time.
+    turn: Arc<Mutex<()>>,
 }
 
 impl Runtime<'_> {
@@ -306,6 +309,7 @@ impl Runtime<'_> {
             read_time: self.options.read_time,
             zone: self.options.zone.clone(),
             render: self.options.render.clone(),
+            turn: Arc::clone(&self.turn),
         };
         let sender = self.sender.clone();
         let reply = move |finding| {

@@ -28,13 +28,15 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// An answer, with the number of its thread.
 type Numbered = (u64, Answer);
+/// What a search says, with its number.
+type NumberedFinding = (u64, Finding);
 
 struct Screen {
     app: App,
     terminal: Terminal<TestBackend>,
     threads: HashMap<u64, Sender<Request>>,
     answers: (Sender<Numbered>, Receiver<Numbered>),
-    findings: (Sender<(u64, Finding)>, Receiver<(u64, Finding)>),
+    findings: (Sender<NumberedFinding>, Receiver<NumberedFinding>),
     cancel: Arc<AtomicBool>,
     /// What the view asked for of others than the thread of a session.
     asked: Vec<Effect>,
@@ -102,6 +104,7 @@ impl Screen {
             read_time: |_| Err("no times here".to_owned()),
             zone: jiff::tz::TimeZone::UTC,
             render: RenderOptions::new(),
+            turn: Arc::default(),
         };
         let sender = self.findings.0.clone();
         let reply = move |finding| drop(sender.send((number, finding)));

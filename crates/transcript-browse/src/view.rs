@@ -126,6 +126,7 @@ pub(crate) fn draw(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
             for (y, at) in shown.iter().enumerate().skip(start).take(height) {
                 let row = &rows[*at];
                 let text = format!("{:>6}  {}", row.line, row.text);
+                let text = cut_text(&text, usize::from(area.width));
                 let style = if y == *selected {
                     theme.chosen(true)
                 } else {
@@ -316,8 +317,13 @@ fn selected_facts(facts: &[String], width: usize, height: u16) -> Vec<(String, b
         let many = if at < 2 && height >= 16 { 3 } else { 1 };
         let mut lines = wrapped(fact, width);
         if lines.len() > many {
-            let rest = lines.split_off(many - 1).join(" ");
-            lines.push(cut_text(&rest, width));
+            lines.truncate(many - 1);
+            // What the lines left do not have, without the breaks of lines in it.
+            let above = lines.iter().flat_map(|line| line.chars());
+            let above = above.filter(|c| !c.is_whitespace()).count();
+            let letters = fact.char_indices().filter(|(_, c)| !c.is_whitespace());
+            let start = letters.map(|(at, _)| at).nth(above);
+            lines.push(cut_text(&fact[start.unwrap_or(fact.len())..], width));
         }
         lines.into_iter().map(move |line| (line, at == 0))
     });
@@ -490,12 +496,29 @@ fn footer(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let width = usize::from(area.width);
     let is_found = app.open.as_ref().is_some_and(|open| open.is_found);
     let keys = match app.focus {
-        Focus::List => "type to filter · Enter reads · Ctrl-F searches · ? help",
-        Focus::Conversation if is_found => "Esc results · n N hits · ? help",
-        Focus::Conversation => "/ search · p prompts · Enter unfolds · ? help · q",
-        Focus::Find => "↑ ↓ select · Enter opens · Esc leaves · F1 help",
+        Focus::List => "? help · type to filter · Enter reads · Ctrl-F searches",
+        Focus::Conversation if is_found => "Esc results · ? help · n N hits · / search",
+        Focus::Conversation => "? help · / search · p prompts · Enter unfolds · q",
+        Focus::Find => "F1 help · ↑ ↓ select · Enter opens · Esc leaves",
     };
+    let is_asked = matches!(app.overlay, Some(Overlay::Search(_) | Overlay::Ask { .. }));
     let escaped = |text: &str| transcript_render::Escaping::Visible.one_line(text);
+    let right = match &app.open {
+        Some(open) if !is_asked && app.focus == Focus::Conversation => place(open),
+        _ => String::new(),
+    };
+    let columns = |text: &str| Line::from(text).width();
+    let room = match columns(&right) {
+        0 => width,
+        right => width.saturating_sub(right + 2),
+    };
+    // What does not fit is omitted whole, the last first.
+    let mut keys = keys;
+    while columns(keys) > room
+        && let Some((most, _)) = keys.rsplit_once(" · ")
+    {
+        keys = most;
+    }
     let left = match (&app.overlay, &app.message) {
         (Some(Overlay::Search(text)), _) => {
             format!("/{}▏", transcript_render::Escaping::Visible.escape(text))
@@ -507,26 +530,12 @@ fn footer(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
         (_, Some(message)) => escaped(message),
         _ => keys.to_owned(),
     };
-    let is_asked = matches!(app.overlay, Some(Overlay::Search(_) | Overlay::Ask { .. }));
-    let right = match &app.open {
-        Some(open) if !is_asked && app.focus == Focus::Conversation => place(open),
-        _ => String::new(),
-    };
     let style = match is_asked || app.message.is_some() {
         true => theme.accent(),
         false => theme.dim(),
     };
-    let room = width.saturating_sub(Line::from(right.as_str()).width() + 1);
-    put(
-        buffer,
-        area,
-        0,
-        &[(
-            &cut_text(&left, if right.is_empty() { width } else { room }),
-            style,
-        )],
-    );
-    let at = width.saturating_sub(Line::from(right.as_str()).width());
+    put(buffer, area, 0, &[(&cut_text(&left, room), style)]);
+    let at = width.saturating_sub(columns(&right));
     let at = u16::try_from(at).unwrap_or(0);
     let rest = Rect {
         x: area.x + at,

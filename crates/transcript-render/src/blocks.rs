@@ -80,7 +80,7 @@ pub fn blocks(content: Raw<'_>) -> Vec<Raw<'_>> {
     }
 }
 
-/// `[image image/png, 1.2 KB]`: the type of a block, and the size of what it holds.
+/// `[image png, 1.2 KB]`: the type of a block, and the size of what it holds.
 pub(crate) fn block_line(block: &Block<'_>) -> String {
     let name = block.name().unwrap_or_default();
     let source = match block {
@@ -93,6 +93,9 @@ pub(crate) fn block_line(block: &Block<'_>) -> String {
     };
     let mut line = format!("[{name}");
     if let Some(kind) = source.media_type() {
+        let is_named = |rest: &&str| kind.strip_suffix(rest) == Some(&*format!("{name}/"));
+        let rest = kind.split_once('/').map(|(_, rest)| rest);
+        let kind = rest.filter(is_named).unwrap_or(&kind);
         line.push_str(&format!(" {kind}"));
     }
     if let Some(data) = source.data() {

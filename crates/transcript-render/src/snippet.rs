@@ -22,7 +22,7 @@ pub type SnippetLine = Vec<(String, bool)>;
 
 impl Snippet {
     /// Returns the text in at most so many lines of so many columns, white space joined. They show the first
-    /// match, with marks where text is left out.
+    /// match, with marks where text is omitted.
     #[must_use]
     pub fn fitted(&self, escaping: Escaping, width: usize, lines: usize) -> Vec<SnippetLine> {
         let cells = self.cells(escaping, 0..self.text.len());
@@ -191,7 +191,7 @@ mod tests {
         let start = text.chars().count() - text.split_once("needle").unwrap().1.chars().count() - 6;
         let snippet = Snippet {
             text: text.chars().collect(),
-            matches: vec![start..start + 6],
+            matches: std::iter::once(start..start + 6).collect(),
             is_cut: (true, true),
         };
         for width in [8, 20, 60] {

@@ -921,3 +921,139 @@ fn a_compacted_session_shows_its_chapters_and_stays_put_when_it_is_compacted_aga
     };
     assert_eq!(row(&after), row(&before));
 }
+
+#[test]
+fn all_sessions_are_searched_and_a_hit_opens_at_its_place() {
+    let Some(walk) = Walk::new(100, 40) else {
+        return;
+    };
+    walk.browse("browse", "2 sessions");
+    walk.keys(&["C-f"]);
+    walk.see("type what to look for");
+    // In a result that is folded at first, of a session that is not the selected one.
+    walk.typed("calendar-row tool:Bash");
+    walk.see_all(&["1 hit in 1 session", "About leap years", "› Bash result · "]);
+    walk.keys(&["Enter"]);
+    walk.see_at_cursor("full-calendar-row");
+    walk.see("Esc results");
+    walk.keys(&["Escape"]);
+    walk.see("1 hit in 1 session");
+    walk.keys(&["C-u"]);
+    // A subagent, and a branch that was rewound.
+    walk.typed("counted 97");
+    walk.see_all(&["1 hit in 1 session", "subagent a1b2"]);
+    walk.keys(&["Enter"]);
+    walk.see_at_cursor("the subagent counted 97");
+    walk.keys(&["C-f"]);
+    walk.see("1 hit in 1 session");
+    walk.keys(&["C-u"]);
+    walk.typed("abandoned answer");
+    walk.see_all(&["1 hit in 1 session", "rewound"]);
+    walk.keys(&["Enter"]);
+    walk.see_at_cursor("an abandoned answer");
+}
+
+#[test]
+fn a_bad_query_is_explained_and_what_was_typed_stays() {
+    let Some(walk) = Walk::at_leap(100, 30) else {
+        return;
+    };
+    walk.keys(&["C-f"]);
+    walk.see("type what to look for");
+    walk.typed("moon role:robot");
+    walk.see_all(&["moon role:robot▏", "expected one of user, assistant"]);
+    walk.keys(&["C-w"]);
+    walk.see_without(&["moon ▏", "How far is the moon?"], &["expected one of"]);
+    walk.typed("\"km");
+    walk.see_all(&["moon \"km▏", "the quote is not closed"]);
+    // Nothing was opened: back to where one was.
+    walk.keys(&["Escape"]);
+    walk.see_at_cursor("word30");
+}
+
+#[test]
+fn escape_goes_back_to_the_results_with_their_selection_and_then_to_the_list() {
+    let Some(walk) = Walk::new(100, 40) else {
+        return;
+    };
+    walk.browse("browse", "2 sessions");
+    walk.keys(&["C-f"]);
+    walk.see("type what to look for");
+    walk.typed("\"question number\" in:prompt");
+    walk.see("30 hits in 1 session");
+    walk.keys(&["Down", "Down"]);
+    let selected = |screen: &str| {
+        let mut lines = screen.lines().skip_while(|line| !line.starts_with('›'));
+        let text = lines.nth(1).unwrap_or_default();
+        text.contains("question number")
+            .then(|| text.trim().to_owned())
+    };
+    let is_moved = |screen: &str| {
+        let at = screen.lines().position(|line| line.starts_with('›'));
+        at == Some(9)
+    };
+    let screen = walk.wait("the third hit", |screen| {
+        is_moved(screen) && selected(screen).is_some()
+    });
+    let hit = selected(&screen).unwrap();
+    walk.keys(&["Enter"]);
+    walk.see_at_cursor(&hit);
+    // On within the session, and back.
+    walk.keys(&["n"]);
+    walk.wait("another hit", |screen| {
+        // The first mark of a line may be that of the list.
+        let mut cursors = screen.lines().filter_map(|line| line.rsplit_once('›'));
+        cursors.any(|(_, line)| line.contains("question number") && !line.contains(&hit))
+    });
+    walk.keys(&["Escape"]);
+    walk.see("30 hits in 1 session");
+    walk.wait("the same hit", |screen| {
+        is_moved(screen) && selected(screen).as_ref() == Some(&hit)
+    });
+    walk.keys(&["Escape"]);
+    walk.see("2 sessions");
+}
+
+#[test]
+fn a_small_terminal_without_colour_searches_all_sessions() {
+    let Some(walk) = Walk::new(60, 20) else {
+        return;
+    };
+    walk.run("export NO_COLOR=1");
+    walk.browse("browse", "2 sessions");
+    walk.keys(&["C-f"]);
+    walk.see_all(&["type what to look for", "exactly these", "F1 help"]);
+    walk.typed("word17 OR");
+    walk.see("no hits in 2 sessions");
+    walk.keys(&["C-w"]);
+    walk.see_all(&["1 hit in 1 session", "with a word17 in it"]);
+    walk.keys(&["Enter"]);
+    walk.see_at_cursor("with a word17 in it");
+    let screen = stdout(&walk.tmux(&["capture-pane", "-e", "-p"]));
+    let marked = screen.lines().find(|line| line.contains("word17"));
+    assert!(
+        marked.is_some_and(|line| line.contains("\u{1b}[7mword17")),
+        "{screen}"
+    );
+    walk.keys(&["Escape"]);
+    walk.see("1 hit in 1 session");
+    walk.keys(&["F1"]);
+    walk.see_all(&["keys of transcript browse", "search all sessions"]);
+}
+
+#[test]
+fn a_session_opens_at_the_line_that_search_names() {
+    let Some(walk) = Walk::new(100, 30) else {
+        return;
+    };
+    let root = walk.root();
+    let found = transcript(&["--root", root.to_str().unwrap(), "search", "word17"]);
+    let found = stdout(&found);
+    let mut names = found
+        .split_whitespace()
+        .filter(|word| LEAP.starts_with(word.split(':').next().unwrap()));
+    let name = names.find(|word| word.contains(':')).unwrap().to_owned();
+    walk.browse(&format!("browse {name}"), "with a word17 in it");
+    walk.see_at_cursor("answer number 17");
+    walk.see_without(&[], &["with a word30 in it"]);
+}

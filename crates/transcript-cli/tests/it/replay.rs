@@ -836,7 +836,7 @@ fn an_image_above_a_prompt_belongs_to_its_turn() {
     let (_file, path) = session(&[user("Go"), call, result, asked]);
     for command in ["replay", "tail"] {
         let shown = stdout(&transcript(&[command, &path]));
-        let image = shown.find("[image image/png").unwrap();
+        let image = shown.find("[image png").unwrap();
         let rule = shown.find("line 4 ──").or_else(|| shown.rfind("── "));
         assert!(rule.unwrap() < image, "{shown}");
         assert!(image < shown.find("What is this?").unwrap(), "{shown}");
