@@ -154,6 +154,16 @@ prints the messages.""")
     pane("transcript resume fbb6")
     terminal.resize(100, 40)
 
+    say("## Search")
+    say("""`transcript search` finds texts in all sessions, compacted or not. What it prints above each text is what `replay` and `browse`
+take ([search.md](search.md)).""")
+    terminal.run("transcript search relay -n 4", "of ")
+    pane("transcript search relay -n 4")
+    terminal.resize(60, 20)
+    terminal.run("transcript search relay -n 2", "of ")
+    pane("transcript search relay -n 2")
+    terminal.resize(100, 40)
+
     say("## Browse")
     say("""`transcript browse`, or `transcript` alone, shows the sessions at the left and the end of the selected one at the right. Letters
 filter the list, Enter reads, `?` shows all keys.""")
@@ -184,6 +194,11 @@ filter the list, Enter reads, `?` shows all keys.""")
     terminal.keys("=/accepted Enter", "accepted")
     pane()
     small("accepted")
+    say("Ctrl-F searches all sessions, with the queries of `transcript search`. Enter opens a hit, and Esc leads back to the others:")
+    terminal.keys("C-f =relay", "hits")
+    pane()
+    small("hits")
+    terminal.keys("Escape", "accepted", absent=["relay▏"])
     terminal.keys("q", "$")
 
 
