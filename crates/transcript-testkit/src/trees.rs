@@ -367,7 +367,8 @@ fn filter(tree: &Tree, rng: &mut Rng) -> String {
         11 => format!("{}:{}", *rng.pick(&["error", "live"]), rng.one_in(2)),
         _ => {
             let session = rng.pick(&tree.sessions);
-            format!("session:{}", &session[..*rng.pick(&[4, 8, 36])])
+            let len = session.len().min(*rng.pick(&[4, 8, 36]));
+            format!("session:{}", &session[..len])
         }
     }
 }
