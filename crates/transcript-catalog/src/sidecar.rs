@@ -40,7 +40,7 @@ pub(crate) struct State {
     pub(crate) len: u64,
     /// In nanoseconds since 1970; 0 if unknown.
     modified: u64,
-    /// The same of the last change of a property. It tells of a change even if the time of the content was
+    /// The same of the last change of a property. It shows a change even if the time of the content was
     /// set to what it was.
     changed: u64,
 }

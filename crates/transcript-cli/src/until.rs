@@ -1,13 +1,11 @@
 //! The condition of `tail --until`.
 
+use transcript::MIN_PREFIX;
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::object::FromRaw;
 use transcript_render::blocks::{blocks, message_content};
 use transcript_tail as tail;
-
-/// The shortest prefix of a uuid.
-const MIN_PREFIX: usize = 4;
 
 /// The condition of `--until`.
 #[derive(Clone, Debug, PartialEq)]

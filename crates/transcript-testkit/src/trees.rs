@@ -11,6 +11,7 @@ use std::{fs, io};
 
 use serde_json::{Map, Value, json};
 
+use crate::model::search::FIELDS;
 use crate::rng::Rng;
 use crate::{damage, generate};
 
@@ -327,17 +328,6 @@ fn filter(tree: &Tree, rng: &mut Rng) -> String {
         2 => format!("2026-11-20T{:02}:{:02}:00Z", rng.below(24), rng.below(60)),
         _ => "2026-12".to_owned(),
     };
-    let fields = [
-        "prompt",
-        "text",
-        "thinking",
-        "tool_input",
-        "tool_result",
-        "title",
-        "summary",
-        "attachment",
-        "queued",
-    ];
     match rng.below(13) {
         0 => format!(
             "role:{}",
@@ -351,7 +341,7 @@ fn filter(tree: &Tree, rng: &mut Rng) -> String {
             "path:{}",
             *rng.pick(&["main.rs", "src/", "a.rs", "größe", "Work"])
         ),
-        3..=4 => format!("in:{}", *rng.pick(&fields)),
+        3..=4 => format!("in:{}", *rng.pick(&FIELDS)),
         5 => format!(
             "project:{}",
             *rng.pick(&["work", "/home/dev/work", "tmp", "other"])

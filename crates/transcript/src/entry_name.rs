@@ -11,9 +11,7 @@ use transcript_writer::EntryId;
 use crate::error::{Error, ErrorKind};
 use crate::history::History;
 use crate::resume_point::entry_id;
-
-/// The shortest prefix of a uuid that is looked up.
-const MIN_PREFIX: usize = 4;
+use crate::store::MIN_PREFIX;
 
 /// An entry that an ambiguous name matches; nothing of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]

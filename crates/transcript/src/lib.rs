@@ -135,7 +135,7 @@ pub use options::{ForkOptions, SessionOptions};
 pub use repair_files::{SessionRepair, undo_repair};
 pub use salvage_files::SessionSalvage;
 pub use session::{Resumed, Session};
-pub use store::{Store, cache_folder};
+pub use store::{MIN_PREFIX, Store, cache_folder};
 
 #[cfg(feature = "search")]
 pub use transcript_catalog as catalog;

@@ -9,8 +9,8 @@ use transcript_reader::{Listing, SessionFiles, SessionRow};
 
 use crate::error::{Error, ErrorKind};
 
-/// The shortest prefix of an id that is looked up.
-pub(crate) const MIN_PREFIX: usize = 4;
+/// The shortest prefix of the id of a session or an entry that is looked up, in characters.
+pub const MIN_PREFIX: usize = 4;
 /// The name of the newest session of a project.
 const LATEST: &str = "latest";
 

@@ -282,7 +282,7 @@ impl Session {
     }
 
     /// The story as text: `*` marks what is in the context, `+` what was kept.
-    fn told(&self, policy: Policy) -> String {
+    fn shown(&self, policy: Policy) -> String {
         let index = self.index();
         let (_, context, story) = story_of(&index, policy);
         check_story("session", &index, &context, &story);
@@ -299,9 +299,9 @@ impl Session {
     }
 
     #[track_caller]
-    fn tells(&self, expected: &str) {
+    fn shows(&self, expected: &str) {
         for policy in POLICIES {
-            assert_eq!(self.told(policy), expected, "{}", policy.name());
+            assert_eq!(self.shown(policy), expected, "{}", policy.name());
         }
     }
 }
@@ -322,7 +322,7 @@ fn start() -> Session {
 
 #[test]
 fn a_session_without_a_compaction_is_one_chapter() {
-    start().tells("u1* a1* u2* a2*");
+    start().shows("u1* a1* u2* a2*");
     let index = start().index();
     assert_eq!(story_of(&index, Policy::Recover).2.chapters.len(), 1);
     let nothing = Session::default().index();
@@ -334,7 +334,7 @@ fn what_was_compacted_away_comes_first() {
     let session = start().compacted("b", Some("a2"), json!({}));
     session
         .user("u3", Some("sb"))
-        .tells("u1 a1 u2 a2 b* sb* u3*");
+        .shows("u1 a1 u2 a2 b* sb* u3*");
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn kept_entries_are_shown_where_they_were_written() {
         // The next prompt may name the summary or the last kept entry.
         for parent in ["sb", "a2"] {
             let session = Session(session.0.clone()).user("u3", Some(parent));
-            session.tells("u1 a1 u2+ a2+ b* sb* u3*");
+            session.shows("u1 a1 u2+ a2+ b* sb* u3*");
         }
     }
 }
@@ -366,7 +366,7 @@ fn three_compactions_are_four_chapters() {
         .answer("a4", "u4")
         .compacted("d", Some("a4"), list("sd", &["a4"]))
         .user("u5", Some("a4"));
-    session.tells("u1 a1 u2 a2 b sb u3 a3 m c sc u4 a4+ d* sd* u5*");
+    session.shows("u1 a1 u2 a2 b sb u3 a3 m c sc u4 a4+ d* sd* u5*");
     let index = session.index();
     let (_, _, story) = story_of(&index, Policy::Recover);
     let chapters = story
@@ -387,7 +387,7 @@ fn entries_kept_by_two_compactions_are_shown_once() {
         .user("u3", Some("a2"))
         .compacted("c", Some("u3"), list("sc", &["a2", "u3"]))
         .user("u4", Some("u3"));
-    session.tells("u1 a1 u2 a2+ b sb u3+ c* sc* u4*");
+    session.shows("u1 a1 u2 a2+ b sb u3+ c* sc* u4*");
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn the_chapter_before_a_boundary_with_a_lost_logical_parent_is_found_by_file_ord
         let session = start()
             .compacted("b", logical, json!({}))
             .user("u3", Some("sb"));
-        session.tells("u1 a1 u2 a2 b* sb* u3*");
+        session.shows("u1 a1 u2 a2 b* sb* u3*");
         let index = session.index();
         let (_, _, story) = story_of(&index, Policy::Recover);
         let guess = |decision: &Decision| match *decision {
@@ -418,7 +418,7 @@ fn the_chapter_before_a_boundary_with_a_lost_logical_parent_is_found_by_file_ord
             .compacted("b", Some("lost"), segment("sb", "u2", "a2"));
     session
         .user("u3", Some("a2"))
-        .tells("u1 a1 u2+ a2+ b* sb* u3*");
+        .shows("u1 a1 u2+ a2+ b* sb* u3*");
 }
 
 #[test]
@@ -428,7 +428,7 @@ fn a_branch_that_was_left_before_a_compaction_is_not_in_the_story() {
         .answer("a3", "u3")
         .compacted("b", Some("a3"), json!({}))
         .user("u4", Some("sb"));
-    session.tells("u1 a1 u3 a3 b* sb* u4*");
+    session.shows("u1 a1 u3 a3 b* sb* u4*");
     let index = session.index();
     let (tree, context, story) = story_of(&index, Policy::Recover);
     let branches = tree.branches_off_story(&story);
@@ -455,7 +455,7 @@ fn a_branch_has_the_chapters_of_its_own_compactions() {
         // The prompt was changed: back to before the compaction.
         .user("u4", Some("a1"))
         .answer("a4", "u4");
-    session.tells("u1* a1* u4* a4*");
+    session.shows("u1* a1* u4* a4*");
     let index = session.index();
     let (tree, _, story) = story_of(&index, Policy::Recover);
     let branches = tree.branches_off_story(&story);
@@ -484,7 +484,7 @@ fn lines_beside_the_chain_belong_to_their_chapter() {
         .line("side", Some("u1"), "user", json!({"isSidechain": true}))
         .compacted("b", Some("a1"), json!({}))
         .user("u2", Some("sb"))
-        .tells("u1 c1 c2 r1 r2 a1 b* sb* u2*");
+        .shows("u1 c1 c2 r1 r2 a1 b* sb* u2*");
 }
 
 #[test]
@@ -493,9 +493,9 @@ fn entries_written_again_after_a_compaction_stay_in_their_chapter() {
     // The client wrote the first answer again, below the summary.
     let session = session.answer("a1", "sb").user("u3", Some("a2"));
     for policy in POLICIES {
-        let told = session.told(policy);
-        assert!(told.starts_with("u1 a1"), "{}: {told}", policy.name());
-        assert!(told.ends_with("b* sb* u3*"), "{}: {told}", policy.name());
+        let shown = session.shown(policy);
+        assert!(shown.starts_with("u1 a1"), "{}: {shown}", policy.name());
+        assert!(shown.ends_with("b* sb* u3*"), "{}: {shown}", policy.name());
     }
 }
 
@@ -549,7 +549,7 @@ fn two_compactions_in_a_row_are_two_chapters() {
         // Nothing was said since: the conversation ended with what the first one kept.
         .compacted("c", Some("a2"), list("sc", &["a2"]))
         .user("u3", Some("a2"));
-    session.tells("u1 a1 u2 a2+ b sb c* sc* u3*");
+    session.shows("u1 a1 u2 a2+ b sb c* sc* u3*");
 }
 
 #[test]
@@ -560,7 +560,7 @@ fn kept_entries_of_another_branch_follow_the_summary() {
         .user("u4", Some("a2"))
         .compacted("c", Some("u4"), json!({}))
         .user("u5", Some("sc"));
-    session.tells("u1 a1 u3 b sb u2 a2 u4 c* sc* u5*");
+    session.shows("u1 a1 u3 b sb u2 a2 u4 c* sc* u5*");
 }
 
 /// Checks the stories of a session whose links make no sense, under both policies, also when an
@@ -612,12 +612,12 @@ fn overlapping_preserved_segments_are_shown_once() {
         .compacted("d", Some("u4"), segment("sd", "a1", "u4"))
         .user("u5", Some("u4"));
     check_stories("overlapping", &session);
-    let told = session.told(Policy::Recover);
+    let shown = session.shown(Policy::Recover);
     for uuid in ["u1", "a1", "u2", "a2", "u3", "a3", "u4", "u5"] {
-        let named = told
+        let named = shown
             .split(' ')
-            .filter(|told| told.trim_end_matches(['*', '+']) == uuid);
-        assert_eq!(named.count(), 1, "{uuid} in {told}");
+            .filter(|shown| shown.trim_end_matches(['*', '+']) == uuid);
+        assert_eq!(named.count(), 1, "{uuid} in {shown}");
     }
 }
 

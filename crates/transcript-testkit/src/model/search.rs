@@ -752,20 +752,22 @@ fn expression(chars: &[char], start: usize) -> Option<(Option<Regex>, usize)> {
     Some((expression.ok(), end))
 }
 
+/// The names of all fields.
+pub(crate) const FIELDS: [&str; 9] = [
+    "prompt",
+    "text",
+    "thinking",
+    "tool_input",
+    "tool_result",
+    "title",
+    "summary",
+    "attachment",
+    "queued",
+];
+
 fn is_value(key: &str, value: &str) -> bool {
-    let fields = [
-        "prompt",
-        "text",
-        "thinking",
-        "tool_input",
-        "tool_result",
-        "title",
-        "summary",
-        "attachment",
-        "queued",
-    ];
     match key {
-        "in" => fields.contains(&value),
+        "in" => FIELDS.contains(&value),
         "role" => ["user", "assistant", "tool", "system"].contains(&value),
         "error" | "live" => ["true", "false"].contains(&value),
         "since" | "until" => limit(value).is_some(),
