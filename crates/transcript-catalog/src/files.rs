@@ -45,6 +45,7 @@ pub(crate) struct CatalogFile {
     pub(crate) session: usize,
     pub(crate) path: PathBuf,
     pub(crate) len: u64,
+    pub(crate) modified: Option<SystemTime>,
     pub(crate) kind: FileRole,
 }
 
@@ -187,6 +188,7 @@ impl Catalog {
             session,
             path,
             len: 0,
+            modified: None,
             kind,
         });
     }
@@ -213,6 +215,7 @@ impl Catalog {
                     let newest = &mut self.sessions[file.session].modified;
                     *newest = (*newest).max(found.modified);
                     file.len = found.len;
+                    file.modified = found.modified;
                 }
                 Err(error) => {
                     is_gone[number] = true;

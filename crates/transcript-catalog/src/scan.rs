@@ -818,7 +818,7 @@ pub(crate) fn entries<T: Default>(
 }
 
 /// Passes all entries that the index has to `see`.
-fn for_each_in_index(
+pub(crate) fn for_each_in_index(
     source: &Source,
     mut see: impl FnMut(Place, &str, &Envelope<'_>),
 ) -> Result<Index, Error> {
@@ -840,7 +840,7 @@ fn for_each_in_index(
 /// Passes the lines that start in `start..end` to `see`, as blocks of whole lines, until it returns
 /// false. Returns whether it never did and no line was too long. The first line of a part belongs
 /// to it only if a line feed precedes it.
-fn for_each_block(
+pub(crate) fn for_each_block(
     source: &Source,
     start: u64,
     end: u64,

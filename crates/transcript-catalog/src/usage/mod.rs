@@ -14,25 +14,35 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod branches;
+mod part;
 mod prices;
+mod read;
 mod report;
+mod requests;
+mod sums;
 mod tokens;
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use transcript_format::lines::AGENT_META_CAP;
+use transcript_format::metadata::AgentMetadata;
+use transcript_format::object::Object;
+use transcript_format::scan::utf8;
 use transcript_reader::Error;
 
 pub use prices::{ModelPrices, Prices, PricesError, Terms};
-pub use report::{
-    Block, By, ClientTotal, ContextSize, Key, ModelTotal, Report, Row, Rows, Sums,
-};
+pub use report::{Block, By, ClientTotal, ContextSize, Key, ModelTotal, Report, Row, Rows, Sums};
 pub use tokens::Tokens;
 
-use crate::files::Catalog;
+use self::part::Names;
+use self::requests::{Collector, FileFacts, Place, Request};
+use crate::files::{Catalog, FileRole};
 
 /// How requests are read.
 #[derive(Clone, Debug, Default)]
@@ -91,14 +101,117 @@ impl UsageOptions {
 #[derive(Debug)]
 pub struct Usage<'c> {
     catalog: &'c Catalog,
+    files: Vec<OwnerFile>,
+    requests: Vec<Request>,
+    names: Names,
+    facts: Vec<FileFacts>,
+    unmatched_searches: u64,
+    unread: u64,
+    bytes: u64,
     problems: Vec<Error>,
+}
+
+/// A file that owns requests.
+#[derive(Debug)]
+struct OwnerFile {
+    path: PathBuf,
+    session: Arc<str>,
+    project: Arc<str>,
+    /// The subagent whose file it is.
+    agent: Option<Arc<str>>,
+    /// The number of the file of its session, if that is not gone.
+    session_file: Option<u32>,
+    is_deleted: bool,
+    agent_type: OnceLock<Option<Arc<str>>>,
+}
+
+impl OwnerFile {
+    fn agent_type(&self, catalog: &Catalog) -> Option<Arc<str>> {
+        self.agent.as_ref()?;
+        let read = || {
+            let path = self.path.with_extension("meta.json");
+            let bytes = catalog.disk.read(&path, AGENT_META_CAP).ok()?;
+            let object = Object::parse(utf8(&bytes)?).ok()?;
+            let kind = AgentMetadata::from(object).agent_type()?;
+            (!kind.is_empty()).then(|| Arc::from(&*kind))
+        };
+        self.agent_type.get_or_init(read).clone()
+    }
 }
 
 impl Catalog {
     /// Reads the requests of all sessions. Files that cannot be read are [`Usage::problems`].
     #[must_use]
     pub fn usage(&self, options: &UsageOptions) -> Usage<'_> {
-        unimplemented!("being written")
+        let files = self.owner_files();
+        let wanted = (0..self.files.len()).filter(|file| {
+            let file = &self.files[*file];
+            let is_old = options
+                .changed_since
+                .zip(file.modified)
+                .is_some_and(|(since, modified)| modified < since);
+            !matches!(file.kind, FileRole::Result(_)) && !is_old
+        });
+        let wanted: Vec<usize> = wanted.collect();
+        let read = read::read_files(self, &wanted, options);
+        let mut paths: Vec<usize> = (0..files.len()).collect();
+        paths.sort_unstable_by_key(|file| files[*file].path.as_os_str().as_encoded_bytes());
+        let mut ranks = vec![0; files.len()];
+        for (rank, file) in (0..).zip(paths) {
+            ranks[file] = rank;
+        }
+        let mut collector = Collector::new(files.len());
+        for (file, _, part) in read.parts {
+            let place = Place {
+                file: file as u32,
+                session: self.files[file].session as u32,
+                is_subagent: files[file].agent.is_some(),
+                rank: ranks[file],
+            };
+            collector.add(place, part);
+        }
+        let (collected, unmatched_searches) = collector.finish();
+        Usage {
+            catalog: self,
+            files,
+            requests: collected.requests,
+            names: collected.names,
+            facts: collected.facts,
+            unmatched_searches,
+            unread: read.unread,
+            bytes: read.bytes,
+            problems: read.problems,
+        }
+    }
+
+    fn owner_files(&self) -> Vec<OwnerFile> {
+        let names = self.sessions.iter().map(|session| {
+            let id: Arc<str> = session.id.as_str().into();
+            (id, Arc::<str>::from(session.project.as_str()))
+        });
+        let names: Vec<_> = names.collect();
+        let mut own = vec![None; self.sessions.len()];
+        for (number, file) in (0..).zip(&self.files) {
+            if file.kind == FileRole::Session {
+                own[file.session] = Some(number);
+            }
+        }
+        let files = self.files.iter().map(|file| {
+            let (session, project) = names[file.session].clone();
+            OwnerFile {
+                path: file.path.clone(),
+                session,
+                project,
+                agent: match &file.kind {
+                    FileRole::Subagent(id) => Some(id.as_str().into()),
+                    _ => None,
+                },
+                session_file: own[file.session],
+                is_deleted: false,
+                agent_type: OnceLock::new(),
+            }
+        });
+        files.collect()
     }
 }
 
@@ -106,37 +219,91 @@ impl Usage<'_> {
     /// Sums up the requests.
     #[must_use]
     pub fn rows(&self, report: &Report, prices: &Prices) -> Rows {
-        unimplemented!("being written")
+        let (rows, total, without_time) = self.sum_rows(report, prices);
+        Rows {
+            rows: rows.into_iter(),
+            total,
+            without_time,
+        }
     }
 
     /// Returns the blocks of five hours, in order; `now`, in milliseconds since 1970, decides which one is active.
     #[must_use]
     pub fn blocks(&self, report: &Report, prices: &Prices, now: i64) -> Vec<Block> {
-        unimplemented!("being written")
+        self.sum_blocks(report, prices, now)
     }
 
     /// Compares with what the clients counted themselves: one element for each session that says so, by id.
     #[must_use]
     pub fn client_totals(&self, prices: &Prices) -> Vec<ClientTotal> {
-        unimplemented!("being written")
+        let counted = (0usize..).zip(&self.facts).filter_map(|(number, facts)| {
+            let file = self.files.get(number)?;
+            let counted = facts.counted.as_ref().filter(|_| file.agent.is_none())?;
+            let own = u32::try_from(number).ok();
+            let (ours, our_models) = self.sum_models(prices, |request| {
+                self.files[request.file as usize].session_file == own
+            });
+            let mut models: BTreeMap<Arc<str>, ModelTotal> = BTreeMap::new();
+            for (name, counts, cost) in &counted.models {
+                let model = model_of(&mut models, name);
+                let tokens = requests::tokens(counts);
+                model.their_tokens = Some(model.their_tokens.unwrap_or_default().plus(tokens));
+                let cost = cost.map(u128::from);
+                model.theirs = match (model.theirs, cost) {
+                    (Some(one), Some(other)) => Some(one.saturating_add(other)),
+                    (one, other) => one.or(other),
+                };
+            }
+            for (name, sums) in our_models {
+                model_of(&mut models, &name).ours.add(sums);
+            }
+            Some(ClientTotal {
+                session: Arc::clone(&file.session),
+                theirs: counted.cost.map(u128::from),
+                ours,
+                models: models.into_values().collect(),
+            })
+        });
+        let mut counted: Vec<ClientTotal> = counted.collect();
+        counted.sort_by(|one, other| one.session.cmp(&other.session));
+        counted
     }
 
     /// Returns the size of the context of a session.
     #[must_use]
     pub fn context_size(&self, session: &str) -> Option<ContextSize> {
-        unimplemented!("being written")
+        let is_own = |request: &&Request| {
+            let file = &self.files[request.file as usize];
+            file.agent.is_none() && !request.is_sidechain && *file.session == *session
+        };
+        let last = self.requests.iter().filter(is_own);
+        let last = last.max_by_key(|request| (request.time, request.offset))?;
+        // The last step has the whole context.
+        let tokens = last.steps.last().unwrap_or(&last.tokens);
+        Some(ContextSize {
+            tokens: tokens.prompt().saturating_add(tokens.output),
+            model: self.names.get(last.model).map(Arc::from),
+        })
     }
 
-    /// Returns the number of results of the client's `WebSearch` whose call is not in their file.
+    /// Returns the number of searches of the client's `WebSearch` whose call is not in the file of their result.
     #[must_use]
     pub fn unmatched_searches(&self) -> u64 {
-        unimplemented!("being written")
+        self.unmatched_searches
     }
 
-    /// Returns the number of requests of a session that other sessions own.
+    /// Returns the number of requests of which a session has a copy that another session owns.
     #[must_use]
-    pub fn copies(&self) -> u64 {
-        unimplemented!("being written")
+    pub fn copies(&self, session: &str) -> u64 {
+        let files = self.files.iter().zip(&self.facts);
+        let own = files.filter(|(file, _)| *file.session == *session);
+        own.map(|(_, facts)| facts.copies).sum()
+    }
+
+    /// Returns the number of damaged entries that could not be read.
+    #[must_use]
+    pub fn unread(&self) -> u64 {
+        self.unread
     }
 
     /// Returns what could not be read.
@@ -148,6 +315,17 @@ impl Usage<'_> {
     /// Returns the number of bytes that were read.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
-        unimplemented!("being written")
+        self.bytes
     }
+}
+
+/// Returns the row of a model, by the name without what says how large its context may be.
+fn model_of<'m>(models: &'m mut BTreeMap<Arc<str>, ModelTotal>, name: &str) -> &'m mut ModelTotal {
+    let model: Arc<str> = name.strip_suffix("[1m]").unwrap_or(name).into();
+    models.entry(Arc::clone(&model)).or_insert(ModelTotal {
+        model,
+        their_tokens: None,
+        theirs: None,
+        ours: Sums::default(),
+    })
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
-use super::prices::Prices;
 use super::tokens::Tokens;
 
 /// What the rows of a report are about. Every request belongs to one row of each kind.
@@ -160,6 +159,28 @@ pub struct Sums {
     pub of_deleted: u64,
 }
 
+impl Sums {
+    /// Adds other sums.
+    pub fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.incomplete += other.incomplete;
+        self.of_deleted += other.of_deleted;
+        self.tokens = self.tokens.plus(other.tokens);
+        self.web_fetch = self.web_fetch.saturating_add(other.web_fetch);
+        self.unpriced_tokens = self.unpriced_tokens.saturating_add(other.unpriced_tokens);
+        for (mine, more) in [
+            (&mut self.cost, other.cost),
+            (&mut self.reported_cost, other.reported_cost),
+        ] {
+            *mine = match (*mine, more) {
+                (Some(one), Some(other)) => Some(one.saturating_add(other)),
+                (one, other) => one.or(other),
+            };
+        }
+        self.unknown_models.extend(other.unknown_models);
+    }
+}
+
 /// One row of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -261,7 +282,3 @@ pub struct ContextSize {
     /// The model.
     pub model: Option<Arc<str>>,
 }
-
-/// Needed by the skeleton only.
-#[allow(dead_code)]
-fn _unused(_: &Prices) {}

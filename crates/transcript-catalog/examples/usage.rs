@@ -1,0 +1,29 @@
+//! Prints what the sessions in a folder of projects cost, by month and model.
+//!
+//! `cargo run --release -p transcript-catalog --example usage -- ~/.claude/projects`
+
+use std::error::Error;
+
+use transcript_catalog::Catalog;
+use transcript_catalog::usage::{By, Prices, Report, UsageOptions};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = std::env::args_os()
+        .nth(1)
+        .ok_or("a folder of projects is missing")?;
+    let catalog = Catalog::open(root.as_ref())?;
+    let usage = catalog.usage(&UsageOptions::new());
+    let prices = Prices::embedded();
+    let rows = usage.rows(&Report::by(&[By::Month, By::Model]), &prices);
+    let total = rows.total().clone();
+    for row in rows {
+        let sums = &row.sums;
+        let (requests, output) = (sums.requests, sums.tokens.output);
+        println!(
+            "{} {} {requests} requests {output} tokens",
+            row.keys[0], row.keys[1]
+        );
+    }
+    println!("{:?}", total.sums);
+    Ok(())
+}
