@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 use transcript_format::object::{Object, Raw};
@@ -47,17 +48,32 @@ impl Names {
     }
 }
 
+/// A count, one larger than it is, so that an unknown one takes no more room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+pub(super) struct Count(NonZeroU64);
+
+impl Count {
+    fn new(count: u64) -> Option<Self> {
+        NonZeroU64::new(count.checked_add(1)?).map(Self)
+    }
+}
+
+/// Returns the count, 0 if it is not known.
+pub(super) fn known(count: Option<Count>) -> u64 {
+    count.map_or(0, |count| count.0.get() - 1)
+}
+
 /// The counts of `usage` as they are in the file; `None` for those that are not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Counts {
-    pub(super) input: Option<u64>,
-    pub(super) output: Option<u64>,
-    pub(super) cache_write: Option<u64>,
-    pub(super) cache_write_5m: Option<u64>,
-    pub(super) cache_write_1h: Option<u64>,
-    pub(super) cache_read: Option<u64>,
-    pub(super) web_search: Option<u64>,
-    pub(super) web_fetch: Option<u64>,
+    pub(super) input: Option<Count>,
+    pub(super) output: Option<Count>,
+    pub(super) cache_write: Option<Count>,
+    pub(super) cache_write_5m: Option<Count>,
+    pub(super) cache_write_1h: Option<Count>,
+    pub(super) cache_read: Option<Count>,
+    pub(super) web_search: Option<Count>,
+    pub(super) web_fetch: Option<Count>,
 }
 
 impl Counts {
@@ -92,8 +108,9 @@ impl Counts {
     }
 }
 
-fn count(object: &Object<'_>, key: &str) -> Option<u64> {
-    object.get(key)?.u64().filter(|count| *count <= MOST)
+fn count(object: &Object<'_>, key: &str) -> Option<Count> {
+    let count = object.get(key)?.u64().filter(|count| *count <= MOST);
+    count.and_then(Count::new)
 }
 
 /// A step of a request.
@@ -108,12 +125,12 @@ pub(super) struct Step {
 /// The steps of the line with the most output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Steps {
-    pub(super) output: Option<u64>,
+    pub(super) output: Option<Count>,
     pub(super) list: Vec<Step>,
 }
 
 impl Steps {
-    fn read(names: &mut Names, usage: &Object<'_>, output: Option<u64>) -> Self {
+    fn read(names: &mut Names, usage: &Object<'_>, output: Option<Count>) -> Self {
         let list = usage.array("iterations").unwrap_or_default();
         let steps = list.into_iter().filter_map(|step| {
             let step = step.object()?;
@@ -346,10 +363,8 @@ impl Reader {
 
     /// Reads how many searches a result of the client's `WebSearch` made.
     fn read_searches(&mut self, body: &Body<'_>) {
-        let searches = body.tool_use_result.as_ref();
-        let Some(searches) = searches.and_then(|result| count(result, "searchCount")) else {
-            return;
-        };
+        let result = body.tool_use_result.as_ref();
+        let searches = known(result.and_then(|result| count(result, "searchCount")));
         let blocks = body.blocks.iter().flatten();
         let mut blocks = blocks.filter_map(|(_, block)| block.as_ref());
         let result = blocks.find(|block| text(block, "type") == "tool_result");

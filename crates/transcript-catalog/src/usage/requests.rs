@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::part::{Copy, Counted, Counts, Name, Names, Part, Step};
+use super::part::{Copy, Counted, Counts, Name, Names, Part, Step, known};
 use super::tokens::Tokens;
 
 /// One call of the API and its answer.
@@ -251,7 +251,7 @@ impl Request {
                 || counts.input.is_none()
                 || counts.output.is_none(),
             tokens,
-            web_fetch: counts.web_fetch.unwrap_or(0),
+            web_fetch: known(counts.web_fetch),
             model: copy.model,
             service_tier: copy.service_tier,
             inference_geo: copy.inference_geo,
@@ -268,16 +268,16 @@ impl Request {
 
 /// Returns the tokens that counts of the file stand for.
 pub(super) fn tokens(counts: &Counts) -> Tokens {
-    let hour = counts.cache_write_1h.unwrap_or(0);
-    let minutes = counts.cache_write_5m.unwrap_or(0);
-    let all = counts.cache_write.unwrap_or(0);
+    let hour = known(counts.cache_write_1h);
+    let minutes = known(counts.cache_write_5m);
+    let all = known(counts.cache_write);
     let mut tokens = Tokens::default();
-    tokens.input = counts.input.unwrap_or(0);
-    tokens.output = counts.output.unwrap_or(0);
+    tokens.input = known(counts.input);
+    tokens.output = known(counts.output);
     // What has no lifetime is of the usual one.
     tokens.cache_write_5m = minutes.max(all.saturating_sub(hour));
     tokens.cache_write_1h = hour;
-    tokens.cache_read = counts.cache_read.unwrap_or(0);
-    tokens.web_search = counts.web_search.unwrap_or(0);
+    tokens.cache_read = known(counts.cache_read);
+    tokens.web_search = known(counts.web_search);
     tokens
 }
