@@ -42,6 +42,7 @@ mod scan;
 pub mod search;
 mod sidecar;
 mod texts;
+pub mod usage;
 
 pub use files::{Catalog, CatalogSession};
 pub use query::{Field, Query, QueryError, ReadTime, Role};
