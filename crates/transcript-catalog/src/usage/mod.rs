@@ -247,7 +247,12 @@ impl Usage<'_> {
             for (name, counts, cost) in &counted.models {
                 let model = model_of(&mut models, name);
                 let tokens = requests::tokens(counts);
-                model.their_tokens = Some(model.their_tokens.unwrap_or_default().plus(tokens));
+                model.their_tokens = Some(
+                    model
+                        .their_tokens
+                        .unwrap_or_default()
+                        .saturating_add(tokens),
+                );
                 let cost = cost.map(u128::from);
                 model.theirs = match (model.theirs, cost) {
                     (Some(one), Some(other)) => Some(one.saturating_add(other)),

@@ -1,59 +1,544 @@
-//! Prices (stub).
-use std::path::Path;
+//! Prices of models, and what a call costs by them.
+//!
+//! Amounts are integers. A price is kept in quadrillionths of a dollar for a token (10⁻¹⁵ USD), since batch
+//! prices like 0.0625 USD for a million tokens are not whole billionths; the sum of a call is rounded to
+//! billionths once.
 
-use super::tokens::Tokens;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-/// Terms of a call.
-#[derive(Clone, Copy, Debug, Default)]
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use super::Tokens;
+
+/// Made by `tools/prices.py`, which describes the words of a row. Rows are sorted by the bytes of their names.
+static TABLE: &str = include_str!("../../data/prices.tsv");
+
+/// The decimal places of a price in USD for a token.
+const PLACES: i32 = 15;
+/// The decimal places of a multiplier.
+const FACTOR_PLACES: i32 = 3;
+/// One, with these.
+const ONE: u64 = 1000;
+
+/// Before the name of a model, where the name alone is in no row.
+const MAKERS: [&str; 9] = [
+    "anthropic/",
+    "openai/",
+    "moonshot/",
+    "deepseek/",
+    "minimax/",
+    "zai/",
+    "xai/",
+    "gemini/",
+    "dashscope/",
+];
+
+/// On what terms a call was served: fields of its usage, as they are in the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms<'a> {
-    /// Tier.
+    /// The field `service_tier`.
     pub service_tier: Option<&'a str>,
-    /// Geo.
+    /// The field `inference_geo`.
     pub inference_geo: Option<&'a str>,
-    /// Speed.
+    /// The field `speed`.
     pub speed: Option<&'a str>,
 }
-/// Prices.
-#[derive(Debug)]
-pub struct Prices {}
-/// Prices of a model.
-#[derive(Debug)]
-pub struct ModelPrices {}
-/// An error.
-#[derive(Debug, thiserror::Error)]
-#[error("prices")]
-pub struct PricesError;
+
+/// Prices of models: the embedded table, or that and a file.
+#[derive(Clone, Debug)]
+pub struct Prices {
+    /// The entries of the file, which replace rows of the embedded table.
+    read: BTreeMap<String, ModelPrices>,
+    date: String,
+    digest: String,
+}
+
 impl Prices {
-    /// Embedded.
+    /// Returns the prices that are part of the program. Nothing is parsed before a model is asked for.
+    #[must_use]
     pub fn embedded() -> Self {
-        Self {}
+        Self {
+            read: BTreeMap::new(),
+            date: header("# date ").to_owned(),
+            digest: header("# rows sha256 ").to_owned(),
+        }
     }
-    /// Reads.
+
+    /// Reads a price file and adds the embedded prices of the models that it does not have.
+    ///
+    /// The file is an object with an entry for each model, in the format of the price file of the LiteLLM
+    /// package: that file, or a short one with the same keys. Entries of a `mode` other than `chat` and
+    /// `responses` are left out, and so are keys that no call of a conversation is paid by. A string with the
+    /// key `date` is the [date](Self::date).
+    ///
     /// # Errors
-    /// x
-    pub fn read(_: &Path) -> Result<Self, PricesError> {
-        Ok(Self {})
+    ///
+    /// The file cannot be read, is not JSON, or a price in it is not a number of USD: the error says where.
+    pub fn read(path: &Path) -> Result<Self, PricesError> {
+        let error = |cause| PricesError {
+            path: path.to_owned(),
+            cause,
+        };
+        let bytes = std::fs::read(path).map_err(|e| error(Cause::Read(e)))?;
+        let entries: BTreeMap<String, &RawValue> =
+            serde_json::from_slice(&bytes).map_err(|e| error(Cause::Json(e)))?;
+        let mut prices = Self::embedded();
+        for (name, entry) in entries {
+            if name == "date" {
+                let date = serde_json::from_str(entry.get());
+                prices.date = date.map_err(|_| error(Cause::key(&name, None, "not a string")))?;
+            } else if name != "sample_spec" {
+                let entry =
+                    from_json(entry).map_err(|(key, what)| error(Cause::key(&name, key, what)))?;
+                prices.read.extend(entry.map(|entry| (name, entry)));
+            }
+        }
+        let digest = Sha256::new()
+            .chain_update(&prices.digest)
+            .chain_update(&bytes)
+            .finalize();
+        prices.digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(prices)
     }
-    /// Date.
+
+    /// Returns the day of the prices, as `2026-11-20`: of the file, if it says one, else of the embedded table.
+    #[must_use]
     pub fn date(&self) -> &str {
-        "2026-11-20"
+        &self.date
     }
-    /// Digest.
-    pub fn digest(&self) -> String {
-        String::new()
+
+    /// Returns the SHA-256 of the prices: of the rows of the embedded table, or if a file was read, of the
+    /// text of that digest and the bytes of the file after it.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
     }
-    /// Model.
-    pub fn model(&self, _: &str) -> Option<ModelPrices> {
-        Some(ModelPrices {})
+
+    /// Returns the prices of the model that a line or a client names, or nothing where they are not known.
+    ///
+    /// The row with exactly this name counts; then that without `[1m]` at its end, which says how long a prompt
+    /// may be; then that with the name of a maker before it or not, if there is only one such row. Names that
+    /// are merely alike are other models.
+    #[must_use]
+    pub fn model(&self, name: &str) -> Option<ModelPrices> {
+        let bare = name.strip_suffix("[1m]").unwrap_or(name);
+        self.row(name).or_else(|| self.row(bare)).or_else(|| {
+            let names = MAKERS.map(|maker| match bare.strip_prefix(maker) {
+                Some(rest) => rest.to_owned(),
+                None => format!("{maker}{bare}"),
+            });
+            let mut rows = names.iter().filter_map(|name| self.row(name));
+            rows.next().filter(|_| rows.next().is_none())
+        })
+    }
+
+    fn row(&self, name: &str) -> Option<ModelPrices> {
+        self.read
+            .get(name)
+            .cloned()
+            .or_else(|| embedded(name).map(from_row))
     }
 }
+
+/// The prices of one model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelPrices {
+    rates: Vec<Rate>,
+    /// For one web search, in 10⁻¹⁵ USD.
+    search: Option<u64>,
+    /// By the geo of the call, or `fast`; in thousandths.
+    factors: Vec<(String, u64)>,
+    max_input_tokens: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rate {
+    kind: Kind,
+    tier: Tier,
+    /// The smallest prompt in tokens that pays this.
+    from: u64,
+    /// In 10⁻¹⁵ USD for a token.
+    price: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Input,
+    Output,
+    Write5m,
+    Write1h,
+    Read,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tier {
+    Standard,
+    Batch,
+    Flex,
+    Priority,
+}
+
 impl ModelPrices {
-    /// Cost.
-    pub fn cost(&self, tokens: &Tokens, _: &Terms<'_>) -> Option<u128> {
-        Some(u128::from(tokens.input + tokens.output) * 1000)
+    /// Returns the cost of a call in billionths of a dollar, rounded half up, [`u128::MAX`] at most; or nothing
+    /// if it used something whose price on these terms is not known.
+    ///
+    /// Bands apply to the whole call by the size of its prompt. Multipliers of geo and speed apply to tokens, not
+    /// to web searches.
+    #[must_use]
+    pub fn cost(&self, tokens: &Tokens, terms: &Terms<'_>) -> Option<u128> {
+        let tier = tier(terms.service_tier)?;
+        let factor =
+            u128::from(self.geo(terms.inference_geo)?) * u128::from(self.speed(terms.speed)?);
+        let prompt = tokens.prompt();
+        let mut sum = 0_u128;
+        for (kind, count) in [
+            (Kind::Input, tokens.input),
+            (Kind::Output, tokens.output),
+            (Kind::Write5m, tokens.cache_write_5m),
+            (Kind::Write1h, tokens.cache_write_1h),
+            (Kind::Read, tokens.cache_read),
+        ] {
+            if count > 0 {
+                let price = self.price(kind, tier, prompt)?;
+                sum = sum.saturating_add(u128::from(count) * u128::from(price));
+            }
+        }
+        sum = sum.saturating_mul(factor);
+        if tokens.web_search > 0 {
+            let search = u128::from(tokens.web_search) * u128::from(self.search?);
+            sum = sum.saturating_add(search.saturating_mul(u128::from(ONE * ONE)));
+        }
+        let unit = 10_u128.pow(PLACES as u32 - 9) * u128::from(ONE * ONE);
+        Some(sum / unit + u128::from(sum % unit >= unit / 2))
     }
-    /// Max.
+
+    /// Returns the longest prompt that the model accepts in tokens, where that is known.
+    #[must_use]
     pub fn max_input_tokens(&self) -> Option<u64> {
-        Some(200_000)
+        self.max_input_tokens
+    }
+
+    /// The price of a kind of token. A maker that names no price for the cache bills its tokens as ordinary input,
+    /// and one that has no price for an hour has one price for all writes; this is how LiteLLM reads its file.
+    fn price(&self, kind: Kind, tier: Tier, prompt: u64) -> Option<u64> {
+        let passed = |wanted: Tier| {
+            let of_kind = self
+                .rates
+                .iter()
+                .filter(move |rate| rate.kind == kind && rate.tier == wanted);
+            of_kind
+                .filter(|rate| rate.from <= prompt)
+                .max_by_key(|rate| rate.from)
+        };
+        let standard = passed(Tier::Standard);
+        match passed(tier) {
+            // The standard price has a band here, for which the tier names no price of its own.
+            Some(rate) if standard.is_some_and(|standard| standard.from > rate.from) => None,
+            Some(rate) => Some(rate.price),
+            // There is a price for this kind, but not in this tier.
+            None if standard.is_some() => None,
+            None => match kind {
+                Kind::Input | Kind::Output => None,
+                Kind::Write1h => self.price(Kind::Write5m, tier, prompt),
+                Kind::Write5m | Kind::Read => self.price(Kind::Input, tier, prompt),
+            },
+        }
+    }
+
+    /// The multiplier of a geo. Models without any cost the same wherever they run; where others are listed, one that
+    /// is not is not known.
+    fn geo(&self, geo: Option<&str>) -> Option<u64> {
+        let geo = geo.unwrap_or_default().to_lowercase();
+        let mut geos = self
+            .factors
+            .iter()
+            .filter(|(name, _)| name != "fast")
+            .peekable();
+        if matches!(geo.as_str(), "" | "global" | "not_available") || geos.peek().is_none() {
+            return Some(ONE);
+        }
+        geos.find(|(name, _)| *name == geo)
+            .map(|(_, factor)| *factor)
+    }
+
+    fn speed(&self, speed: Option<&str>) -> Option<u64> {
+        match speed {
+            None | Some("" | "standard") => Some(ONE),
+            Some(speed) => self
+                .factors
+                .iter()
+                .find(|(name, _)| name == "fast" && name == speed)
+                .map(|(_, factor)| *factor),
+        }
+    }
+}
+
+/// The tier of a call, or nothing if the word is not known.
+fn tier(name: Option<&str>) -> Option<Tier> {
+    match name.unwrap_or_default() {
+        "" | "standard" | "default" => Some(Tier::Standard),
+        "batch" => Some(Tier::Batch),
+        "flex" => Some(Tier::Flex),
+        "priority" => Some(Tier::Priority),
+        _ => None,
+    }
+}
+
+fn header(start: &str) -> &'static str {
+    let line = TABLE
+        .lines()
+        .find_map(|line| line.strip_prefix(start))
+        .unwrap_or_default();
+    line.split(',').next().unwrap_or_default()
+}
+
+/// The words of the row of the embedded table that has this name.
+fn embedded(name: &str) -> Option<&'static str> {
+    // Invariant: the row is between these two, both at the start of a row.
+    let (mut low, mut high) = (0, TABLE.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let start = TABLE.as_bytes()[..middle]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        let start = start.max(low);
+        let line = TABLE[start..].lines().next().unwrap_or_default();
+        let (found, words) = line.split_once('\t').unwrap_or_default();
+        match found.cmp(name) {
+            std::cmp::Ordering::Equal => return Some(words),
+            std::cmp::Ordering::Less => low = start + line.len() + 1,
+            std::cmp::Ordering::Greater => high = start,
+        }
+    }
+    None
+}
+
+/// A row of the embedded table; a test parses all of them, so that no word is left out here.
+fn from_row(words: &str) -> ModelPrices {
+    let mut prices = ModelPrices::default();
+    for word in words.split(' ') {
+        let (key, value) = word.split_once('=').unwrap_or_default();
+        let (place, tier) = key.split_once(':').unwrap_or((key, ""));
+        let (kind, from) = place.split_once('@').unwrap_or((place, "0"));
+        let kind = match kind {
+            "in" => Kind::Input,
+            "out" => Kind::Output,
+            "w5" => Kind::Write5m,
+            "w1" => Kind::Write1h,
+            "r" => Kind::Read,
+            "max" => {
+                prices.max_input_tokens = value.parse().ok();
+                continue;
+            }
+            "search" => {
+                prices.search = decimal(value, PLACES - 3);
+                continue;
+            }
+            _ => {
+                prices
+                    .factors
+                    .extend(decimal(value, FACTOR_PLACES).map(|factor| (tier.to_owned(), factor)));
+                continue;
+            }
+        };
+        let tier = tier_of_key(tier);
+        let price = decimal(value, PLACES - 6);
+        if let (Some(tier), Ok(from), Some(price)) = (tier, from.parse(), price) {
+            prices.rates.push(Rate {
+                kind,
+                tier,
+                from,
+                price,
+            });
+        }
+    }
+    prices
+}
+
+fn tier_of_key(name: &str) -> Option<Tier> {
+    match name {
+        "" => Some(Tier::Standard),
+        "batches" => Some(Tier::Batch),
+        "flex" => Some(Tier::Flex),
+        "priority" => Some(Tier::Priority),
+        _ => None,
+    }
+}
+
+/// The keys of the LiteLLM file, and what they are prices of. A key comes before those that it begins with.
+const KEYS: [(&str, Kind); 5] = [
+    ("input_cost_per_token", Kind::Input),
+    ("output_cost_per_token", Kind::Output),
+    ("cache_creation_input_token_cost_above_1hr", Kind::Write1h),
+    ("cache_creation_input_token_cost", Kind::Write5m),
+    ("cache_read_input_token_cost", Kind::Read),
+];
+
+/// The key that is wrong, if it is one, and how.
+type Wrong = (Option<String>, &'static str);
+
+/// An entry of a price file; nothing if it is no model for conversations.
+fn from_json(entry: &RawValue) -> Result<Option<ModelPrices>, Wrong> {
+    type Fields<'a> = BTreeMap<String, &'a RawValue>;
+    let fields: Fields<'_> = object(entry).ok_or((None, "not an object"))?;
+    let text = |key| fields.get(key).map_or("", |value| value.get());
+    if !matches!(text("mode"), "" | "\"chat\"" | "\"responses\"") {
+        return Ok(None);
+    }
+    let after = u64::from(text("litellm_provider") != "\"xai\"");
+    let mut prices = ModelPrices::default();
+    for (key, value) in &fields {
+        let wrong = |what| (Some(key.clone()), what);
+        let value = value.get();
+        if value == "null" {
+            continue;
+        }
+        match key.as_str() {
+            "max_input_tokens" => {
+                prices.max_input_tokens =
+                    Some(decimal(value, 0).ok_or(wrong("not a number of tokens"))?)
+            }
+            "tiered_pricing" => {
+                let parts: Vec<Fields<'_>> =
+                    serde_json::from_str(value).map_err(|_| wrong("not an array of objects"))?;
+                for part in parts {
+                    let range = part
+                        .get("range")
+                        .and_then(|range| serde_json::from_str::<[&RawValue; 2]>(range.get()).ok());
+                    let low = range.and_then(|[low, _]| decimal(low.get(), 0));
+                    let low = low.ok_or(wrong("a range that is not two numbers of tokens"))?;
+                    let from = if low == 0 { 0 } else { low.saturating_add(1) };
+                    for (name, kind) in KEYS {
+                        if let Some(value) = part.get(name) {
+                            let price = decimal(value.get(), PLACES)
+                                .ok_or(wrong("a price that is not a number of USD"))?;
+                            prices.rates.push(Rate {
+                                kind,
+                                tier: Tier::Standard,
+                                from,
+                                price,
+                            });
+                        }
+                    }
+                }
+            }
+            "search_context_cost_per_query" => {
+                let sizes: Fields<'_> =
+                    serde_json::from_str(value).map_err(|_| wrong("not an object"))?;
+                if let Some(price) = sizes.get("search_context_size_medium") {
+                    prices.search =
+                        Some(decimal(price.get(), PLACES).ok_or(wrong("not a price in USD"))?);
+                }
+            }
+            "provider_specific_entry" => {
+                let factors: Fields<'_> =
+                    serde_json::from_str(value).map_err(|_| wrong("not an object"))?;
+                let factors = factors.into_iter().filter_map(|(name, factor)| {
+                    Some((name, decimal(factor.get(), FACTOR_PLACES)?))
+                });
+                prices.factors = factors.collect();
+            }
+            _ => {
+                if let Some((kind, tier, from)) = price_key(key, after) {
+                    let price = decimal(value, PLACES).ok_or(wrong("not a price in USD"))?;
+                    prices.rates.push(Rate {
+                        kind,
+                        tier,
+                        from,
+                        price,
+                    });
+                }
+            }
+        }
+    }
+    Ok(Some(prices))
+}
+
+fn object(value: &RawValue) -> Option<BTreeMap<String, &RawValue>> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// What a key is the price of, if it is one of those that are needed: kind, tier, and from how many tokens.
+fn price_key(key: &str, after: u64) -> Option<(Kind, Tier, u64)> {
+    let (mut rest, kind) = KEYS
+        .iter()
+        .find_map(|(name, kind)| Some((key.strip_prefix(name)?, *kind)))?;
+    let mut from = 0;
+    if let Some(band) = rest.strip_prefix("_above_") {
+        let (limit, end) = band.split_once("_tokens")?;
+        from = match limit.strip_suffix('k') {
+            Some(thousands) => thousands.parse::<u64>().ok()?.checked_mul(1000)?,
+            None => limit.parse().ok()?,
+        };
+        from = from.checked_add(after)?;
+        rest = end;
+    }
+    let tier = if rest.is_empty() {
+        ""
+    } else {
+        rest.strip_prefix('_').filter(|tier| !tier.is_empty())?
+    };
+    Some((kind, tier_of_key(tier)?, from))
+}
+
+/// A number that is not negative, in JSON's form, with so many decimal places, rounded half up.
+fn decimal(text: &str, places: i32) -> Option<u64> {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.is_empty() || mantissa.len() > 40 {
+        return None;
+    }
+    // The digits before the place that is asked for make the number, the next one rounds it.
+    let end = i64::try_from(whole.len()).ok()? + i64::from(exponent) + i64::from(places);
+    let (mut number, mut rounds) = (0_u64, 0);
+    let digits = whole.bytes().chain(fraction.bytes());
+    for (at, digit) in (0_i64..).zip(digits) {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        let digit = u64::from(digit - b'0');
+        if at < end {
+            number = number.checked_mul(10)?.checked_add(digit)?;
+        } else if at == end {
+            rounds = u64::from(digit >= 5);
+        }
+    }
+    let read = i64::try_from(whole.len() + fraction.len()).ok()?;
+    if number > 0 {
+        let missing = u32::try_from((end - read).max(0)).ok()?;
+        number = number.checked_mul(10_u64.checked_pow(missing)?)?;
+    }
+    number.checked_add(rounds)
+}
+
+/// Why a price file cannot be used, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {cause}", path.display())]
+pub struct PricesError {
+    path: PathBuf,
+    #[source]
+    cause: Cause,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Cause {
+    #[error("cannot be read: {0}")]
+    Read(std::io::Error),
+    #[error("not an object in JSON: {0}")]
+    Json(serde_json::Error),
+    #[error("{place}: {what}")]
+    Key { place: String, what: &'static str },
+}
+
+impl Cause {
+    fn key(model: &str, key: Option<String>, what: &'static str) -> Self {
+        let place = key.map_or(model.to_owned(), |key| format!("{model}, {key}"));
+        Self::Key { place, what }
     }
 }

@@ -165,7 +165,7 @@ impl Sums {
         self.requests += other.requests;
         self.incomplete += other.incomplete;
         self.of_deleted += other.of_deleted;
-        self.tokens = self.tokens.plus(other.tokens);
+        self.tokens = self.tokens.saturating_add(other.tokens);
         self.web_fetch = self.web_fetch.saturating_add(other.web_fetch);
         self.unpriced_tokens = self.unpriced_tokens.saturating_add(other.unpriced_tokens);
         for (mine, more) in [

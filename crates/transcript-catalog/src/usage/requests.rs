@@ -232,7 +232,10 @@ impl Request {
             };
             (model, self::tokens(&step.counts))
         });
-        let sum = own.iter().copied().fold(Tokens::default(), Tokens::plus);
+        let sum = own
+            .iter()
+            .copied()
+            .fold(Tokens::default(), Tokens::saturating_add);
         let is_sum = own.len() > 1
             && [sum.input, sum.output, sum.cache_read]
                 == [tokens.input, tokens.output, tokens.cache_read]

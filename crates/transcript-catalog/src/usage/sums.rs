@@ -124,8 +124,8 @@ impl Sum {
         for call in calls {
             let tokens = call
                 .tokens
-                .map(Tokens::default(), |all, _| share.count(all));
-            sums.tokens = sums.tokens.plus(tokens);
+                .zip(Tokens::default(), |all, _| share.count(all));
+            sums.tokens = sums.tokens.saturating_add(tokens);
             match call.cost {
                 Some(cost) => {
                     let cost = sums.cost.unwrap_or(0).saturating_add(share.cost(cost));

@@ -1,49 +1,51 @@
-//! Counts of tokens.
+//! The tokens of a call of a model.
 
-/// The tokens of one call of a model, and what is paid apart.
+/// What one call of a model used, by what is paid apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Tokens {
-    /// Input tokens that were neither read from nor written to the cache.
+    /// Tokens of the prompt that came from no cache and went into none.
     pub input: u64,
-    /// Tokens of the answer.
+    /// Tokens of the answer, thinking included.
     pub output: u64,
-    /// Input tokens written to the cache for five minutes.
+    /// Tokens of the prompt that were written to the cache for five minutes, or for a time that is not known.
     pub cache_write_5m: u64,
-    /// Input tokens written to the cache for an hour.
+    /// Tokens of the prompt that were written to the cache for an hour.
     pub cache_write_1h: u64,
-    /// Input tokens read from the cache.
+    /// Tokens of the prompt that were read from the cache.
     pub cache_read: u64,
-    /// Searches of the web.
+    /// Web searches of the server.
     pub web_search: u64,
 }
 
 impl Tokens {
-    /// Returns the tokens of the whole prompt.
+    /// Returns the size of the whole prompt in tokens: what bands of prices depend on.
     #[must_use]
     pub fn prompt(&self) -> u64 {
-        let written = self.cache_write_5m.saturating_add(self.cache_write_1h);
-        self.input
-            .saturating_add(written)
-            .saturating_add(self.cache_read)
+        [self.cache_write_5m, self.cache_write_1h, self.cache_read]
+            .into_iter()
+            .fold(self.input, u64::saturating_add)
     }
 
-    /// Returns the sums of both.
+    /// Returns the larger number of each field; for lines that repeat the usage of one call.
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        self.map(other, u64::saturating_add)
+    pub fn max(self, other: Self) -> Self {
+        self.zip(other, u64::max)
     }
 
-    /// Combines each count with that of `other`.
+    /// Returns the sum of each field, [`u64::MAX`] at most.
     #[must_use]
-    pub(crate) fn map(self, other: Self, with: impl Fn(u64, u64) -> u64) -> Self {
+    pub fn saturating_add(self, other: Self) -> Self {
+        self.zip(other, u64::saturating_add)
+    }
+
+    pub(super) fn zip(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
         Self {
-            input: with(self.input, other.input),
-            output: with(self.output, other.output),
-            cache_write_5m: with(self.cache_write_5m, other.cache_write_5m),
-            cache_write_1h: with(self.cache_write_1h, other.cache_write_1h),
-            cache_read: with(self.cache_read, other.cache_read),
-            web_search: with(self.web_search, other.web_search),
+            input: of(self.input, other.input),
+            output: of(self.output, other.output),
+            cache_write_5m: of(self.cache_write_5m, other.cache_write_5m),
+            cache_write_1h: of(self.cache_write_1h, other.cache_write_1h),
+            cache_read: of(self.cache_read, other.cache_read),
+            web_search: of(self.web_search, other.web_search),
         }
     }
 }

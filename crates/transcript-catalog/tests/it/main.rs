@@ -6,4 +6,5 @@ mod answers;
 mod bounds;
 mod cache;
 mod prefilter;
+mod prices;
 mod store;
