@@ -62,7 +62,7 @@ fn branches_of(index: &Index, offsets: &[u64]) -> HashMap<u64, Key> {
     let nodes = story
         .iter()
         .filter_map(|entry| tree.entry_node(entry.entry_no()));
-    let current = nodes.clone().last();
+    let current = nodes.clone().next_back();
     let in_story: HashSet<NodeId> = nodes.collect();
     // From the last leaf on, so that the first one that reaches a node is the newest below it.
     let mut newest: HashMap<NodeId, NodeId> = HashMap::with_capacity(index.len());

@@ -433,8 +433,7 @@ fn add_calls(calls: &mut Vec<(u64, Name)>, more: Vec<(u64, Name)>) {
 
 /// Returns a member that is a text; the empty text if there is none.
 fn text<'a>(object: &Object<'a>, key: &str) -> Cow<'a, str> {
-    let text = object.str(key).map(Into::into);
-    text.unwrap_or_default()
+    object.str(key).unwrap_or_default()
 }
 
 fn millis(entry: &Object<'_>) -> Option<i64> {

@@ -399,7 +399,7 @@ fn from_json(entry: &RawValue) -> Result<Option<ModelPrices>, Wrong> {
         match key.as_str() {
             "max_input_tokens" => {
                 prices.max_input_tokens =
-                    Some(decimal(value, 0).ok_or(wrong("not a number of tokens"))?)
+                    Some(decimal(value, 0).ok_or(wrong("not a number of tokens"))?);
             }
             "tiered_pricing" => {
                 let parts: Vec<Fields<'_>> =

@@ -274,13 +274,13 @@ pub(super) fn tokens(counts: &Counts) -> Tokens {
     let hour = known(counts.cache_write_1h);
     let minutes = known(counts.cache_write_5m);
     let all = known(counts.cache_write);
-    let mut tokens = Tokens::default();
-    tokens.input = known(counts.input);
-    tokens.output = known(counts.output);
-    // What has no lifetime is of the usual one.
-    tokens.cache_write_5m = minutes.max(all.saturating_sub(hour));
-    tokens.cache_write_1h = hour;
-    tokens.cache_read = known(counts.cache_read);
-    tokens.web_search = known(counts.web_search);
-    tokens
+    Tokens {
+        input: known(counts.input),
+        output: known(counts.output),
+        // What has no lifetime is of the usual one.
+        cache_write_5m: minutes.max(all.saturating_sub(hour)),
+        cache_write_1h: hour,
+        cache_read: known(counts.cache_read),
+        web_search: known(counts.web_search),
+    }
 }
