@@ -7,6 +7,7 @@ use std::error::Error;
 use transcript_catalog::Catalog;
 use transcript_catalog::usage::{By, Prices, Report, UsageOptions};
 
+#[expect(clippy::print_stdout, reason = "an example prints what it found")]
 fn main() -> Result<(), Box<dyn Error>> {
     let root = std::env::args_os()
         .nth(1)

@@ -31,6 +31,7 @@
 mod cache;
 mod calls;
 mod files;
+mod filters;
 mod fold;
 mod fuse;
 mod grams;

@@ -17,9 +17,10 @@ use transcript_format::scan::{Envelope, Flags, Scanner, utf8};
 use transcript_format::time;
 use transcript_reader::{Bodies, Error, Index, Source};
 
-use crate::cache::{Build, Cache, Maker, Plan};
+use crate::cache::{Build, Plan};
 use crate::calls::{Calls, Owner, Owners};
 use crate::files::{Catalog, FileRole};
+use crate::filters::{Filters, Maker};
 use crate::fold::Fold;
 use crate::prefilter::Prefilter;
 use crate::query::{Condition, Field, Query, Role};
@@ -66,7 +67,7 @@ pub(crate) struct Key {
 pub(crate) struct Scan<'s> {
     pub(crate) catalog: &'s Catalog,
     pub(crate) query: Query,
-    cache: Option<Cache<'s>>,
+    filters: Option<Filters<'s>>,
     /// Those of positive terms; the most selective one first.
     prefilters: Vec<Prefilter>,
     uses_prefilters: bool,
@@ -128,7 +129,7 @@ impl<'s> Scan<'s> {
         prefilters.sort_by_key(|prefilter| std::cmp::Reverse(prefilter.len()));
         Self {
             catalog,
-            cache: cache.map(|folder| Cache::new(folder, catalog, &query)),
+            filters: cache.map(|folder| Filters::new(folder, catalog, &query)),
             query,
             prefilters,
             uses_prefilters,
@@ -217,8 +218,8 @@ impl<'s> Scan<'s> {
                 mem::take(&mut worker.found)
             },
         );
-        if let Some(cache) = &self.cache {
-            cache.finish();
+        if let Some(filters) = &self.filters {
+            filters.cache.finish();
         }
         let is_damaged = |file: &usize| self.states[*file].is_damaged.load(Ordering::Relaxed);
         let damaged: Vec<usize> = files.into_iter().filter(is_damaged).collect();
@@ -240,15 +241,15 @@ impl<'s> Scan<'s> {
 
     /// Decides which parts of the files are scanned.
     fn plans(&self, files: &[usize], threads: Option<NonZeroUsize>) -> Vec<(usize, Plan)> {
-        let Some(cache) = &self.cache else {
+        let Some(filters) = &self.filters else {
             return files.iter().map(|file| (*file, Plan::whole())).collect();
         };
         let nothing = |(): &mut (), folder: &usize| {
-            cache.read_folder(*folder);
+            filters.cache.read_folder(*folder);
             Vec::<()>::new()
         };
-        parallel(&cache.folders_of(files), threads, || (), nothing);
-        let plan = |(): &mut (), file: &usize| vec![(*file, cache.plan(*file))];
+        parallel(&filters.cache.folders_of(files), threads, || (), nothing);
+        let plan = |(): &mut (), file: &usize| vec![(*file, filters.plan(*file))];
         parallel(files, threads, || (), plan)
     }
 
@@ -322,11 +323,11 @@ impl<'s> Scan<'s> {
             is_done = result.is_ok() && !self.is_cancelled();
             self.note(result);
         }
-        if let (Some(cache), Some(build)) = (&self.cache, task.build) {
+        if let (Some(filters), Some(build)) = (&self.filters, task.build) {
             let is_damaged = is_damaged.load(Ordering::Relaxed);
             let maker = worker.maker.as_mut().filter(|_| is_done && !is_damaged);
             let pieces = maker.map(|maker| mem::take(&mut maker.pieces));
-            cache.done(task.file, build, pieces, is_damaged);
+            filters.cache.done(task.file, build, pieces, is_damaged);
         }
     }
 
