@@ -38,6 +38,7 @@ mod hits;
 mod prefilter;
 mod query;
 mod rank;
+mod reading;
 mod scan;
 pub mod search;
 mod sidecar;
