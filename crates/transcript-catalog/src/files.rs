@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use transcript_reader::{Error, SessionFile, SessionFiles, own_subagents_on, session_of_subagent};
 use transcript_storage::{FileKind, ReadDisk, RealDisk};
 
-use crate::scan::parallel;
+use crate::reading::parallel;
 
 /// So many files are asked for at a time by a thread.
 const BLOCK: usize = 64;

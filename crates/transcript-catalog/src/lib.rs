@@ -39,6 +39,7 @@ mod hits;
 mod prefilter;
 mod query;
 mod rank;
+mod reading;
 mod scan;
 pub mod search;
 mod sidecar;

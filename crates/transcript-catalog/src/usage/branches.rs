@@ -7,7 +7,7 @@ use transcript_reader::{Error, Index, Source};
 use transcript_resume::{NodeId, Policy, Tree};
 
 use super::report::Key;
-use crate::scan::entries;
+use crate::reading::entries;
 
 /// The branches of the requests of a session's file.
 #[derive(Debug, Default)]

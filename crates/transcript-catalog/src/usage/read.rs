@@ -13,7 +13,7 @@ use transcript_reader::{Error, Source};
 use super::UsageOptions;
 use super::part::{Part, Reader};
 use crate::files::Catalog;
-use crate::scan::{for_each_block, for_each_in_index, parallel};
+use crate::reading::{for_each_block, for_each_in_index, parallel};
 
 /// The size of the part of a file that a thread reads at a time, in bytes.
 const PART: u64 = 4 << 20;

@@ -14,7 +14,7 @@ use super::report::{Block, By, Key, Report, Row, Sums};
 use super::requests::Request;
 use super::tokens::Tokens;
 use super::{OwnerFile, Usage};
-use crate::scan::parallel;
+use crate::reading::parallel;
 
 /// The length of a block, in milliseconds.
 const BLOCK: i64 = 5 * HOUR;
