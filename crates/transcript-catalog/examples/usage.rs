@@ -1,6 +1,6 @@
 //! Prints what the sessions in a folder of projects cost, by month and model.
 //!
-//! `cargo run --release -p transcript-catalog --example usage -- ~/.claude/projects`
+//! `cargo run --release -p transcript-catalog --example usage -- ~/.claude/projects [CACHE]`
 
 use std::error::Error;
 
@@ -13,7 +13,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         .nth(1)
         .ok_or("a folder of projects is missing")?;
     let catalog = Catalog::open(root.as_ref())?;
-    let usage = catalog.usage(&UsageOptions::new());
+    let mut options = UsageOptions::new();
+    if let Some(cache) = std::env::args_os().nth(2) {
+        options = options.cache(cache.into());
+    }
+    let usage = catalog.usage(&options);
     let prices = Prices::embedded();
     let rows = usage.rows(&Report::by(&[By::Month, By::Model]), &prices);
     let total = rows.total().clone();

@@ -23,10 +23,10 @@ mod requests;
 mod sums;
 mod tokens;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
@@ -40,7 +40,8 @@ pub use prices::{ModelPrices, Prices, PricesError, Terms};
 pub use report::{Block, By, ClientTotal, ContextSize, Key, ModelTotal, Report, Row, Rows, Sums};
 pub use tokens::Tokens;
 
-use self::part::Names;
+use self::part::{Names, Part};
+use self::read::{Read, UsageCache};
 use self::requests::{Collector, FileFacts, Place, Request};
 use crate::files::{Catalog, FileRole};
 
@@ -50,6 +51,7 @@ pub struct UsageOptions {
     cache: Option<PathBuf>,
     keeps_deleted: bool,
     changed_since: Option<SystemTime>,
+    only_kept: bool,
     threads: Option<NonZeroUsize>,
     done: Option<Arc<AtomicU64>>,
 }
@@ -82,6 +84,13 @@ impl UsageOptions {
         self
     }
 
+    /// Reads no file about which nothing is kept: [`Usage::is_known`] says which sessions were left out.
+    #[must_use]
+    pub fn only_kept(mut self, only: bool) -> Self {
+        self.only_kept = only;
+        self
+    }
+
     /// Uses so many threads.
     #[must_use]
     pub fn threads(mut self, threads: NonZeroUsize) -> Self {
@@ -94,6 +103,12 @@ impl UsageOptions {
     pub fn count_bytes(mut self, counter: Arc<AtomicU64>) -> Self {
         self.done = Some(counter);
         self
+    }
+
+    fn count(&self, bytes: u64) {
+        if let Some(done) = &self.done {
+            done.fetch_add(bytes, Ordering::Relaxed);
+        }
     }
 }
 
@@ -109,6 +124,8 @@ pub struct Usage<'c> {
     unread: u64,
     bytes: u64,
     problems: Vec<Error>,
+    /// The files that were left out.
+    skipped: Vec<usize>,
 }
 
 /// A file that owns requests.
@@ -119,6 +136,7 @@ struct OwnerFile {
     project: Arc<str>,
     /// The subagent whose file it is.
     agent: Option<Arc<str>>,
+    session_number: u32,
     /// The number of the file of its session, if that is not gone.
     session_file: Option<u32>,
     is_deleted: bool,
@@ -143,7 +161,7 @@ impl Catalog {
     /// Reads the requests of all sessions. Files that cannot be read are [`Usage::problems`].
     #[must_use]
     pub fn usage(&self, options: &UsageOptions) -> Usage<'_> {
-        let files = self.owner_files();
+        let mut files = self.owner_files();
         let wanted = (0..self.files.len()).filter(|file| {
             let file = &self.files[*file];
             let is_old = options
@@ -153,7 +171,15 @@ impl Catalog {
             !matches!(file.kind, FileRole::Result(_)) && !is_old
         });
         let wanted: Vec<usize> = wanted.collect();
-        let read = read::read_files(self, &wanted, options);
+        let cache = options.cache.as_deref().map(|folder| {
+            let mut cache = read::open_cache(folder, self);
+            cache.keeps_gone = options.keeps_deleted;
+            cache
+        });
+        let mut read = read::read_files(self, &wanted, options, cache.as_ref());
+        if let Some(cache) = cache.as_ref().filter(|cache| cache.keeps_gone) {
+            self.add_deleted(cache, &mut files, &mut read);
+        }
         let mut paths: Vec<usize> = (0..files.len()).collect();
         paths.sort_unstable_by_key(|file| files[*file].path.as_os_str().as_encoded_bytes());
         let mut ranks = vec![0; files.len()];
@@ -164,7 +190,7 @@ impl Catalog {
         for (file, _, part) in read.parts {
             let place = Place {
                 file: file as u32,
-                session: self.files[file].session as u32,
+                session: files[file].session_number,
                 is_subagent: files[file].agent.is_some(),
                 rank: ranks[file],
             };
@@ -181,7 +207,51 @@ impl Catalog {
             unread: read.unread,
             bytes: read.bytes,
             problems: read.problems,
+            skipped: read.skipped,
         }
+    }
+
+    /// Adds what is kept about files that are gone.
+    fn add_deleted(&self, cache: &UsageCache<'_>, files: &mut Vec<OwnerFile>, read: &mut Read) {
+        let mut numbers: HashMap<(PathBuf, String), u32> = HashMap::new();
+        let mut session_number = self.sessions.len() as u32;
+        cache.for_each_gone(|folder, name, payloads| {
+            let path = folder.join(name);
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            // `SESSION.jsonl`, or `SESSION/subagents/agent-ID.jsonl`.
+            let (session, agent) = match name.split_once('/') {
+                Some((session, _)) => (session, Some(stem.strip_prefix("agent-").unwrap_or(&stem))),
+                None => (&*stem, None),
+            };
+            let project = folder.file_name().unwrap_or_default().to_string_lossy();
+            let known = files.iter().find(|file| {
+                *file.session == *session && *file.project == *project && !file.is_deleted
+            });
+            let (number, session_file) = match known {
+                Some(file) => (file.session_number, file.session_file),
+                None => {
+                    let key = (folder.to_owned(), session.to_owned());
+                    let number = *numbers.entry(key).or_insert_with(|| {
+                        session_number += 1;
+                        session_number
+                    });
+                    (number, None)
+                }
+            };
+            let file = files.len();
+            files.push(OwnerFile {
+                session: session.into(),
+                project: project.as_ref().into(),
+                agent: agent.map(Arc::from),
+                session_number: number,
+                session_file: session_file.or((agent.is_none()).then_some(file as u32)),
+                is_deleted: true,
+                agent_type: OnceLock::new(),
+                path: path.clone(),
+            });
+            let parts = payloads.iter().filter_map(|payload| Part::read(payload));
+            read.parts.extend(parts.map(|part| (file, 0, part)));
+        });
     }
 
     fn owner_files(&self) -> Vec<OwnerFile> {
@@ -206,6 +276,7 @@ impl Catalog {
                     FileRole::Subagent(id) => Some(id.as_str().into()),
                     _ => None,
                 },
+                session_number: file.session as u32,
                 session_file: own[file.session],
                 is_deleted: false,
                 agent_type: OnceLock::new(),
@@ -303,6 +374,13 @@ impl Usage<'_> {
         let files = self.files.iter().zip(&self.facts);
         let own = files.filter(|(file, _)| *file.session == *session);
         own.map(|(_, facts)| facts.copies).sum()
+    }
+
+    /// Returns whether all files of a session were read, or what is kept about them is still true.
+    #[must_use]
+    pub fn is_known(&self, session: &str) -> bool {
+        let mut skipped = self.skipped.iter();
+        !skipped.any(|file| *self.files[*file].session == *session)
     }
 
     /// Returns the number of damaged entries that could not be read.

@@ -264,6 +264,19 @@ pub(super) struct Part {
     pub(super) counted: Option<Counted>,
 }
 
+impl Part {
+    /// Returns the bytes that are kept.
+    pub(super) fn write(&self) -> Vec<u8> {
+        // Only a sequence without a length fails.
+        postcard::to_allocvec(self).unwrap_or_default()
+    }
+
+    /// Reads such bytes; `None` if they are something else.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        postcard::from_bytes(bytes).ok()
+    }
+}
+
 /// Reads the lines of a part of a file.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
