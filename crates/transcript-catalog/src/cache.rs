@@ -34,13 +34,15 @@ pub(crate) struct Cache<'c, K> {
     /// The folder of each session.
     folder_of: Vec<usize>,
     /// What to keep in memory of a payload.
-    see: Box<dyn Fn(&[u8]) -> K + Send + Sync + 'c>,
+    see: See<'c, K>,
     /// Whether what is known about files that are gone is kept.
     pub(crate) keeps_gone: bool,
     now: SystemTime,
     /// Whether the cache folder cannot be written.
     is_off: AtomicBool,
 }
+
+type See<'c, K> = Box<dyn Fn(&[u8]) -> K + Send + Sync + 'c>;
 
 impl<K: fmt::Debug> fmt::Debug for Cache<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -311,7 +311,7 @@ impl Sidecar {
     ) -> io::Result<u64> {
         let header = self.header();
         let size = file.metadata()?.len();
-        let mut buffer = vec![0; READ];
+        let mut buffer = vec![0; READ.min(usize::try_from(size).unwrap_or(READ))];
         let (mut filled, mut at, mut offset) = (0, 0, 0);
         let mut needed = header.len();
         let mut is_first = true;

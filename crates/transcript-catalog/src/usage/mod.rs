@@ -40,9 +40,9 @@ pub use prices::{ModelPrices, Prices, PricesError, Terms};
 pub use report::{Block, By, ClientTotal, ContextSize, Key, ModelTotal, Report, Row, Rows, Sums};
 pub use tokens::Tokens;
 
-use self::part::{Names, Part};
+use self::part::Part;
 use self::read::{Read, UsageCache};
-use self::requests::{Collector, FileFacts, Place, Request};
+use self::requests::{Place, Request, Requests};
 use crate::files::{Catalog, FileRole};
 
 /// How requests are read.
@@ -117,10 +117,7 @@ impl UsageOptions {
 pub struct Usage<'c> {
     catalog: &'c Catalog,
     files: Vec<OwnerFile>,
-    requests: Vec<Request>,
-    names: Names,
-    facts: Vec<FileFacts>,
-    unmatched_searches: u64,
+    requests: Requests,
     unread: u64,
     bytes: u64,
     problems: Vec<Error>,
@@ -186,7 +183,7 @@ impl Catalog {
         for (rank, file) in (0..).zip(paths) {
             ranks[file] = rank;
         }
-        let mut collector = Collector::new(files.len());
+        let mut requests = Requests::new(files.len());
         for (file, _, part) in read.parts {
             let place = Place {
                 file: file as u32,
@@ -194,16 +191,13 @@ impl Catalog {
                 is_subagent: files[file].agent.is_some(),
                 rank: ranks[file],
             };
-            collector.add(place, part);
+            requests.add(place, part);
         }
-        let (collected, unmatched_searches) = collector.finish();
+        requests.merge();
         Usage {
             catalog: self,
             files,
-            requests: collected.requests,
-            names: collected.names,
-            facts: collected.facts,
-            unmatched_searches,
+            requests,
             unread: read.unread,
             bytes: read.bytes,
             problems: read.problems,
@@ -307,39 +301,41 @@ impl Usage<'_> {
     /// Compares with what the clients counted themselves: one element for each session that says so, by id.
     #[must_use]
     pub fn client_totals(&self, prices: &Prices) -> Vec<ClientTotal> {
-        let counted = (0usize..).zip(&self.facts).filter_map(|(number, facts)| {
-            let file = self.files.get(number)?;
-            let counted = facts.counted.as_ref().filter(|_| file.agent.is_none())?;
-            let own = u32::try_from(number).ok();
-            let (ours, our_models) = self.sum_models(prices, |request| {
-                self.files[request.file as usize].session_file == own
+        let counted = (0usize..)
+            .zip(&self.requests.facts)
+            .filter_map(|(number, facts)| {
+                let file = self.files.get(number)?;
+                let counted = facts.counted.as_ref().filter(|_| file.agent.is_none())?;
+                let own = u32::try_from(number).ok();
+                let (ours, our_models) = self.sum_models(prices, |request| {
+                    self.files[request.file as usize].session_file == own
+                });
+                let mut models: BTreeMap<Arc<str>, ModelTotal> = BTreeMap::new();
+                for (name, counts, cost) in &counted.models {
+                    let model = model_of(&mut models, name);
+                    let tokens = requests::tokens(counts);
+                    model.their_tokens = Some(
+                        model
+                            .their_tokens
+                            .unwrap_or_default()
+                            .saturating_add(tokens),
+                    );
+                    let cost = cost.map(u128::from);
+                    model.theirs = match (model.theirs, cost) {
+                        (Some(one), Some(other)) => Some(one.saturating_add(other)),
+                        (one, other) => one.or(other),
+                    };
+                }
+                for (name, sums) in our_models {
+                    model_of(&mut models, &name).ours.add(sums);
+                }
+                Some(ClientTotal {
+                    session: Arc::clone(&file.session),
+                    theirs: counted.cost.map(u128::from),
+                    ours,
+                    models: models.into_values().collect(),
+                })
             });
-            let mut models: BTreeMap<Arc<str>, ModelTotal> = BTreeMap::new();
-            for (name, counts, cost) in &counted.models {
-                let model = model_of(&mut models, name);
-                let tokens = requests::tokens(counts);
-                model.their_tokens = Some(
-                    model
-                        .their_tokens
-                        .unwrap_or_default()
-                        .saturating_add(tokens),
-                );
-                let cost = cost.map(u128::from);
-                model.theirs = match (model.theirs, cost) {
-                    (Some(one), Some(other)) => Some(one.saturating_add(other)),
-                    (one, other) => one.or(other),
-                };
-            }
-            for (name, sums) in our_models {
-                model_of(&mut models, &name).ours.add(sums);
-            }
-            Some(ClientTotal {
-                session: Arc::clone(&file.session),
-                theirs: counted.cost.map(u128::from),
-                ours,
-                models: models.into_values().collect(),
-            })
-        });
         let mut counted: Vec<ClientTotal> = counted.collect();
         counted.sort_by(|one, other| one.session.cmp(&other.session));
         counted
@@ -348,30 +344,30 @@ impl Usage<'_> {
     /// Returns the size of the context of a session.
     #[must_use]
     pub fn context_size(&self, session: &str) -> Option<ContextSize> {
-        let is_own = |request: &&Request| {
+        let is_own = |request: &Request<'_>| {
             let file = &self.files[request.file as usize];
-            file.agent.is_none() && !request.is_sidechain && *file.session == *session
+            file.agent.is_none() && !request.copy.is_sidechain && *file.session == *session
         };
         let last = self.requests.iter().filter(is_own);
-        let last = last.max_by_key(|request| (request.time, request.offset))?;
+        let last = last.max_by_key(|request| (request.time(), request.copy.offset))?;
         // The last step has the whole context.
-        let tokens = last.steps.last().unwrap_or(&last.tokens);
+        let tokens = last.steps().pop().unwrap_or_else(|| last.tokens());
         Some(ContextSize {
             tokens: tokens.prompt().saturating_add(tokens.output),
-            model: self.names.get(last.model).map(Arc::from),
+            model: self.requests.names.get(last.copy.model).map(Arc::from),
         })
     }
 
     /// Returns the number of searches of the client's `WebSearch` whose call is not in the file of their result.
     #[must_use]
     pub fn unmatched_searches(&self) -> u64 {
-        self.unmatched_searches
+        self.requests.unmatched_searches
     }
 
     /// Returns the number of requests of which a session has a copy that another session owns.
     #[must_use]
     pub fn copies(&self, session: &str) -> u64 {
-        let files = self.files.iter().zip(&self.facts);
+        let files = self.files.iter().zip(&self.requests.facts);
         let own = files.filter(|(file, _)| *file.session == *session);
         own.map(|(_, facts)| facts.copies).sum()
     }

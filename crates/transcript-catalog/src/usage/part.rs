@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::num::NonZeroU64;
+use std::num::{NonZeroU64, NonZeroU128};
 
 use serde::{Deserialize, Serialize};
 use transcript_format::object::{Object, Raw};
@@ -156,16 +156,16 @@ impl Steps {
 }
 
 /// What the first line of a copy says, which stands for all of it, and what all its lines say together.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Copy {
     /// A hash of the key; `None` if the line is a request of its own.
-    pub(super) id: Option<u128>,
+    pub(super) id: Option<NonZeroU128>,
     /// Of the first line, in bytes.
     pub(super) offset: u64,
-    /// Of the first line, in milliseconds since 1970.
-    pub(super) first_time: Option<i64>,
+    /// Of the first line.
+    pub(super) first_time: Time,
     /// The earliest.
-    pub(super) time: Option<i64>,
+    pub(super) time: Time,
     pub(super) is_forked: bool,
     pub(super) is_sidechain: bool,
     /// Whether the first line names the session of its file.
@@ -179,19 +179,22 @@ pub(super) struct Copy {
     pub(super) agent: Name,
     pub(super) git_branch: Name,
     /// In nano-dollars.
-    pub(super) reported: Option<u64>,
+    pub(super) reported: Option<Count>,
     /// A hash of the id of each call, and the tool.
     pub(super) calls: Vec<(u64, Name)>,
     pub(super) steps: Steps,
     /// What results in the same file say about searches, which is not known yet when a part is read.
     #[serde(skip)]
     pub(super) client_searches: u64,
+    /// Whether it has become a part of another copy.
+    #[serde(skip)]
+    pub(super) is_merged: bool,
 }
 
 impl Copy {
     /// Adds later lines of the same file.
     pub(super) fn follow(&mut self, later: Self) {
-        self.time = earliest(self.time, later.time);
+        self.time = self.time.min(later.time);
         self.has_stop |= later.has_stop;
         self.counts = self.counts.max(later.counts);
         for (mine, last) in [
@@ -233,10 +236,19 @@ impl Copy {
     }
 }
 
-pub(super) fn earliest(one: Option<i64>, other: Option<i64>) -> Option<i64> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
+/// A time in milliseconds since 1970. An unknown one is later than all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+pub(super) struct Time(i64);
+
+impl Default for Time {
+    fn default() -> Self {
+        Self(i64::MAX)
+    }
+}
+
+impl Time {
+    pub(super) fn get(self) -> Option<i64> {
+        (self != Self::default()).then_some(self.0)
     }
 }
 
@@ -283,7 +295,7 @@ pub(super) struct Reader {
     part: Part,
     names: Names,
     /// The copy of each key.
-    places: HashMap<u128, usize>,
+    places: HashMap<NonZeroU128, usize>,
 }
 
 /// A line is not a JSON object.
@@ -345,7 +357,7 @@ impl Reader {
             Some(usage) => Steps::read(names, usage, counts.output),
             None => Steps::default(),
         };
-        let time = millis(entry);
+        let time = millis(entry).map_or_else(Time::default, Time);
         let copy = Copy {
             id,
             offset,
@@ -362,10 +374,11 @@ impl Reader {
             speed,
             agent: names.number(&text(entry, "agentId")),
             git_branch: names.number(&text(entry, "gitBranch")),
-            reported: nano_dollars(entry.get("costUSD")),
+            reported: nano_dollars(entry.get("costUSD")).and_then(Count::new),
             calls: calls(names, body, offset),
             steps,
             client_searches: 0,
+            is_merged: false,
         };
         let place = id.map(|id| *self.places.entry(id).or_insert(self.part.copies.len()));
         match place.and_then(|place| self.part.copies.get_mut(place)) {
@@ -461,8 +474,9 @@ fn nano_dollars(dollars: Option<Raw<'_>>) -> Option<u64> {
 }
 
 /// A hash that no two of the ids of a store share.
-fn wide_hash(kind: &[u8], id: &str) -> u128 {
+fn wide_hash(kind: &[u8], id: &str) -> NonZeroU128 {
     let one = [kind, id.as_bytes()].concat();
     let other = [b"\xFF", kind, id.as_bytes()].concat();
-    u128::from(hash(&one)) << 64 | u128::from(hash(&other))
+    let both = u128::from(hash(&one)) << 64 | u128::from(hash(&other));
+    NonZeroU128::new(both).unwrap_or(NonZeroU128::MAX)
 }

@@ -1,41 +1,36 @@
 //! The requests of all files, each once.
 
 use std::collections::HashMap;
+use std::mem;
+use std::num::NonZeroU128;
 
 use super::part::{Copy, Counted, Counts, Name, Names, Part, Step, known};
 use super::tokens::Tokens;
 
-/// One call of the API and its answer.
-#[derive(Clone, Debug)]
-pub(super) struct Request {
+/// One call of the API and its answer: the copy that owns it, with what the others say.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request<'r> {
     /// The number of the file that owns it.
     pub(super) file: u32,
-    /// Of its first line there, in bytes.
-    pub(super) offset: u64,
-    /// In milliseconds since 1970.
-    pub(super) time: Option<i64>,
-    pub(super) is_sidechain: bool,
-    pub(super) is_incomplete: bool,
-    pub(super) tokens: Tokens,
-    pub(super) web_fetch: u64,
-    pub(super) model: Name,
-    pub(super) service_tier: Name,
-    pub(super) inference_geo: Name,
-    pub(super) speed: Name,
-    pub(super) agent: Name,
-    pub(super) git_branch: Name,
-    /// In nano-dollars.
-    pub(super) reported: Option<u64>,
-    /// The tools of its calls.
-    pub(super) tools: Box<[Name]>,
-    /// The counts whose prices make its price; empty if that is the price of its own counts.
-    pub(super) steps: Box<[Tokens]>,
-    /// The side calls, and their models.
-    pub(super) side_calls: Box<[(Name, Tokens)]>,
+    pub(super) copy: &'r Copy,
 }
 
-/// What is known of the files apart from requests.
+/// The requests of all files, each once, and what else is known.
 #[derive(Debug, Default)]
+pub(super) struct Requests {
+    /// In the order of the files and of offsets.
+    parts: Vec<(Place, Vec<Copy>)>,
+    pub(super) names: Names,
+    /// By the number of the file.
+    pub(super) facts: Vec<FileFacts>,
+    /// What results of the client's `WebSearch` say: file, hash of the call, searches.
+    searches: Vec<(u32, u64, u64)>,
+    /// The number of searches whose call is not in their file.
+    pub(super) unmatched_searches: u64,
+}
+
+/// What is known of a file apart from requests.
+#[derive(Clone, Debug, Default)]
 pub(super) struct FileFacts {
     /// The offset and the time of the compaction boundaries, in order.
     pub(super) boundaries: Vec<(u64, Option<i64>)>,
@@ -54,45 +49,23 @@ pub(super) struct Place {
     pub(super) rank: u32,
 }
 
-/// The requests of all files, each once, and what else is known.
-#[derive(Debug)]
-pub(super) struct Collected {
-    pub(super) requests: Vec<Request>,
-    pub(super) names: Names,
-    /// By the number of the file.
-    pub(super) facts: Vec<FileFacts>,
-}
+/// The place of a copy: the number of its part, and its own in it.
+type At = (u32, u32);
 
-/// Collects the copies of requests.
-#[derive(Debug, Default)]
-pub(super) struct Collector {
-    pub(super) names: Names,
-    copies: Vec<(Place, Copy)>,
-    /// What the results of the client's `WebSearch` say: file, hash of the call, searches.
-    searches: Vec<(u32, u64, u64)>,
-    pub(super) facts: Vec<FileFacts>,
-}
-
-impl Collector {
-    /// Starts with no copies of so many files.
+impl Requests {
+    /// Starts with no requests of so many files.
     pub(super) fn new(files: usize) -> Self {
-        let mut facts = Vec::new();
-        facts.resize_with(files, FileFacts::default);
         Self {
-            facts,
+            facts: vec![FileFacts::default(); files],
             ..Self::default()
         }
     }
 
     /// Adds the next part of a file. The parts of one file come in order.
     pub(super) fn add(&mut self, place: Place, part: Part) {
-        let names: Vec<Name> = part
-            .names
-            .iter()
-            .map(|name| self.names.number(name))
-            .collect();
-        let file = place.file as usize;
-        let facts = &mut self.facts[file];
+        let names = part.names.iter();
+        let names: Vec<Name> = names.map(|name| self.names.number(name)).collect();
+        let facts = &mut self.facts[place.file as usize];
         facts.boundaries.extend(part.boundaries);
         if part.counted.is_some() {
             facts.counted = part.counted;
@@ -100,48 +73,107 @@ impl Collector {
         let searches = part.searches.into_iter();
         self.searches
             .extend(searches.map(|(call, searches)| (place.file, call, searches)));
-        self.copies.extend(part.copies.into_iter().map(|mut copy| {
+        let mut copies = part.copies;
+        for copy in &mut copies {
             copy.for_each_name(|name| {
                 let at = (*name as usize).checked_sub(1);
                 *name = at.and_then(|at| names.get(at)).copied().unwrap_or(0);
             });
-            (place, copy)
-        }));
+        }
+        if !copies.is_empty() {
+            self.parts.push((place, copies));
+        }
     }
 
-    /// Returns the requests, each once, and the number of searches whose call is not in their file.
-    pub(super) fn finish(mut self) -> (Collected, u64) {
-        let unmatched = self.add_searches();
-        // The first copy of each key, in whatever file, stands for its group.
-        let mut first_of = HashMap::with_capacity(self.copies.len());
-        let copies = (0u32..).zip(&self.copies);
-        let groups = copies.map(|(at, (_, copy))| match copy.id {
-            Some(id) => *first_of.entry(id).or_insert(at),
-            None => at,
-        });
-        let mut order: Vec<(u32, u32)> = groups.zip(0..).collect();
+    /// Makes one request of all copies of each.
+    pub(super) fn merge(&mut self) {
+        self.add_searches();
+        let count = self.parts.iter().map(|(_, copies)| copies.len()).sum();
+        let mut first_of: HashMap<NonZeroU128, At> = HashMap::with_capacity(count);
+        let mut groups: HashMap<NonZeroU128, Vec<At>> = HashMap::new();
+        for (part, (_, copies)) in (0..).zip(&self.parts) {
+            for (number, copy) in (0..).zip(copies) {
+                let at = (part, number);
+                let Some(id) = copy.id else { continue };
+                let first = *first_of.entry(id).or_insert(at);
+                if first != at {
+                    groups.entry(id).or_insert_with(|| vec![first]).push(at);
+                }
+            }
+        }
         drop(first_of);
-        // Nearly sorted, as most copies are the only ones.
-        order.sort_unstable();
-        let mut copies: Vec<Option<(Place, Copy)>> = self.copies.into_iter().map(Some).collect();
-        let facts = &mut self.facts;
-        let groups = order.chunk_by(|one, next| one.0 == next.0);
-        let requests = groups.filter_map(|group| {
-            let group = group
-                .iter()
-                .filter_map(|(_, at)| copies[*at as usize].take());
-            merge(group, facts)
+        for group in groups.into_values() {
+            self.merge_group(&group);
+        }
+    }
+
+    /// Returns the requests.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Request<'_>> {
+        let parts = self.parts.iter();
+        let all = parts.flat_map(|(place, copies)| {
+            let file = place.file;
+            copies.iter().map(move |copy| Request { file, copy })
         });
-        let collected = Collected {
-            requests: requests.collect(),
-            names: self.names,
-            facts: self.facts,
+        all.filter(|request| !request.copy.is_merged)
+    }
+
+    fn take(&mut self, (part, number): At) -> Copy {
+        let copy = &mut self.parts[part as usize].1[number as usize];
+        let merged = Copy {
+            is_merged: true,
+            ..Copy::default()
         };
-        (collected, unmatched)
+        mem::replace(copy, merged)
+    }
+
+    /// Makes one request of copies, which are in the order of their files and offsets.
+    fn merge_group(&mut self, group: &[At]) {
+        // What several parts of a file say is one copy.
+        let mut copies: Vec<(At, Place, Copy)> = Vec::new();
+        for at in group {
+            let place = self.parts[at.0 as usize].0;
+            let copy = self.take(*at);
+            match copies.last_mut().filter(|last| last.1.file == place.file) {
+                Some((_, _, first)) => first.follow(copy),
+                None => copies.push((*at, place, copy)),
+            }
+        }
+        copies.sort_by_key(|(_, place, copy)| {
+            let odd = [
+                copy.is_forked,
+                place.is_subagent,
+                copy.is_sidechain,
+                !copy.is_own,
+            ];
+            (odd, copy.first_time, place.rank)
+        });
+        let mut copies = copies.into_iter();
+        let Some((at, place, mut owner)) = copies.next() else {
+            return;
+        };
+        for (_, other, copy) in copies {
+            if other.session != place.session {
+                self.facts[other.file as usize].copies += 1;
+            }
+            owner.has_stop |= copy.has_stop;
+            owner.counts = owner.counts.max(copy.counts);
+            owner.client_searches = owner.client_searches.max(copy.client_searches);
+            owner.reported = owner.reported.max(copy.reported);
+            if owner.model == 0 {
+                owner.model = copy.model;
+            }
+            if copy.calls.len() > owner.calls.len() {
+                owner.calls = copy.calls;
+            }
+            if copy.steps.list.len() > owner.steps.list.len() {
+                owner.steps = copy.steps;
+            }
+        }
+        self.parts[at.0 as usize].1[at.1 as usize] = owner;
     }
 
     /// Adds the searches of the client's `WebSearch` to the copies that made the calls.
-    fn add_searches(&mut self) -> u64 {
+    fn add_searches(&mut self) {
         // Of a result that is in its file twice, the larger number counts.
         let mut searches: HashMap<(u32, u64), u64> = HashMap::new();
         for (file, call, found) in self.searches.drain(..) {
@@ -149,123 +181,88 @@ impl Collector {
             *most = found.max(*most);
         }
         if searches.is_empty() {
-            return 0;
+            return;
         }
-        for (place, copy) in &mut self.copies {
-            for (call, _) in &copy.calls {
-                if let Some(found) = searches.remove(&(place.file, *call)) {
-                    copy.client_searches = copy.client_searches.saturating_add(found);
+        for (place, copies) in &mut self.parts {
+            for copy in copies {
+                for (call, _) in &copy.calls {
+                    if let Some(found) = searches.remove(&(place.file, *call)) {
+                        copy.client_searches = copy.client_searches.saturating_add(found);
+                    }
                 }
             }
         }
-        searches.values().sum()
+        self.unmatched_searches = searches
+            .values()
+            .fold(0, |sum, more| sum.saturating_add(*more));
     }
 }
 
-/// Makes one request of all its copies.
-fn merge(
-    mut copies: impl Iterator<Item = (Place, Copy)>,
-    facts: &mut [FileFacts],
-) -> Option<Request> {
-    let first = copies.next()?;
-    let Some(second) = copies.next() else {
-        return Some(Request::of(first.0, first.1));
-    };
-    let mut all: Vec<(Place, Copy)> = [first, second].into_iter().chain(copies).collect();
-    all.sort_by_key(|(place, copy)| (place.file, copy.offset));
-    // What several parts of a file say is one copy.
-    let mut of_files: Vec<(Place, Copy)> = Vec::new();
-    for (place, copy) in all {
-        match of_files.last_mut().filter(|last| last.0.file == place.file) {
-            Some((_, first)) => first.follow(copy),
-            None => of_files.push((place, copy)),
-        }
+impl<'r> Request<'r> {
+    /// Returns its time in milliseconds since 1970.
+    pub(super) fn time(&self) -> Option<i64> {
+        self.copy.time.get()
     }
-    of_files.sort_by_key(|(place, copy)| {
-        let time = copy.first_time.unwrap_or(i64::MAX);
-        let odd = (
-            copy.is_forked,
-            place.is_subagent,
-            copy.is_sidechain,
-            !copy.is_own,
-        );
-        (odd, time, place.rank)
-    });
-    let mut copies = of_files.into_iter();
-    let (place, mut owner) = copies.next()?;
-    for (other, copy) in copies {
-        if other.session != place.session {
-            facts[other.file as usize].copies += 1;
-        }
-        owner.has_stop |= copy.has_stop;
-        owner.counts = owner.counts.max(copy.counts);
-        owner.client_searches = owner.client_searches.max(copy.client_searches);
-        owner.reported = owner.reported.max(copy.reported);
-        if owner.model == 0 {
-            owner.model = copy.model;
-        }
-        if copy.calls.len() > owner.calls.len() {
-            owner.calls = copy.calls;
-        }
-        if copy.steps.list.len() > owner.steps.list.len() {
-            owner.steps = copy.steps;
-        }
-    }
-    Some(Request::of(place, owner))
-}
 
-impl Request {
-    fn of(place: Place, copy: Copy) -> Self {
-        let mut tokens = tokens(&copy.counts);
-        tokens.web_search = tokens.web_search.saturating_add(copy.client_searches);
-        let (own, side): (Vec<Step>, Vec<Step>) = copy
+    /// Returns the tokens, without those of side calls.
+    pub(super) fn tokens(&self) -> Tokens {
+        let mut tokens = tokens(&self.copy.counts);
+        tokens.web_search = tokens.web_search.saturating_add(self.copy.client_searches);
+        tokens
+    }
+
+    pub(super) fn web_fetch(&self) -> u64 {
+        known(self.copy.counts.web_fetch)
+    }
+
+    /// Returns whether its final counts were never written.
+    pub(super) fn is_incomplete(&self) -> bool {
+        let Copy {
+            counts, has_stop, ..
+        } = self.copy;
+        let is_unknown = counts.input.is_none() || counts.output.is_none();
+        !has_stop || is_unknown || tokens(counts).prompt() <= 1
+    }
+
+    /// Returns the counts whose prices make its price; empty if that is the price of its own counts.
+    pub(super) fn steps(&self) -> Vec<Tokens> {
+        let own = self
+            .copy
             .steps
             .list
-            .into_iter()
-            .partition(|step| step.is_message && (step.model == 0 || step.model == copy.model));
-        let mut own: Vec<Tokens> = own.iter().map(|step| self::tokens(&step.counts)).collect();
-        let side = side.into_iter().map(|step| {
+            .iter()
+            .filter(|step| !self.is_side_call(step));
+        let mut own: Vec<Tokens> = own.map(|step| tokens(&step.counts)).collect();
+        let sum = own.iter().copied();
+        let sum = sum.fold(Tokens::default(), Tokens::saturating_add);
+        let all = self.tokens();
+        let is_sum = [sum.input, sum.output, sum.cache_read]
+            == [all.input, all.output, all.cache_read]
+            && sum.prompt() == all.prompt();
+        if own.len() < 2 || !is_sum {
+            return Vec::new();
+        }
+        own[0].web_search = all.web_search;
+        own
+    }
+
+    /// Returns the calls of other models within it, each with its model.
+    pub(super) fn side_calls(&self) -> impl Iterator<Item = (Name, Tokens)> + use<'r> {
+        let request = *self;
+        let steps = self.copy.steps.list.iter();
+        let side = steps.filter(move |step| request.is_side_call(step));
+        side.map(move |step| {
             let model = if step.model == 0 {
-                copy.model
+                request.copy.model
             } else {
                 step.model
             };
-            (model, self::tokens(&step.counts))
-        });
-        let sum = own
-            .iter()
-            .copied()
-            .fold(Tokens::default(), Tokens::saturating_add);
-        let is_sum = own.len() > 1
-            && [sum.input, sum.output, sum.cache_read]
-                == [tokens.input, tokens.output, tokens.cache_read]
-            && sum.prompt() == tokens.prompt();
-        if let Some(first) = own.first_mut() {
-            first.web_search = tokens.web_search;
-        }
-        let counts = &copy.counts;
-        Self {
-            file: place.file,
-            offset: copy.offset,
-            time: copy.time,
-            is_sidechain: copy.is_sidechain,
-            is_incomplete: !copy.has_stop
-                || tokens.prompt() <= 1
-                || counts.input.is_none()
-                || counts.output.is_none(),
-            tokens,
-            web_fetch: known(counts.web_fetch),
-            model: copy.model,
-            service_tier: copy.service_tier,
-            inference_geo: copy.inference_geo,
-            speed: copy.speed,
-            agent: copy.agent,
-            git_branch: copy.git_branch,
-            reported: copy.reported,
-            tools: copy.calls.into_iter().map(|(_, tool)| tool).collect(),
-            steps: if is_sum { own.into() } else { Box::default() },
-            side_calls: side.collect(),
-        }
+            (model, tokens(&step.counts))
+        })
+    }
+
+    fn is_side_call(&self, step: &Step) -> bool {
+        !step.is_message || step.model != 0 && step.model != self.copy.model
     }
 }
 

@@ -8,10 +8,10 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::branches::Branches;
-use super::part::{Name, Names};
+use super::part::{Name, Names, known};
 use super::prices::{ModelPrices, Prices, Terms};
 use super::report::{Block, By, Key, Report, Row, Sums};
-use super::requests::Request;
+use super::requests::{Request, Requests};
 use super::tokens::Tokens;
 use super::{OwnerFile, Usage};
 use crate::reading::parallel;
@@ -41,12 +41,13 @@ pub(super) struct PriceList<'u> {
 }
 
 impl<'u> PriceList<'u> {
-    pub(super) fn new(names: &'u Names, requests: &[Request], prices: &Prices) -> Self {
+    pub(super) fn new(requests: &'u Requests, prices: &Prices) -> Self {
+        let names = &requests.names;
         let mut is_model = vec![false; names.all.len() + 1];
-        for request in requests {
-            is_model[request.model as usize] = true;
-            for (model, _) in &request.side_calls {
-                is_model[*model as usize] = true;
+        for request in requests.iter() {
+            is_model[request.copy.model as usize] = true;
+            for (model, _) in request.side_calls() {
+                is_model[model as usize] = true;
             }
         }
         let find = |(number, is_model): (usize, &bool)| {
@@ -60,32 +61,35 @@ impl<'u> PriceList<'u> {
     }
 
     /// Returns the calls of a request; the first one is the request itself.
-    pub(super) fn calls(&self, request: &Request) -> impl Iterator<Item = Call> {
+    fn calls(&self, request: Request<'_>) -> Vec<Call> {
+        let copy = request.copy;
         let terms = Terms {
-            service_tier: self.names.get(request.service_tier),
-            inference_geo: self.names.get(request.inference_geo),
-            speed: self.names.get(request.speed),
+            service_tier: self.names.get(copy.service_tier),
+            inference_geo: self.names.get(copy.inference_geo),
+            speed: self.names.get(copy.speed),
         };
         let price = |model: Name, tokens: &Tokens| {
-            self.models[model as usize].as_ref()?.cost(tokens, &terms)
+            let model = self.models[model as usize].as_ref()?;
+            model.cost(tokens, &terms)
         };
-        let cost = match request.steps.is_empty() {
-            true => price(request.model, &request.tokens),
-            false => request.steps.iter().try_fold(0u128, |sum, step| {
-                Some(sum.saturating_add(price(request.model, step)?))
+        let (tokens, steps) = (request.tokens(), request.steps());
+        let cost = match steps.is_empty() {
+            true => price(copy.model, &tokens),
+            false => steps.iter().try_fold(0u128, |sum, step| {
+                Some(sum.saturating_add(price(copy.model, step)?))
             }),
         };
         let own = Call {
-            model: request.model,
-            tokens: request.tokens,
+            model: copy.model,
+            tokens,
             cost,
         };
-        let side = request.side_calls.iter().map(move |(model, tokens)| Call {
-            model: *model,
-            tokens: *tokens,
-            cost: price(*model, tokens),
+        let side = request.side_calls().map(|(model, tokens)| Call {
+            model,
+            tokens,
+            cost: price(model, &tokens),
         });
-        [own].into_iter().chain(side.collect::<Vec<_>>())
+        [own].into_iter().chain(side).collect()
     }
 }
 
@@ -119,7 +123,7 @@ impl Share {
 }
 
 impl Sum {
-    fn add(&mut self, request: &Request, calls: &[Call], share: Share) {
+    fn add(&mut self, request: Request<'_>, calls: &[Call], share: Share) {
         let sums = &mut self.sums;
         for call in calls {
             let tokens = call
@@ -138,22 +142,23 @@ impl Sum {
                 }
             }
         }
-        if let Some(time) = request.time {
+        if let Some(time) = request.time() {
             let (first, last) = self.times.unwrap_or((time, time));
             self.times = Some((first.min(time), last.max(time)));
         }
     }
 
     /// Adds what a request has once, whatever it calls.
-    fn add_request(&mut self, request: &Request, is_deleted: bool) {
+    fn add_request(&mut self, request: Request<'_>, is_deleted: bool) {
         let sums = &mut self.sums;
         sums.requests += 1;
-        sums.incomplete += u64::from(request.is_incomplete);
+        sums.incomplete += u64::from(request.is_incomplete());
         sums.of_deleted += u64::from(is_deleted);
-        sums.web_fetch = sums.web_fetch.saturating_add(request.web_fetch);
-        if let Some(reported) = request.reported {
+        sums.web_fetch = sums.web_fetch.saturating_add(request.web_fetch());
+        if request.copy.reported.is_some() {
+            let reported = request.copy.reported;
             let sum = sums.reported_cost.unwrap_or(0);
-            sums.reported_cost = Some(sum.saturating_add(u128::from(reported)));
+            sums.reported_cost = Some(sum.saturating_add(u128::from(known(reported))));
         }
     }
 
@@ -249,13 +254,13 @@ fn utc(millis: i64) -> Key {
 
 impl Usage<'_> {
     /// Returns the requests that a report is about, and how many are left out as they have no time.
-    fn chosen(&self, report: &Report) -> (Vec<&Request>, u64) {
+    fn chosen(&self, report: &Report) -> (Vec<Request<'_>>, u64) {
         let mut without_time = 0;
         let chosen = self.requests.iter().filter(|request| {
             if report.since.is_none() && report.until.is_none() {
                 return true;
             }
-            let Some(time) = request.time else {
+            let Some(time) = request.time() else {
                 without_time += 1;
                 return false;
             };
@@ -267,7 +272,7 @@ impl Usage<'_> {
 
     pub(super) fn sum_rows(&self, report: &Report, prices: &Prices) -> (Vec<Row>, Row, u64) {
         let (chosen, without_time) = self.chosen(report);
-        let list = PriceList::new(&self.names, &self.requests, prices);
+        let list = PriceList::new(&self.requests, prices);
         let mut keys: Vec<Keys> = report.by.iter().map(|_| Keys::default()).collect();
         let starts = if report.by.contains(&By::Hour5) {
             block_starts(&chosen)
@@ -293,12 +298,12 @@ impl Usage<'_> {
         let mut rows: HashMap<Box<[u32]>, Sum> = HashMap::new();
         let mut total = Sum::default();
         let mut key = vec![0; report.by.len()];
-        let text = |name: Name| match self.names.get(name) {
+        let text = |name: Name| match self.requests.names.get(name) {
             Some(name) => Key::Text(name.into()),
             None => Key::None,
         };
         let mut add = |key: &[u32],
-                       request: &Request,
+                       request: Request<'_>,
                        calls: &[Call],
                        share: Share,
                        is_first: bool,
@@ -313,35 +318,35 @@ impl Usage<'_> {
                 }
             }
         };
-        for (at, request) in chosen.iter().enumerate() {
-            let calls: Vec<Call> = list.calls(request).collect();
+        for (at, request) in chosen.iter().copied().enumerate() {
+            let calls = list.calls(request);
             let file = &self.files[request.file as usize];
             total.add(request, &calls, Share::ALL);
             total.add_request(request, file.is_deleted);
             for (place, by) in report.by.iter().enumerate() {
                 let keys = &mut keys[place];
                 key[place] = match by {
-                    By::Day | By::Week | By::Month => periods[place].number(request.time, keys),
+                    By::Day | By::Week | By::Month => periods[place].number(request.time(), keys),
                     By::Hour5 => keys.number(starts[at].map_or(Key::None, utc)),
                     By::Project => keys.number(Key::Text(Arc::clone(&file.project))),
                     By::Session => keys.number(Key::Text(Arc::clone(&file.session))),
                     By::Agent => keys.number(self.agent(request, file)),
                     By::AgentType => keys.number(self.agent_type(file)),
                     By::Branch => keys.number(self.branch(request, file, &branches)),
-                    By::GitBranch => keys.number(text(request.git_branch)),
+                    By::GitBranch => keys.number(text(request.copy.git_branch)),
                     By::Compaction => keys.number(self.compaction(request, file)),
                     // Set below.
                     By::Model | By::Tool => 0,
                 };
             }
             let shares = if tool_at.is_some() {
-                request.tools.len().max(1)
+                request.copy.calls.len().max(1)
             } else {
                 1
             };
             for number in 0..shares {
                 if let Some(place) = tool_at {
-                    let tool = request.tools.get(number).copied().unwrap_or(0);
+                    let tool = request.copy.calls.get(number).map_or(0, |(_, tool)| *tool);
                     key[place] = keys[place].number(text(tool));
                 }
                 let share = Share {
@@ -367,7 +372,7 @@ impl Usage<'_> {
             }
         }
         let row = |keys: Vec<Key>, sum: Sum| {
-            let (sums, times) = sum.finish(&self.names);
+            let (sums, times) = sum.finish(&self.requests.names);
             Row { keys, sums, times }
         };
         let rows = rows.into_iter().map(|(numbers, sum)| {
@@ -385,19 +390,19 @@ impl Usage<'_> {
 
     pub(super) fn sum_blocks(&self, report: &Report, prices: &Prices, now: i64) -> Vec<Block> {
         let (mut chosen, _) = self.chosen(report);
-        let list = PriceList::new(&self.names, &self.requests, prices);
-        chosen.retain(|request| request.time.is_some());
+        let list = PriceList::new(&self.requests, prices);
+        chosen.retain(|request| request.time().is_some());
         let starts = block_starts(&chosen);
         let mut sums: BTreeMap<i64, Sum> = BTreeMap::new();
-        for (request, start) in chosen.iter().zip(starts) {
+        for (request, start) in chosen.iter().copied().zip(starts) {
             let Some(start) = start else { continue };
             let sum = sums.entry(start).or_default();
-            let calls: Vec<Call> = list.calls(request).collect();
+            let calls = list.calls(request);
             sum.add(request, &calls, Share::ALL);
             sum.add_request(request, self.files[request.file as usize].is_deleted);
         }
         let blocks = sums.into_iter().filter_map(|(start, sum)| {
-            let (sums, times) = sum.finish(&self.names);
+            let (sums, times) = sum.finish(&self.requests.names);
             let (times, end) = (times?, start.saturating_add(BLOCK));
             Some(Block {
                 start,
@@ -414,13 +419,13 @@ impl Usage<'_> {
     pub(super) fn sum_models(
         &self,
         prices: &Prices,
-        wants: impl Fn(&Request) -> bool,
+        wants: impl Fn(Request<'_>) -> bool,
     ) -> (Sums, BTreeMap<Arc<str>, Sums>) {
-        let list = PriceList::new(&self.names, &self.requests, prices);
+        let list = PriceList::new(&self.requests, prices);
         let (mut all, mut models) = (Sum::default(), HashMap::<Name, Sum>::new());
-        for request in self.requests.iter().filter(|request| wants(request)) {
+        for request in self.requests.iter().filter(|request| wants(*request)) {
             let is_deleted = self.files[request.file as usize].is_deleted;
-            let calls: Vec<Call> = list.calls(request).collect();
+            let calls = list.calls(request);
             all.add(request, &calls, Share::ALL);
             all.add_request(request, is_deleted);
             for (number, call) in calls.iter().enumerate() {
@@ -432,17 +437,17 @@ impl Usage<'_> {
             }
         }
         let models = models.into_iter().map(|(model, sum)| {
-            let name = self.names.get(model).unwrap_or(NO_MODEL);
-            (Arc::from(name), sum.finish(&self.names).0)
+            let name = self.requests.names.get(model).unwrap_or(NO_MODEL);
+            (Arc::from(name), sum.finish(&self.requests.names).0)
         });
-        (all.finish(&self.names).0, models.collect())
+        (all.finish(&self.requests.names).0, models.collect())
     }
 
-    fn agent(&self, request: &Request, file: &OwnerFile) -> Key {
-        match (&file.agent, self.names.get(request.agent)) {
+    fn agent(&self, request: Request<'_>, file: &OwnerFile) -> Key {
+        match (&file.agent, self.requests.names.get(request.copy.agent)) {
             (Some(agent), _) => Key::Text(Arc::clone(agent)),
             (None, Some(agent)) => Key::Text(agent.into()),
-            (None, None) if request.is_sidechain => Key::Text(SIDECHAIN.into()),
+            (None, None) if request.copy.is_sidechain => Key::Text(SIDECHAIN.into()),
             (None, None) => Key::None,
         }
     }
@@ -452,17 +457,17 @@ impl Usage<'_> {
     }
 
     /// Returns the number of compactions before a request.
-    fn compaction(&self, request: &Request, file: &OwnerFile) -> Key {
+    fn compaction(&self, request: Request<'_>, file: &OwnerFile) -> Key {
         let boundaries = |file: u32| {
-            let facts = self.facts.get(file as usize);
+            let facts = self.requests.facts.get(file as usize);
             facts.map_or(&[][..], |facts| &facts.boundaries)
         };
         let before = if file.agent.is_none() {
             let before = boundaries(request.file).iter();
             before
-                .filter(|(offset, _)| *offset < request.offset)
+                .filter(|(offset, _)| *offset < request.copy.offset)
                 .count()
-        } else if let (Some(session), Some(time)) = (file.session_file, request.time) {
+        } else if let (Some(session), Some(time)) = (file.session_file, request.time()) {
             let before = boundaries(session).iter();
             let before = before.filter(|(_, of)| of.is_some_and(|of| of < time));
             before.count()
@@ -473,7 +478,7 @@ impl Usage<'_> {
     }
 
     /// Reads the branches of the files of these requests.
-    fn branches(&self, requests: &[&Request]) -> HashMap<u32, Branches> {
+    fn branches(&self, requests: &[Request<'_>]) -> HashMap<u32, Branches> {
         let mut offsets: HashMap<u32, Vec<u64>> = HashMap::new();
         for request in requests {
             let file = &self.files[request.file as usize];
@@ -481,7 +486,7 @@ impl Usage<'_> {
                 (None, _) => offsets
                     .entry(request.file)
                     .or_default()
-                    .push(request.offset),
+                    .push(request.copy.offset),
                 (Some(_), Some(session)) => drop(offsets.entry(session).or_default()),
                 (Some(_), None) => {}
             }
@@ -499,14 +504,14 @@ impl Usage<'_> {
 
     fn branch(
         &self,
-        request: &Request,
+        request: Request<'_>,
         file: &OwnerFile,
         branches: &HashMap<u32, Branches>,
     ) -> Key {
         let branch = match &file.agent {
             None => branches
                 .get(&request.file)
-                .map(|of| of.of_line(request.offset)),
+                .map(|of| of.of_line(request.copy.offset)),
             Some(agent) => file
                 .session_file
                 .and_then(|session| Some(branches.get(&session)?.of_agent(agent))),
@@ -516,9 +521,9 @@ impl Usage<'_> {
 }
 
 /// Returns the start of the block of each request, in their order.
-fn block_starts(requests: &[&Request]) -> Vec<Option<i64>> {
+fn block_starts(requests: &[Request<'_>]) -> Vec<Option<i64>> {
     let timed = requests.iter().enumerate();
-    let timed = timed.filter_map(|(at, request)| Some((request.time?, at)));
+    let timed = timed.filter_map(|(at, request)| Some((request.time()?, at)));
     let mut timed: Vec<(i64, usize)> = timed.collect();
     timed.sort_unstable();
     let mut starts = vec![None; requests.len()];
