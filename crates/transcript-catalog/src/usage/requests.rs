@@ -226,6 +226,9 @@ impl<'r> Request<'r> {
 
     /// Returns the counts whose prices make its price; empty if that is the price of its own counts.
     pub(super) fn steps(&self) -> Vec<Tokens> {
+        if self.copy.steps.list.len() < 2 {
+            return Vec::new();
+        }
         let own = self
             .copy
             .steps

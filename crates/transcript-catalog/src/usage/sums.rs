@@ -1,6 +1,7 @@
 //! Sums up requests: what each costs, and the rows to which it belongs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -60,8 +61,8 @@ impl<'u> PriceList<'u> {
         }
     }
 
-    /// Returns the calls of a request; the first one is the request itself.
-    fn calls(&self, request: Request<'_>) -> Vec<Call> {
+    /// Returns the calls of a request: itself, and its side calls.
+    fn calls(&self, request: Request<'_>) -> Calls {
         let copy = request.copy;
         let terms = Terms {
             service_tier: self.names.get(copy.service_tier),
@@ -89,7 +90,23 @@ impl<'u> PriceList<'u> {
             tokens,
             cost: price(model, &tokens),
         });
-        [own].into_iter().chain(side).collect()
+        Calls {
+            own,
+            side: side.collect(),
+        }
+    }
+}
+
+/// The calls of a request.
+#[derive(Debug)]
+struct Calls {
+    own: Call,
+    side: Vec<Call>,
+}
+
+impl Calls {
+    fn iter(&self) -> impl Iterator<Item = &Call> + Clone {
+        [&self.own].into_iter().chain(&self.side)
     }
 }
 
@@ -123,7 +140,12 @@ impl Share {
 }
 
 impl Sum {
-    fn add(&mut self, request: Request<'_>, calls: &[Call], share: Share) {
+    fn add<'a>(
+        &mut self,
+        request: Request<'_>,
+        calls: impl Iterator<Item = &'a Call>,
+        share: Share,
+    ) {
         let sums = &mut self.sums;
         for call in calls {
             let tokens = call
@@ -177,10 +199,22 @@ impl Sum {
 #[derive(Debug, Default)]
 struct Keys {
     numbers: HashMap<Key, u32>,
+    /// Those of keys that a number stands for, which is looked up faster.
+    known: HashMap<u64, u32>,
     all: Vec<Key>,
 }
 
 impl Keys {
+    /// Returns the number of the key that `id` always stands for.
+    fn known(&mut self, id: u64, key: impl FnOnce() -> Key) -> u32 {
+        if let Some(number) = self.known.get(&id) {
+            return *number;
+        }
+        let number = self.number(key());
+        self.known.insert(id, number);
+        number
+    }
+
     fn number(&mut self, key: Key) -> u32 {
         if let Some(number) = self.numbers.get(&key) {
             return *number;
@@ -189,6 +223,27 @@ impl Keys {
         self.all.push(key.clone());
         self.numbers.insert(key, number);
         number
+    }
+}
+
+/// The rows that are being made.
+#[derive(Debug, Default)]
+struct RowSums {
+    numbers: HashMap<Box<[u32]>, usize>,
+    sums: Vec<Sum>,
+}
+
+impl RowSums {
+    fn row(&mut self, key: &[u32]) -> &mut Sum {
+        let new = self.sums.len();
+        let number = match self.numbers.get(key) {
+            Some(number) => *number,
+            None => *self.numbers.entry(key.into()).or_insert(new),
+        };
+        if number == new {
+            self.sums.push(Sum::default());
+        }
+        &mut self.sums[number]
     }
 }
 
@@ -295,45 +350,38 @@ impl Usage<'_> {
             .collect();
         let model_at = report.by.iter().position(|by| *by == By::Model);
         let tool_at = report.by.iter().position(|by| *by == By::Tool);
-        let mut rows: HashMap<Box<[u32]>, Sum> = HashMap::new();
+        let mut rows = RowSums::default();
         let mut total = Sum::default();
         let mut key = vec![0; report.by.len()];
         let text = |name: Name| match self.requests.names.get(name) {
             Some(name) => Key::Text(name.into()),
             None => Key::None,
         };
-        let mut add = |key: &[u32],
-                       request: Request<'_>,
-                       calls: &[Call],
-                       share: Share,
-                       is_first: bool,
-                       is_deleted: bool| {
-            if !rows.contains_key(key) {
-                rows.insert(key.into(), Sum::default());
-            }
-            if let Some(row) = rows.get_mut(key) {
-                row.add(request, calls, share);
-                if is_first {
-                    row.add_request(request, is_deleted);
-                }
-            }
-        };
         for (at, request) in chosen.iter().copied().enumerate() {
             let calls = list.calls(request);
             let file = &self.files[request.file as usize];
-            total.add(request, &calls, Share::ALL);
+            total.add(request, calls.iter(), Share::ALL);
             total.add_request(request, file.is_deleted);
             for (place, by) in report.by.iter().enumerate() {
                 let keys = &mut keys[place];
                 key[place] = match by {
                     By::Day | By::Week | By::Month => periods[place].number(request.time(), keys),
                     By::Hour5 => keys.number(starts[at].map_or(Key::None, utc)),
-                    By::Project => keys.number(Key::Text(Arc::clone(&file.project))),
-                    By::Session => keys.number(Key::Text(Arc::clone(&file.session))),
+                    By::Project => {
+                        let project = || Key::Text(Arc::clone(&file.project));
+                        keys.known(u64::from(file.session_number), project)
+                    }
+                    By::Session => {
+                        let session = || Key::Text(Arc::clone(&file.session));
+                        keys.known(u64::from(file.session_number), session)
+                    }
                     By::Agent => keys.number(self.agent(request, file)),
-                    By::AgentType => keys.number(self.agent_type(file)),
+                    By::AgentType => keys.known(u64::from(request.file), || self.agent_type(file)),
                     By::Branch => keys.number(self.branch(request, file, &branches)),
-                    By::GitBranch => keys.number(text(request.copy.git_branch)),
+                    By::GitBranch => {
+                        let branch = request.copy.git_branch;
+                        keys.known(u64::from(branch), || text(branch))
+                    }
                     By::Compaction => keys.number(self.compaction(request, file)),
                     // Set below.
                     By::Model | By::Tool => 0,
@@ -347,27 +395,28 @@ impl Usage<'_> {
             for number in 0..shares {
                 if let Some(place) = tool_at {
                     let tool = request.copy.calls.get(number).map_or(0, |(_, tool)| *tool);
-                    key[place] = keys[place].number(text(tool));
+                    key[place] = keys[place].known(u64::from(tool), || text(tool));
                 }
                 let share = Share {
                     number: number as u64,
                     of: shares as u64,
                 };
                 let Some(place) = model_at else {
-                    add(&key, request, &calls, share, number == 0, file.is_deleted);
+                    let row = rows.row(&key);
+                    row.add(request, calls.iter(), share);
+                    if number == 0 {
+                        row.add_request(request, file.is_deleted);
+                    }
                     continue;
                 };
                 for (of_request, call) in calls.iter().enumerate() {
-                    key[place] = keys[place].number(text(call.model));
-                    let is_first = number == 0 && of_request == 0;
-                    add(
-                        &key,
-                        request,
-                        std::slice::from_ref(call),
-                        share,
-                        is_first,
-                        file.is_deleted,
-                    );
+                    let model = call.model;
+                    key[place] = keys[place].known(u64::from(model), || text(model));
+                    let row = rows.row(&key);
+                    row.add(request, [call].into_iter(), share);
+                    if number == 0 && of_request == 0 {
+                        row.add_request(request, file.is_deleted);
+                    }
                 }
             }
         }
@@ -375,7 +424,9 @@ impl Usage<'_> {
             let (sums, times) = sum.finish(&self.requests.names);
             Row { keys, sums, times }
         };
-        let rows = rows.into_iter().map(|(numbers, sum)| {
+        let mut sums = rows.sums;
+        let rows = rows.numbers.into_iter().map(|(numbers, at)| {
+            let sum = mem::take(&mut sums[at]);
             let keys = numbers.iter().zip(&keys);
             let keys = keys.map(|(number, keys)| keys.all[*number as usize].clone());
             row(keys.collect(), sum)
@@ -398,7 +449,7 @@ impl Usage<'_> {
             let Some(start) = start else { continue };
             let sum = sums.entry(start).or_default();
             let calls = list.calls(request);
-            sum.add(request, &calls, Share::ALL);
+            sum.add(request, calls.iter(), Share::ALL);
             sum.add_request(request, self.files[request.file as usize].is_deleted);
         }
         let blocks = sums.into_iter().filter_map(|(start, sum)| {
@@ -426,11 +477,11 @@ impl Usage<'_> {
         for request in self.requests.iter().filter(|request| wants(*request)) {
             let is_deleted = self.files[request.file as usize].is_deleted;
             let calls = list.calls(request);
-            all.add(request, &calls, Share::ALL);
+            all.add(request, calls.iter(), Share::ALL);
             all.add_request(request, is_deleted);
             for (number, call) in calls.iter().enumerate() {
                 let sum = models.entry(call.model).or_default();
-                sum.add(request, std::slice::from_ref(call), Share::ALL);
+                sum.add(request, [call].into_iter(), Share::ALL);
                 if number == 0 {
                     sum.add_request(request, is_deleted);
                 }
