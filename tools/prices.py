@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 """Makes the price table of `transcript usage` from the price file of the LiteLLM package.
 
-    tools/prices.py SOURCE.json --version V --date YYYY-MM-DD [--check]
+    pip download --no-deps litellm && tools/prices.py litellm-*.whl [--check]
     tools/prices.py --package [--check]
 
-SOURCE.json is `model_prices_and_context_window_backup.json` of that package, and V and the date say which; --package takes the
-installed package instead, and dates it today. --check writes nothing and fails when the table is not what the source gives. Needs nothing
-but Python. The same source gives the same table.
+A source is a wheel of that package, or VERSION=FILE with its `model_prices_and_context_window_backup.json`; --package takes the package that
+is installed. Models that the newest source no longer has keep the row that the table has for them, since old sessions used them; of several
+sources the first is the oldest. --check writes nothing and fails when the table is not what the sources give. --fresh forgets the table.
+Needs nothing but Python. The same sources and the same table give the same table; the date is the day when its newest source was new to it.
 
 A row of the table is a model, a tab, and words: `max=` the longest prompt in tokens, then prices in USD for a million tokens. `in`, `out`,
 `w5`, `w1` and `r` are input, output, cache writes for five minutes and for an hour, and cache reads; `in@100001` is the price of a request
-whose whole prompt has at least 100,001 tokens, `in:batches` that of a service tier; `search` is the price of 1,000 web searches, and
-`x:us` a multiplier. Rows are sorted by the bytes of their names. Nothing is filled in: a price that the source does not have is not there."""
-import argparse, datetime, decimal, hashlib, importlib.metadata, importlib.util, json, pathlib, re, sys
+whose whole prompt has at least 100,001 tokens, `in:batches` that of a service tier; `search` is the price of 1,000 web searches, `x:us` a
+multiplier, and `was` the last version that had the model. Rows are sorted by the bytes of their names. Nothing is filled in: a price that no
+source has is not there."""
+import argparse, datetime, decimal, hashlib, importlib.metadata, importlib.util, json, pathlib, re, sys, zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLE = ROOT / "crates/transcript-catalog/data/prices.tsv"
@@ -30,6 +32,8 @@ KEY = re.compile(r"(%s)(?:_above_(\d+)(k?)_tokens)?(?:_(batches|flex|priority))?
 MAKERS = ("anthropic", "openai", "moonshot", "deepseek", "minimax", "zai", "xai", "gemini", "dashscope")
 # Clouds through which clients use Claude.
 CLOUDS = ("bedrock", "bedrock_converse", "vertex_ai-anthropic_models", "azure_ai")
+# Bought by the month, or paid by tokens of sound and pictures, which no transcript counts.
+OTHER = re.compile("commitment|audio|realtime|-tts|image|-live")
 INCLUSIVE = ("xai",)  # makers whose band begins at its limit, not after it
 MILLION = 1_000_000
 
@@ -47,7 +51,7 @@ def price(number):
 
 def wanted(name, model):
     maker = model.get("litellm_provider")
-    if model.get("mode") not in ("chat", "responses") or "commitment" in name or "off_peak_pricing" in model:
+    if model.get("mode") not in ("chat", "responses") or OTHER.search(name) or "off_peak_pricing" in model:
         return False
     return maker in MAKERS or maker in CLOUDS and "claude" in name
 
@@ -81,46 +85,66 @@ def row(model):
     return " ".join(longest + [f"{key}={words[key]}" for key in sorted(words)])
 
 
-def table(source, version, date):
-    models = json.loads(source, parse_float=decimal.Decimal, parse_int=decimal.Decimal)
-    rows = {name: row(model) for name, model in models.items() if wanted(name, model)}
-    body = "".join(f"{name}\t{rows[name]}\n" for name in sorted(rows, key=str.encode) if rows[name])
-    return (
-        f"# date {date}\n"
-        f"# source the price file of the LiteLLM package, version {version}, sha256 {hashlib.sha256(source).hexdigest()}\n"
-        f"# rows sha256 {hashlib.sha256(body.encode()).hexdigest()}, made by tools/prices.py\n"
-    ) + body
+def rows_of(table):
+    """name: words of each row"""
+    return dict(line.split("\t") for line in table.splitlines() if "\t" in line)
+
+
+def update(rows, version, models):
+    """the rows of a source over those of an older version"""
+    kept = {name: words for name, words in rows.items() if name not in models}
+    merged = {name: words if " was=" in words else f"{words} was={version}" for name, words in kept.items()}
+    for name, words in ((name, row(model)) for name, model in models.items() if wanted(name, model)):
+        if not words:
+            continue
+        # A speed that is no longer sold was sold at a price: its absence does not make it free.
+        fast = re.search(r" x:fast=\S+", rows.get(name, ""))
+        merged[name] = words + (fast[0] if fast and " x:fast=" not in words else "")
+    return merged
+
+
+def source(argument):
+    """(version, bytes) of an argument"""
+    version, equals, path = argument.rpartition("=")
+    if equals:
+        return version, pathlib.Path(path).read_bytes()
+    with zipfile.ZipFile(path) as wheel:
+        return pathlib.Path(path).name.split("-")[1], wheel.read(f"litellm/{FILE}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("source", nargs="?", type=pathlib.Path)
+    parser.add_argument("sources", nargs="*")
     parser.add_argument("--package", action="store_true")
-    parser.add_argument("--version")
-    parser.add_argument("--date")
+    parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
-    old = TABLE.read_text() if TABLE.exists() else ""
     if given.package:
-        given.source = pathlib.Path(importlib.util.find_spec("litellm").origin).with_name(FILE)
-        given.version = importlib.metadata.version("litellm")
-    if not given.source:
+        package = pathlib.Path(importlib.util.find_spec("litellm").origin)
+        given.sources.append(f"{importlib.metadata.version('litellm')}={package.with_name(FILE)}")
+    if not given.sources:
         parser.error("a source, or --package")
-    # The same source keeps the version and the date that it had.
-    header = re.search(r"# date (\S+)\n# source .*, version (\S+), sha256 (\S+)\n", old)
-    source = given.source.read_bytes()
-    same = header and header[3] == hashlib.sha256(source).hexdigest()
-    version = given.version or (header[2] if same else None)
-    date = given.date or (header[1] if same else datetime.date.today().isoformat() if given.package else None)
-    if not version or not date:
-        parser.error("--version and --date of this source")
-    new = table(source, version, date)
+    old = TABLE.read_text() if TABLE.exists() else ""
+    header = re.match(r"# date (\S+)\n# source .* version (\S+), sha256 (\S+)\n", old)
+    rows, version = ({}, None) if given.fresh or not header else (rows_of(old), header[2])
+    for argument in given.sources:
+        newer, content = source(argument)
+        rows = update(rows, version, json.loads(content, parse_float=decimal.Decimal, parse_int=decimal.Decimal))
+        version = newer
+    digest = hashlib.sha256(content).hexdigest()
+    date = header[1] if header and header[3] == digest else datetime.date.today().isoformat()
+    body = "".join(f"{name}\t{rows[name]}\n" for name in sorted(rows, key=str.encode))
+    new = (
+        f"# date {date}\n"
+        f"# source the price file of the LiteLLM package, version {version}, sha256 {digest}\n"
+        f"# rows sha256 {hashlib.sha256(body.encode()).hexdigest()}, made by tools/prices.py\n"
+    ) + body
     if given.check:
         if new != old:
-            sys.exit(f"{TABLE.relative_to(ROOT)} is not what {given.source.name} gives: run tools/prices.py without --check")
+            sys.exit(f"{TABLE.relative_to(ROOT)} is not what {', '.join(given.sources)} gives: run tools/prices.py without --check")
         return
     TABLE.write_text(new)
-    print(f"{TABLE.relative_to(ROOT)}: {new.count(chr(10)) - 3} models, {len(new)} bytes")
+    print(f"{TABLE.relative_to(ROOT)}: {len(rows)} models, {len(new.encode())} bytes")
 
 
 main()

@@ -123,6 +123,8 @@ pub struct Usage<'c> {
     problems: Vec<Error>,
     /// The files that were left out.
     skipped: Vec<usize>,
+    /// Freed with the rest, as a process that ends need not free it.
+    _cache: Option<UsageCache<'c>>,
 }
 
 /// A file that owns requests.
@@ -202,6 +204,7 @@ impl Catalog {
             bytes: read.bytes,
             problems: read.problems,
             skipped: read.skipped,
+            _cache: cache,
         }
     }
 

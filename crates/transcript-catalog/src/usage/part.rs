@@ -155,10 +155,44 @@ impl Steps {
     }
 }
 
+/// The call of a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(super) struct ToolCall {
+    /// A hash of its id.
+    #[serde(with = "postcard::fixint::le")]
+    pub(super) id: u64,
+    pub(super) tool: Name,
+}
+
+/// An id as 16 bytes: as a number of variable length it would take more, and more time.
+mod id_bytes {
+    use std::num::NonZeroU128;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde passes references")]
+    pub(super) fn serialize<S: Serializer>(
+        id: &Option<NonZeroU128>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        id.map_or(0, NonZeroU128::get)
+            .to_le_bytes()
+            .serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<NonZeroU128>, D::Error> {
+        let bytes = <[u8; 16]>::deserialize(deserializer)?;
+        Ok(NonZeroU128::new(u128::from_le_bytes(bytes)))
+    }
+}
+
 /// What the first line of a copy says, which stands for all of it, and what all its lines say together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Copy {
     /// A hash of the key; `None` if the line is a request of its own.
+    #[serde(with = "id_bytes")]
     pub(super) id: Option<NonZeroU128>,
     /// Of the first line, in bytes.
     pub(super) offset: u64,
@@ -180,8 +214,7 @@ pub(super) struct Copy {
     pub(super) git_branch: Name,
     /// In nano-dollars.
     pub(super) reported: Option<Count>,
-    /// A hash of the id of each call, and the tool.
-    pub(super) calls: Vec<(u64, Name)>,
+    pub(super) calls: Vec<ToolCall>,
     pub(super) steps: Steps,
     /// What results in the same file say about searches, which is not known yet when a part is read.
     #[serde(skip)]
@@ -228,7 +261,9 @@ impl Copy {
         ] {
             change(name);
         }
-        self.calls.iter_mut().for_each(|(_, name)| change(name));
+        self.calls
+            .iter_mut()
+            .for_each(|call| change(&mut call.tool));
         self.steps
             .list
             .iter_mut()
@@ -426,7 +461,7 @@ impl Counted {
     }
 }
 
-fn calls(names: &mut Names, body: &Body<'_>, offset: u64) -> Vec<(u64, Name)> {
+fn calls(names: &mut Names, body: &Body<'_>, offset: u64) -> Vec<ToolCall> {
     let blocks = body.blocks.iter().flatten().enumerate();
     let found = blocks.filter_map(|(number, (_, block))| {
         let block = block.as_ref()?;
@@ -440,7 +475,8 @@ fn calls(names: &mut Names, body: &Body<'_>, offset: u64) -> Vec<(u64, Name)> {
             // A call without an id is a call of its own.
             true => hash(format!("\0{offset}:{number}").as_bytes()),
         };
-        Some((id, names.number(&text(block, "name"))))
+        let tool = names.number(&text(block, "name"));
+        Some(ToolCall { id, tool })
     });
     let mut calls = Vec::new();
     add_calls(&mut calls, found.collect());
@@ -448,13 +484,13 @@ fn calls(names: &mut Names, body: &Body<'_>, offset: u64) -> Vec<(u64, Name)> {
 }
 
 /// Adds the calls whose id is new.
-fn add_calls(calls: &mut Vec<(u64, Name)>, more: Vec<(u64, Name)>) {
+fn add_calls(calls: &mut Vec<ToolCall>, more: Vec<ToolCall>) {
     if calls.is_empty() && more.len() <= 1 {
         *calls = more;
         return;
     }
-    let mut seen: HashSet<u64> = calls.iter().map(|(id, _)| *id).collect();
-    calls.extend(more.into_iter().filter(|(id, _)| seen.insert(*id)));
+    let mut seen: HashSet<u64> = calls.iter().map(|call| call.id).collect();
+    calls.extend(more.into_iter().filter(|call| seen.insert(call.id)));
 }
 
 /// Returns a member that is a text; the empty text if there is none.

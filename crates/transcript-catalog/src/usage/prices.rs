@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use memchr::memmem;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
@@ -16,16 +17,16 @@ use super::Tokens;
 static TABLE: &str = include_str!("../../data/prices.tsv");
 
 /// The decimal places of a price in USD for a token.
-const PLACES: i32 = 15;
+const PLACES: u32 = 15;
 /// The decimal places of a multiplier.
-const FACTOR_PLACES: i32 = 3;
+const FACTOR_PLACES: u32 = 3;
 /// One, with these.
 const ONE: u64 = 1000;
+/// The name of a speed, and of its multiplier; all other multipliers are those of geos.
+const FAST: &str = "fast";
 
-/// Before the name of a model, where the name alone is in no row.
-const MAKERS: [&str; 9] = [
-    "anthropic/",
-    "openai/",
+/// What may be before the name of a model, where the name alone is in no row.
+const MAKERS: [&str; 7] = [
     "moonshot/",
     "deepseek/",
     "minimax/",
@@ -34,6 +35,8 @@ const MAKERS: [&str; 9] = [
     "gemini/",
     "dashscope/",
 ];
+/// The same, of makers whose models are in the table without it.
+const BARE_MAKERS: [&str; 2] = ["anthropic/", "openai/"];
 
 /// On what terms a call was served: fields of its usage, as they are in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +73,7 @@ impl Prices {
     ///
     /// The file is an object with an entry for each model, in the format of the price file of the LiteLLM
     /// package: that file, or a short one with the same keys. Entries of a `mode` other than `chat` and
-    /// `responses` are left out, and so are keys that no call of a conversation is paid by. A string with the
+    /// `responses` are omitted, and so are keys that no call of a conversation is paid by. A string with the
     /// key `date` is the [date](Self::date).
     ///
     /// # Errors
@@ -116,20 +119,24 @@ impl Prices {
         &self.digest
     }
 
-    /// Returns the prices of the model that a line or a client names, or nothing where they are not known.
+    /// Returns the prices of the model that a line or a client names, or nothing where they are not known. Ask
+    /// once for each name: a row is parsed each time.
     ///
     /// The row with exactly this name counts; then that without `[1m]` at its end, which says how long a prompt
     /// may be; then that with the name of a maker before it or not, if there is only one such row. Names that
     /// are merely alike are other models.
     #[must_use]
     pub fn model(&self, name: &str) -> Option<ModelPrices> {
-        let bare = name.strip_suffix("[1m]").unwrap_or(name);
-        self.row(name).or_else(|| self.row(bare)).or_else(|| {
-            let names = MAKERS.map(|maker| match bare.strip_prefix(maker) {
-                Some(rest) => rest.to_owned(),
-                None => format!("{maker}{bare}"),
-            });
-            let mut rows = names.iter().filter_map(|name| self.row(name));
+        let short = name.strip_suffix("[1m]").unwrap_or(name);
+        self.row(name).or_else(|| self.row(short)).or_else(|| {
+            let bare = BARE_MAKERS
+                .iter()
+                .filter_map(|maker| self.row(short.strip_prefix(maker)?));
+            let mut rows = bare.chain(
+                MAKERS
+                    .iter()
+                    .filter_map(|maker| self.row(&format!("{maker}{short}"))),
+            );
             rows.next().filter(|_| rows.next().is_none())
         })
     }
@@ -188,10 +195,7 @@ impl ModelPrices {
     /// to web searches.
     #[must_use]
     pub fn cost(&self, tokens: &Tokens, terms: &Terms<'_>) -> Option<u128> {
-        let tier = tier(terms.service_tier)?;
-        let factor =
-            u128::from(self.geo(terms.inference_geo)?) * u128::from(self.speed(terms.speed)?);
-        let prompt = tokens.prompt();
+        let (prompt, tier) = (tokens.prompt(), tier(terms.service_tier));
         let mut sum = 0_u128;
         for (kind, count) in [
             (Kind::Input, tokens.input),
@@ -201,16 +205,20 @@ impl ModelPrices {
             (Kind::Read, tokens.cache_read),
         ] {
             if count > 0 {
-                let price = self.price(kind, tier, prompt)?;
+                let price = self.price(kind, tier?, prompt)?;
                 sum = sum.saturating_add(u128::from(count) * u128::from(price));
             }
         }
-        sum = sum.saturating_mul(factor);
-        if tokens.web_search > 0 {
-            let search = u128::from(tokens.web_search) * u128::from(self.search?);
-            sum = sum.saturating_add(search.saturating_mul(u128::from(ONE * ONE)));
+        if sum > 0 {
+            let factor =
+                u128::from(self.geo(terms.inference_geo)?) * u128::from(self.speed(terms.speed)?);
+            sum = sum.saturating_mul(factor);
         }
-        let unit = 10_u128.pow(PLACES as u32 - 9) * u128::from(ONE * ONE);
+        if tokens.web_search > 0 {
+            let searches = u128::from(tokens.web_search) * u128::from(self.search?);
+            sum = sum.saturating_add(searches.saturating_mul(u128::from(ONE * ONE)));
+        }
+        let unit = 10_u128.pow(PLACES - 9) * u128::from(ONE * ONE);
         Some(sum / unit + u128::from(sum % unit >= unit / 2))
     }
 
@@ -221,25 +229,27 @@ impl ModelPrices {
     }
 
     /// The price of a kind of token. A maker that names no price for the cache bills its tokens as ordinary input,
-    /// and one that has no price for an hour has one price for all writes; this is how LiteLLM reads its file.
+    /// and one that has no price for an hour has one price for all writes: this is how LiteLLM reads its file.
     fn price(&self, kind: Kind, tier: Tier, prompt: u64) -> Option<u64> {
-        let passed = |wanted: Tier| {
-            let of_kind = self
-                .rates
-                .iter()
-                .filter(move |rate| rate.kind == kind && rate.tier == wanted);
-            of_kind
-                .filter(|rate| rate.from <= prompt)
-                .max_by_key(|rate| rate.from)
+        let passed = |tier| {
+            let mut rates = self.rates.iter().rev();
+            rates.find(|rate| rate.kind == kind && rate.tier == tier && rate.from <= prompt)
         };
-        let standard = passed(Tier::Standard);
-        match passed(tier) {
-            // The standard price has a band here, for which the tier names no price of its own.
-            Some(rate) if standard.is_some_and(|standard| standard.from > rate.from) => None,
-            Some(rate) => Some(rate.price),
+        let own = passed(tier);
+        match (
+            own,
+            if tier == Tier::Standard {
+                own
+            } else {
+                passed(Tier::Standard)
+            },
+        ) {
+            // The standard price has a band here, for which the tier has no price.
+            (Some(own), Some(standard)) if standard.from > own.from => None,
+            (Some(own), _) => Some(own.price),
             // There is a price for this kind, but not in this tier.
-            None if standard.is_some() => None,
-            None => match kind {
+            (None, Some(_)) => None,
+            (None, None) => match kind {
                 Kind::Input | Kind::Output => None,
                 Kind::Write1h => self.price(Kind::Write5m, tier, prompt),
                 Kind::Write5m | Kind::Read => self.price(Kind::Input, tier, prompt),
@@ -247,39 +257,59 @@ impl ModelPrices {
         }
     }
 
-    /// The multiplier of a geo. Models without any cost the same wherever they run; where others are listed, one that
-    /// is not is not known.
+    /// The multiplier of a geo. Models that have none cost the same wherever they run; where another geo has one, that
+    /// of this is not known.
     fn geo(&self, geo: Option<&str>) -> Option<u64> {
-        let geo = geo.unwrap_or_default().to_lowercase();
+        let geo = geo.filter(|geo| {
+            !["", "global", "not_available"]
+                .iter()
+                .any(|plain| geo.eq_ignore_ascii_case(plain))
+        });
         let mut geos = self
             .factors
             .iter()
-            .filter(|(name, _)| name != "fast")
+            .filter(|(name, _)| name != FAST)
             .peekable();
-        if matches!(geo.as_str(), "" | "global" | "not_available") || geos.peek().is_none() {
-            return Some(ONE);
+        match geo {
+            Some(geo) if geos.peek().is_some() => {
+                Some(geos.find(|(name, _)| geo.eq_ignore_ascii_case(name))?.1)
+            }
+            _ => Some(ONE),
         }
-        geos.find(|(name, _)| *name == geo)
-            .map(|(_, factor)| *factor)
     }
 
+    /// The multiplier of a speed. A speed that is sold has a price: without a multiplier it is not known.
     fn speed(&self, speed: Option<&str>) -> Option<u64> {
-        match speed {
-            None | Some("" | "standard") => Some(ONE),
-            Some(speed) => self
-                .factors
-                .iter()
-                .find(|(name, _)| name == "fast" && name == speed)
-                .map(|(_, factor)| *factor),
+        match speed.unwrap_or_default() {
+            "" | "standard" => Some(ONE),
+            FAST => Some(self.factors.iter().find(|(name, _)| name == FAST)?.1),
+            _ => None,
         }
+    }
+
+    /// The same, with the rates in the order that `price` expects.
+    fn sorted(mut self) -> Self {
+        self.rates.sort_by_key(|rate| rate.from);
+        self
     }
 }
 
-/// The tier of a call, or nothing if the word is not known.
+/// The tier of a call by its field, or nothing if the word is not known.
 fn tier(name: Option<&str>) -> Option<Tier> {
     match name.unwrap_or_default() {
         "" | "standard" | "default" => Some(Tier::Standard),
         "batch" => Some(Tier::Batch),
+        "flex" => Some(Tier::Flex),
+        "priority" => Some(Tier::Priority),
+        _ => None,
+    }
+}
+
+/// The tier by the end of a key of the LiteLLM file.
+fn tier_of_key(end: &str) -> Option<Tier> {
+    match end {
+        "" => Some(Tier::Standard),
+        "batches" => Some(Tier::Batch),
         "flex" => Some(Tier::Flex),
         "priority" => Some(Tier::Priority),
         _ => None,
@@ -294,34 +324,17 @@ fn header(start: &str) -> &'static str {
     line.split(',').next().unwrap_or_default()
 }
 
-/// The words of the row of the embedded table that has this name.
+/// The words of the row of the embedded table that has this name. To look through all of it takes microseconds.
 fn embedded(name: &str) -> Option<&'static str> {
-    // Invariant: the row is between these two, both at the start of a row.
-    let (mut low, mut high) = (0, TABLE.len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        let start = TABLE.as_bytes()[..middle]
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
-        let start = start.max(low);
-        let line = TABLE[start..].lines().next().unwrap_or_default();
-        let (found, words) = line.split_once('\t').unwrap_or_default();
-        match found.cmp(name) {
-            std::cmp::Ordering::Equal => return Some(words),
-            std::cmp::Ordering::Less => low = start + line.len() + 1,
-            std::cmp::Ordering::Greater => high = start,
-        }
-    }
-    None
+    let row = memmem::find(TABLE.as_bytes(), format!("\n{name}\t").as_bytes())?;
+    TABLE[row + name.len() + 2..].lines().next()
 }
 
-/// A row of the embedded table; a test parses all of them, so that no word is left out here.
+/// The prices in the words of a row. A test checks that no word of the table is omitted here.
 fn from_row(words: &str) -> ModelPrices {
     let mut prices = ModelPrices::default();
-    for word in words.split(' ') {
-        let (key, value) = word.split_once('=').unwrap_or_default();
-        let (place, tier) = key.split_once(':').unwrap_or((key, ""));
+    for (key, value) in words.split(' ').filter_map(|word| word.split_once('=')) {
+        let (place, end) = key.split_once(':').unwrap_or((key, ""));
         let (kind, from) = place.split_once('@').unwrap_or((place, "0"));
         let kind = match kind {
             "in" => Kind::Input,
@@ -337,16 +350,17 @@ fn from_row(words: &str) -> ModelPrices {
                 prices.search = decimal(value, PLACES - 3);
                 continue;
             }
-            _ => {
+            "x" => {
                 prices
                     .factors
-                    .extend(decimal(value, FACTOR_PLACES).map(|factor| (tier.to_owned(), factor)));
+                    .extend(decimal(value, FACTOR_PLACES).map(|factor| (end.to_owned(), factor)));
                 continue;
             }
+            _ => continue,
         };
-        let tier = tier_of_key(tier);
-        let price = decimal(value, PLACES - 6);
-        if let (Some(tier), Ok(from), Some(price)) = (tier, from.parse(), price) {
+        if let (Some(tier), Ok(from), Some(price)) =
+            (tier_of_key(end), from.parse(), decimal(value, PLACES - 6))
+        {
             prices.rates.push(Rate {
                 kind,
                 tier,
@@ -355,17 +369,7 @@ fn from_row(words: &str) -> ModelPrices {
             });
         }
     }
-    prices
-}
-
-fn tier_of_key(name: &str) -> Option<Tier> {
-    match name {
-        "" => Some(Tier::Standard),
-        "batches" => Some(Tier::Batch),
-        "flex" => Some(Tier::Flex),
-        "priority" => Some(Tier::Priority),
-        _ => None,
-    }
+    prices.sorted()
 }
 
 /// The keys of the LiteLLM file, and what they are prices of. A key comes before those that it begins with.
@@ -377,87 +381,92 @@ const KEYS: [(&str, Kind); 5] = [
     ("cache_read_input_token_cost", Kind::Read),
 ];
 
-/// The key that is wrong, if it is one, and how.
+/// The fields of an object, as they are written: numbers must not become floats.
+type Fields<'a> = BTreeMap<String, &'a RawValue>;
+/// What is wrong, and the field where it is, if it is in one.
 type Wrong = (Option<String>, &'static str);
 
-/// An entry of a price file; nothing if it is no model for conversations.
+/// An entry of a price file; nothing if the model is not for conversations.
 fn from_json(entry: &RawValue) -> Result<Option<ModelPrices>, Wrong> {
-    type Fields<'a> = BTreeMap<String, &'a RawValue>;
-    let fields: Fields<'_> = object(entry).ok_or((None, "not an object"))?;
+    let mut fields: Fields<'_> = parsed(entry).ok_or((None, "not an object"))?;
+    fields.retain(|_, value| value.get() != "null");
     let text = |key| fields.get(key).map_or("", |value| value.get());
     if !matches!(text("mode"), "" | "\"chat\"" | "\"responses\"") {
         return Ok(None);
     }
+    // A band begins after its limit, but at it for this provider.
     let after = u64::from(text("litellm_provider") != "\"xai\"");
     let mut prices = ModelPrices::default();
     for (key, value) in &fields {
+        let price = |value: &RawValue| {
+            decimal(value.get(), PLACES).ok_or((Some(key.clone()), "not a price in USD"))
+        };
         let wrong = |what| (Some(key.clone()), what);
-        let value = value.get();
-        if value == "null" {
-            continue;
-        }
         match key.as_str() {
             "max_input_tokens" => {
                 prices.max_input_tokens =
-                    Some(decimal(value, 0).ok_or(wrong("not a number of tokens"))?);
+                    Some(decimal(value.get(), 0).ok_or(wrong("not a number of tokens"))?);
             }
             "tiered_pricing" => {
-                let parts: Vec<Fields<'_>> =
-                    serde_json::from_str(value).map_err(|_| wrong("not an array of objects"))?;
-                for part in parts {
-                    let range = part
-                        .get("range")
-                        .and_then(|range| serde_json::from_str::<[&RawValue; 2]>(range.get()).ok());
+                for part in
+                    parsed::<Vec<Fields<'_>>>(value).ok_or(wrong("not an array of objects"))?
+                {
+                    let range: Option<[&RawValue; 2]> =
+                        part.get("range").and_then(|range| parsed(range));
                     let low = range.and_then(|[low, _]| decimal(low.get(), 0));
                     let low = low.ok_or(wrong("a range that is not two numbers of tokens"))?;
                     let from = if low == 0 { 0 } else { low.saturating_add(1) };
                     for (name, kind) in KEYS {
                         if let Some(value) = part.get(name) {
-                            let price = decimal(value.get(), PLACES)
-                                .ok_or(wrong("a price that is not a number of USD"))?;
                             prices.rates.push(Rate {
                                 kind,
                                 tier: Tier::Standard,
                                 from,
-                                price,
+                                price: price(value)?,
                             });
                         }
                     }
                 }
             }
             "search_context_cost_per_query" => {
-                let sizes: Fields<'_> =
-                    serde_json::from_str(value).map_err(|_| wrong("not an object"))?;
-                if let Some(price) = sizes.get("search_context_size_medium") {
-                    prices.search =
-                        Some(decimal(price.get(), PLACES).ok_or(wrong("not a price in USD"))?);
-                }
+                let sizes: Fields<'_> = parsed(value).ok_or(wrong("not an object"))?;
+                prices.search = sizes
+                    .get("search_context_size_medium")
+                    .map(|value| price(value))
+                    .transpose()?;
             }
             "provider_specific_entry" => {
-                let factors: Fields<'_> =
-                    serde_json::from_str(value).map_err(|_| wrong("not an object"))?;
-                let factors = factors.into_iter().filter_map(|(name, factor)| {
-                    Some((name, decimal(factor.get(), FACTOR_PLACES)?))
-                });
-                prices.factors = factors.collect();
+                let factors: Fields<'_> = parsed(value).ok_or(wrong("not an object"))?;
+                // Those of other kinds of models are not numbers.
+                for (name, value) in factors
+                    .into_iter()
+                    .filter(|(_, value)| !value.get().starts_with(['{', '[', '"']))
+                {
+                    let factor = decimal(value.get(), FACTOR_PLACES)
+                        .ok_or(wrong("a multiplier that is not a number"))?;
+                    prices.factors.push((name, factor));
+                }
             }
             _ => {
                 if let Some((kind, tier, from)) = price_key(key, after) {
-                    let price = decimal(value, PLACES).ok_or(wrong("not a price in USD"))?;
                     prices.rates.push(Rate {
                         kind,
                         tier,
                         from,
-                        price,
+                        price: price(value)?,
                     });
                 }
             }
         }
     }
-    Ok(Some(prices))
+    if fields.contains_key("off_peak_pricing") {
+        // The price depends on the hour: it is not known by these terms.
+        prices.rates.clear();
+    }
+    Ok(Some(prices.sorted()))
 }
 
-fn object(value: &RawValue) -> Option<BTreeMap<String, &RawValue>> {
+fn parsed<'a, T: serde::Deserialize<'a>>(value: &'a RawValue) -> Option<T> {
     serde_json::from_str(value.get()).ok()
 }
 
@@ -485,7 +494,7 @@ fn price_key(key: &str, after: u64) -> Option<(Kind, Tier, u64)> {
 }
 
 /// A number that is not negative, in JSON's form, with so many decimal places, rounded half up.
-fn decimal(text: &str, places: i32) -> Option<u64> {
+fn decimal(text: &str, places: u32) -> Option<u64> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
         None => (text, 0),

@@ -185,8 +185,8 @@ impl Requests {
         }
         for (place, copies) in &mut self.parts {
             for copy in copies {
-                for (call, _) in &copy.calls {
-                    if let Some(found) = searches.remove(&(place.file, *call)) {
+                for call in &copy.calls {
+                    if let Some(found) = searches.remove(&(place.file, call.id)) {
                         copy.client_searches = copy.client_searches.saturating_add(found);
                     }
                 }

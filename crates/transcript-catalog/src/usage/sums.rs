@@ -201,17 +201,23 @@ struct Keys {
     numbers: HashMap<Key, u32>,
     /// Those of keys that a number stands for, which is looked up faster.
     known: HashMap<u64, u32>,
+    /// The last one of these, which mostly is the next one, too.
+    last: Option<(u64, u32)>,
     all: Vec<Key>,
 }
 
 impl Keys {
     /// Returns the number of the key that `id` always stands for.
     fn known(&mut self, id: u64, key: impl FnOnce() -> Key) -> u32 {
-        if let Some(number) = self.known.get(&id) {
-            return *number;
+        if let Some((_, number)) = self.last.filter(|last| last.0 == id) {
+            return number;
         }
-        let number = self.number(key());
+        let number = match self.known.get(&id) {
+            Some(number) => *number,
+            None => self.number(key()),
+        };
         self.known.insert(id, number);
+        self.last = Some((id, number));
         number
     }
 
@@ -231,11 +237,16 @@ impl Keys {
 struct RowSums {
     numbers: HashMap<Box<[u32]>, usize>,
     sums: Vec<Sum>,
+    /// The last one, which mostly is the next one, too.
+    last: (Vec<u32>, usize),
 }
 
 impl RowSums {
     fn row(&mut self, key: &[u32]) -> &mut Sum {
         let new = self.sums.len();
+        if new > 0 && self.last.0 == key {
+            return &mut self.sums[self.last.1];
+        }
         let number = match self.numbers.get(key) {
             Some(number) => *number,
             None => *self.numbers.entry(key.into()).or_insert(new),
@@ -243,6 +254,9 @@ impl RowSums {
         if number == new {
             self.sums.push(Sum::default());
         }
+        self.last.0.clear();
+        self.last.0.extend(key);
+        self.last.1 = number;
         &mut self.sums[number]
     }
 }
@@ -394,7 +408,7 @@ impl Usage<'_> {
             };
             for number in 0..shares {
                 if let Some(place) = tool_at {
-                    let tool = request.copy.calls.get(number).map_or(0, |(_, tool)| *tool);
+                    let tool = request.copy.calls.get(number).map_or(0, |call| call.tool);
                     key[place] = keys[place].known(u64::from(tool), || text(tool));
                 }
                 let share = Share {
