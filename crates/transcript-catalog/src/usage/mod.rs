@@ -332,6 +332,11 @@ impl Usage<'_> {
                 for (name, sums) in our_models {
                     model_of(&mut models, &name).ours.add(sums);
                 }
+                for model in models.values_mut() {
+                    if model.ours.unknown_models.is_empty() {
+                        model.ours.cost.get_or_insert(0);
+                    }
+                }
                 Some(ClientTotal {
                     session: Arc::clone(&file.session),
                     theirs: counted.cost.map(u128::from),

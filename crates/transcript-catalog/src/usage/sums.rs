@@ -362,8 +362,13 @@ impl Usage<'_> {
                 last: None,
             })
             .collect();
-        let model_at = report.by.iter().position(|by| *by == By::Model);
-        let tool_at = report.by.iter().position(|by| *by == By::Tool);
+        let places = |wanted: By| -> Vec<usize> {
+            let by = report.by.iter().enumerate();
+            by.filter(|(_, by)| **by == wanted)
+                .map(|(place, _)| place)
+                .collect()
+        };
+        let (model_at, tool_at) = (places(By::Model), places(By::Tool));
         let mut rows = RowSums::default();
         let mut total = Sum::default();
         let mut key = vec![0; report.by.len()];
@@ -401,31 +406,33 @@ impl Usage<'_> {
                     By::Model | By::Tool => 0,
                 };
             }
-            let shares = if tool_at.is_some() {
+            let shares = if !tool_at.is_empty() {
                 request.copy.calls.len().max(1)
             } else {
                 1
             };
             for number in 0..shares {
-                if let Some(place) = tool_at {
+                for place in &tool_at {
                     let tool = request.copy.calls.get(number).map_or(0, |call| call.tool);
-                    key[place] = keys[place].known(u64::from(tool), || text(tool));
+                    key[*place] = keys[*place].known(u64::from(tool), || text(tool));
                 }
                 let share = Share {
                     number: number as u64,
                     of: shares as u64,
                 };
-                let Some(place) = model_at else {
+                if model_at.is_empty() {
                     let row = rows.row(&key);
                     row.add(request, calls.iter(), share);
                     if number == 0 {
                         row.add_request(request, file.is_deleted);
                     }
                     continue;
-                };
+                }
                 for (of_request, call) in calls.iter().enumerate() {
                     let model = call.model;
-                    key[place] = keys[place].known(u64::from(model), || text(model));
+                    for place in &model_at {
+                        key[*place] = keys[*place].known(u64::from(model), || text(model));
+                    }
                     let row = rows.row(&key);
                     row.add(request, [call].into_iter(), share);
                     if number == 0 && of_request == 0 {

@@ -8,3 +8,4 @@ mod cache;
 mod prefilter;
 mod prices;
 mod store;
+mod usage;
