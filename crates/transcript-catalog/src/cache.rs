@@ -1,6 +1,7 @@
-//! Rules out parts of files without reading them, and makes filters of what is read.
+//! Keeps in the cache folder what was found out about files, and says which of it is still true.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -8,20 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use memchr::{memchr, memrchr};
-use transcript_format::scan::{Envelope, Scanner, utf8};
 use transcript_reader::{Error, Source};
 use transcript_storage::Fingerprint;
 
-use crate::files::{Catalog, FileRole};
-use crate::fuse::{Builder, Filter};
-use crate::grams::{Grams, Need};
-use crate::query::{Condition, Query};
-use crate::scan::{folded, millis_of};
-use crate::sidecar::{Facts, Piece, Record, Records, Sidecar, State, hash};
-use crate::texts::{ToolPart, Unit};
+use crate::files::Catalog;
+use crate::sidecar::{Kind, Piece, Record, Records, Sidecar, State, Stored, hash};
 
-/// The size of the part of a file that has a filter of its own, in bytes.
+/// The size of the part of a file about which is kept what was found out, in bytes.
 const PIECE: u64 = 1 << 20;
 /// A file that changed within this time may change again without getting another time.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -33,30 +27,37 @@ const QUIET: Duration = Duration::from_secs(60);
 const MAX_PIECES: usize = 64;
 /// So many bytes of records are written at a time.
 const BATCH: usize = 1 << 20;
-/// A piece has a filter if it has at most one gram for so many bytes.
-const MOST: usize = 24;
-/// The grams that a short piece may have.
-const MIN_GRAMS: usize = 8192;
-
-/// The filters of one search.
-#[derive(Debug)]
-pub(crate) struct Cache<'c> {
-    catalog: &'c Catalog,
-    folders: Vec<Folder>,
+/// What is kept about the files of a catalog.
+pub(crate) struct Cache<'c, K> {
+    pub(crate) catalog: &'c Catalog,
+    folders: Vec<Folder<K>>,
     /// The folder of each session.
     folder_of: Vec<usize>,
-    needs: Needs,
+    /// What to keep in memory of a payload.
+    see: See<'c, K>,
+    /// Whether what is known about files that are gone is kept.
+    pub(crate) keeps_gone: bool,
     now: SystemTime,
     /// Whether the cache folder cannot be written.
     is_off: AtomicBool,
 }
 
+type See<'c, K> = Box<dyn Fn(&[u8]) -> K + Send + Sync + 'c>;
+
+impl<K: fmt::Debug> fmt::Debug for Cache<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("folders", &self.folders)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A project folder.
 #[derive(Debug)]
-struct Folder {
+struct Folder<K> {
     path: PathBuf,
     sidecar: Sidecar,
-    records: OnceLock<Records<Known>>,
+    records: OnceLock<Records<Stored<K>>>,
     new: Mutex<New>,
 }
 
@@ -69,17 +70,31 @@ struct New {
     has_written: bool,
 }
 
-/// What a search keeps of a piece.
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    start: u64,
-    end: u64,
-    marks: u64,
-    tools: u64,
-    /// Whether a unit in it may match, as far as the piece alone can say.
-    may_match: bool,
-    /// For each `path:` filter as a bit, whether a path in the piece may have it.
-    paths: u32,
+/// What is known about a file.
+#[derive(Debug)]
+pub(crate) enum Lookup<K> {
+    /// Nothing can be kept.
+    Unknown,
+    /// Nothing that is still true.
+    New(State),
+    /// A line of it is damaged, and it has not changed.
+    Damaged(Vec<Stored<K>>),
+    Known(KnownFile<K>),
+}
+
+/// What is known about the start of a file.
+#[derive(Debug)]
+pub(crate) struct KnownFile<K> {
+    pub(crate) state: State,
+    /// From the start of the file on, without gaps.
+    pub(crate) pieces: Vec<Stored<K>>,
+    /// The number of bytes after them.
+    pub(crate) rest: u64,
+    /// Whether the file has not changed.
+    is_same: bool,
+    is_quiet: bool,
+    /// The checksum of the newest record.
+    newest: u64,
 }
 
 /// What to do with a file.
@@ -109,9 +124,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<'c> Cache<'c> {
-    pub(crate) fn new(folder: &Path, catalog: &'c Catalog, query: &Query) -> Self {
-        let mut folders: Vec<Folder> = Vec::new();
+impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
+    pub(crate) fn new(
+        kind: Kind,
+        folder: &Path,
+        catalog: &'c Catalog,
+        see: impl Fn(&[u8]) -> K + Send + Sync + 'c,
+    ) -> Self {
+        let mut folders: Vec<Folder<K>> = Vec::new();
         let mut numbers = HashMap::new();
         let folder_of = catalog.sessions.iter().map(|session| {
             let path = session.path.parent().unwrap_or(Path::new(""));
@@ -119,6 +139,7 @@ impl<'c> Cache<'c> {
                 folders.push(Folder {
                     path: path.to_owned(),
                     sidecar: Sidecar::of(
+                        kind,
                         folder,
                         &catalog
                             .disk
@@ -136,13 +157,14 @@ impl<'c> Cache<'c> {
             catalog,
             folders,
             folder_of,
-            needs: Needs::of(query),
+            see: Box::new(see),
+            keeps_gone: false,
             now: SystemTime::now(),
             is_off: AtomicBool::new(false),
         }
     }
 
-    fn folder(&self, file: usize) -> &Folder {
+    fn folder(&self, file: usize) -> &Folder<K> {
         &self.folders[self.folder_of[self.catalog.files[file].session]]
     }
 
@@ -163,59 +185,58 @@ impl<'c> Cache<'c> {
         folders
     }
 
-    /// Reads the filters of a folder.
+    /// Reads what is kept about the files of a folder.
     pub(crate) fn read_folder(&self, folder: usize) {
         let folder = &self.folders[folder];
         self.records(folder);
-        // Filters that cannot be kept are not made.
+        // What cannot be kept is not made.
         self.note(&folder.sidecar.check_writable());
     }
 
-    fn records<'f>(&self, folder: &'f Folder) -> &'f Records<Known> {
-        folder.records.get_or_init(|| {
-            folder
-                .sidecar
-                .read(|piece, filter| self.needs.see(&piece, filter))
+    fn records<'f>(&self, folder: &'f Folder<K>) -> &'f Records<Stored<K>> {
+        let read = || folder.sidecar.read(|payload| (self.see)(payload));
+        folder.records.get_or_init(read)
+    }
+
+    /// Starts to keep what is found out about a file from the offset `keep` on. `base` is the checksum
+    /// of the record that says what is before it.
+    pub(crate) fn build(&self, state: State, base: u64, keep: u64) -> Option<Build> {
+        (!self.is_off.load(Ordering::Relaxed)).then(|| Build {
+            state,
+            base,
+            keep,
+            tasks: AtomicUsize::new(0),
+            is_damaged: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
+            pieces: Mutex::default(),
         })
     }
 
-    /// Decides which parts of a file have to be read.
-    pub(crate) fn plan(&self, file: usize) -> Plan {
+    /// Returns what is known about a file.
+    pub(crate) fn look_up(&self, file: usize) -> Lookup<K> {
         let (Some(path), Ok(metadata)) = (
             self.path_in(file),
             self.catalog.disk.metadata(&self.catalog.files[file].path),
         ) else {
-            return Plan::whole();
+            return Lookup::Unknown;
         };
         let state = State::of(&metadata);
         let chain = self.records(self.folder(file)).chain(path.as_bytes());
-        let build = |base, keep| {
-            (!self.is_off.load(Ordering::Relaxed)).then(|| Build {
-                state,
-                base,
-                keep,
-                tasks: AtomicUsize::new(0),
-                is_damaged: AtomicBool::new(false),
-                has_failed: AtomicBool::new(false),
-                pieces: Mutex::default(),
-            })
-        };
-        let again = || Plan {
-            build: build(0, 0),
-            ..Plan::whole()
-        };
         let Some(newest) = chain.first() else {
-            return again();
+            return Lookup::New(state);
         };
         let record = &newest.record;
         let is_same = record.state == state && record.is_settled;
-        if record.is_damaged && is_same {
-            return Plan::whole();
+        if record.is_damaged {
+            return match is_same {
+                true => Lookup::Damaged(record.pieces.clone()),
+                false => Lookup::New(state),
+            };
         }
-        let mut pieces: Vec<Known> = Vec::new();
+        let mut pieces: Vec<Stored<K>> = Vec::new();
         for found in chain.iter().rev() {
             pieces.retain(|piece| piece.start < found.record.keep);
-            pieces.extend(&found.record.pieces);
+            pieces.extend(found.record.pieces.iter().cloned());
         }
         let ends = pieces.iter().map(|piece| piece.end);
         let starts = pieces.iter().map(|piece| piece.start);
@@ -223,62 +244,36 @@ impl<'c> Cache<'c> {
         // A file that grew was appended to if the bytes are the same where they are looked at.
         let has_grown = || record.state.is_of(&state) && record.state.len < state.len;
         let is_marked = || !pieces.is_empty() && self.has_marks(file, &pieces).unwrap_or(false);
-        let is_valid = is_whole && (is_same || has_grown() && is_marked());
-        if !is_valid {
-            return again();
+        if !is_whole || !(is_same || has_grown() && is_marked()) {
+            return Lookup::New(state);
         }
         let end = pieces.last().map_or(0, |piece| piece.end);
-        let rest = state.len.saturating_sub(end);
-        let is_result = matches!(self.catalog.files[file].kind, FileRole::Result(_));
-        if is_result && rest > 0 {
-            return again();
-        }
-        // The call of a stored result is in another file.
-        let may_match = rest > 0 || is_result || self.needs.may_match_file(&pieces);
-        let mut plan = Plan::default();
-        for piece in pieces.iter().filter(|piece| may_match && piece.may_match) {
-            match plan.parts.last_mut() {
-                Some((_, end)) if *end == piece.start => *end = piece.end,
-                _ => plan.parts.push((piece.start, piece.end)),
-            }
-        }
-        if is_result {
-            // They are read as a whole.
-            plan.parts = plan
-                .parts
-                .first()
-                .map(|_| (0, u64::MAX))
-                .into_iter()
-                .collect();
-            return plan;
-        }
-        // What follows is always read, even if there is nothing yet.
-        if rest > 0 {
-            let is_quiet = is_older(metadata.modified, self.now, QUIET);
-            let mut start = end;
-            // In the same state it is a line without an end.
-            if !is_same && (rest >= LITTLE || is_quiet) {
-                // A short piece is made again together with what follows.
-                let last = pieces
-                    .last()
-                    .filter(|last| last.end - last.start + rest <= PIECE);
-                start = last.map_or(end, |last| last.start);
-                plan.parts.retain(|part| part.0 < start);
-                if let Some(part) = plan.parts.last_mut() {
-                    part.1 = part.1.min(start);
-                }
-                plan.build = if start == 0 {
-                    build(0, 0)
-                } else {
-                    build(newest.checksum, start)
-                };
-            }
-            plan.parts.push((start, u64::MAX));
-        }
-        plan
+        Lookup::Known(KnownFile {
+            rest: state.len.saturating_sub(end),
+            state,
+            pieces,
+            is_same,
+            is_quiet: is_older(metadata.modified, self.now, QUIET),
+            newest: newest.checksum,
+        })
     }
 
-    fn has_marks(&self, file: usize, pieces: &[Known]) -> Result<bool, Error> {
+    /// Returns from where on a file with a rest has to be read, and what then keeps what is found out.
+    pub(crate) fn rest(&self, known: &KnownFile<K>) -> (u64, Option<Build>) {
+        let end = known.pieces.last().map_or(0, |piece| piece.end);
+        // In the same state it is a line without an end.
+        if known.is_same || known.rest < LITTLE && !known.is_quiet {
+            return (end, None);
+        }
+        // A short piece is made again together with what follows.
+        let last = known.pieces.last();
+        let last = last.filter(|last| last.end - last.start + known.rest <= PIECE);
+        let start = last.map_or(end, |last| last.start);
+        let base = if start == 0 { 0 } else { known.newest };
+        (start, self.build(known.state, base, start))
+    }
+
+    fn has_marks(&self, file: usize, pieces: &[Stored<K>]) -> Result<bool, Error> {
         let source = Source::open_on(&self.catalog.disk, &self.catalog.files[file].path)?;
         for piece in pieces {
             let read =
@@ -358,7 +353,64 @@ impl<'c> Cache<'c> {
         self.add(self.folder(file), &bytes);
     }
 
-    fn add(&self, folder: &Folder, bytes: &[u8]) {
+    /// Keeps what was found out about a damaged file as a whole, for as long as it is what it was.
+    pub(crate) fn keep_damaged(&self, file: usize, build: &Build, payload: Vec<u8>) {
+        let found = self.catalog.disk.metadata(&self.catalog.files[file].path);
+        let (Some(path), Ok(found)) = (self.path_in(file), found) else {
+            return;
+        };
+        if State::of(&found) != build.state || build.state.len == 0 {
+            return;
+        }
+        let record = Record {
+            path: path.as_bytes().to_vec(),
+            state: build.state,
+            is_settled: is_older(found.modified, self.now, SETTLED),
+            is_damaged: true,
+            base: 0,
+            keep: 0,
+            pieces: vec![Piece {
+                start: 0,
+                end: build.state.len,
+                marks: 0,
+                payload,
+            }],
+        };
+        let mut bytes = Vec::new();
+        record.write(&mut bytes);
+        self.add(self.folder(file), &bytes);
+    }
+
+    /// Passes what is known about files that are gone to `see`: the project folder, and the path in it.
+    pub(crate) fn for_each_gone(&self, mut see: impl FnMut(&Path, &str, Vec<K>)) {
+        let known: HashSet<(usize, &str)> = (0..self.catalog.files.len())
+            .filter_map(|file| {
+                let session = self.catalog.files[file].session;
+                Some((self.folder_of[session], self.path_in(file)?))
+            })
+            .collect();
+        for (number, folder) in self.folders.iter().enumerate() {
+            let records = self.records(folder);
+            for path in records.paths() {
+                let Ok(name) = std::str::from_utf8(path) else {
+                    continue;
+                };
+                let is_there = || self.catalog.disk.metadata(&folder.path.join(name)).is_ok();
+                if known.contains(&(number, name)) || is_there() {
+                    continue;
+                }
+                let mut pieces: Vec<Stored<K>> = Vec::new();
+                for found in records.chain(path).iter().rev() {
+                    pieces.retain(|piece| piece.start < found.record.keep);
+                    pieces.extend(found.record.pieces.iter().cloned());
+                }
+                let kept = pieces.into_iter().map(|piece| piece.kept);
+                see(&folder.path, name, kept.collect());
+            }
+        }
+    }
+
+    fn add(&self, folder: &Folder<K>, bytes: &[u8]) {
         let mut new = lock(&folder.new);
         new.bytes.extend_from_slice(bytes);
         if new.bytes.len() >= BATCH {
@@ -372,7 +424,8 @@ impl<'c> Cache<'c> {
         for folder in &self.folders {
             let mut new = lock(&folder.new);
             self.write(folder, &mut new);
-            if mem::take(&mut new.has_written) && !self.is_off.load(Ordering::Relaxed) {
+            let is_on = !self.is_off.load(Ordering::Relaxed) && !self.keeps_gone;
+            if mem::take(&mut new.has_written) && is_on {
                 let records = self.records(folder);
                 if records.end == 0 {
                     has_new = Some(&folder.sidecar);
@@ -385,7 +438,7 @@ impl<'c> Cache<'c> {
         }
     }
 
-    fn write(&self, folder: &Folder, new: &mut New) {
+    fn write(&self, folder: &Folder<K>, new: &mut New) {
         let bytes = mem::take(&mut new.bytes);
         if bytes.is_empty() || self.is_off.load(Ordering::Relaxed) {
             return;
@@ -398,7 +451,7 @@ impl<'c> Cache<'c> {
     }
 
     /// Drops what is no longer valid if it is the larger part.
-    fn shrink(&self, folder: &Folder, end: u64) {
+    fn shrink(&self, folder: &Folder<K>, end: u64) {
         let files =
             (0..self.catalog.files.len()).filter(|file| self.folder(*file).path == folder.path);
         let known: HashSet<&[u8]> = files
@@ -432,208 +485,6 @@ fn marks(piece: &Fingerprint) -> u64 {
     hash(&[piece.head(), piece.tail()].concat())
 }
 
-/// What a piece must have so that a unit in it may match.
-#[derive(Debug)]
-struct Needs {
-    terms: Vec<Need>,
-    /// The positive filters: one of each key must hold.
-    filters: Query,
-    /// The folded values of `path:`.
-    paths: Vec<Need>,
-}
-
-impl Needs {
-    fn of(query: &Query) -> Self {
-        let mut filters = query.filters.clone();
-        filters.retain(|filter| !filter.is_negative);
-        let path = |condition: &Condition| match condition {
-            Condition::Path(path) => Some(Need::of_bytes(path.as_bytes())),
-            _ => None,
-        };
-        let paths = filters.iter().filter_map(|filter| path(&filter.condition));
-        let terms = query.positive().map(|term| Need::of(&term.matcher));
-        Self {
-            terms: terms.collect(),
-            paths: paths.take(u32::BITS as usize).collect(),
-            filters: Query {
-                terms: Vec::new(),
-                filters,
-            },
-        }
-    }
-
-    fn see(&self, piece: &Piece, filter: &[u8]) -> Known {
-        let filter = Filter::of(filter);
-        let may_be = |need: &Need| filter.as_ref().is_none_or(|filter| need.may_be_in(filter));
-        let facts = &piece.facts;
-        let holds = self.filters.holds(|condition| {
-            Some(match condition {
-                Condition::In(field) => facts.fields >> *field as u16 & 1 == 1,
-                Condition::Role(role) => facts.roles >> *role as u8 & 1 == 1,
-                // Both may be asked for: one of a key must hold.
-                Condition::Error(wanted) => !wanted || facts.has_error,
-                Condition::Since(time) => facts.times.1 >= *time,
-                Condition::Until(time) => facts.times.0 <= *time,
-                _ => return None,
-            })
-        });
-        let mut paths = 0;
-        for (bit, need) in self.paths.iter().enumerate() {
-            paths |= u32::from(may_be(need)) << bit;
-        }
-        Known {
-            start: piece.start,
-            end: piece.end,
-            marks: piece.marks,
-            tools: facts.tools,
-            may_match: holds && self.terms.iter().all(may_be),
-            paths,
-        }
-    }
-
-    /// Returns whether a unit of a file may match that has these pieces and nothing else. A result and
-    /// its call can be in different pieces.
-    fn may_match_file(&self, pieces: &[Known]) -> bool {
-        let tools = pieces.iter().fold(0, |tools, piece| tools | piece.tools);
-        let paths = pieces.iter().fold(0, |paths, piece| paths | piece.paths);
-        self.filters.holds(|condition| {
-            Some(match condition {
-                Condition::Tool(name) => tools & tool_bit(name) != 0,
-                Condition::Path(_) => self.paths.len() == u32::BITS as usize || paths != 0,
-                _ => return None,
-            })
-        })
-    }
-}
-
-/// Returns the bit of the folded name of a tool.
-fn tool_bit(name: &str) -> u64 {
-    1 << (hash(name.as_bytes()) % 64)
-}
-
-/// Makes the pieces of a part of a file.
-#[derive(Debug, Default)]
-pub(crate) struct Maker {
-    grams: Grams,
-    filters: Builder,
-    scanner: Scanner,
-    facts: Facts,
-    fingerprint: Fingerprint,
-    start: u64,
-    pub(crate) pieces: Vec<Piece>,
-}
-
-impl Maker {
-    /// Forgets what was not finished.
-    pub(crate) fn start(&mut self) {
-        self.grams.clear();
-        self.facts = Facts::default();
-        self.fingerprint = Fingerprint::start();
-        self.pieces.clear();
-    }
-
-    /// Adds lines. Those from `end` on are of another part. Returns false if one is damaged.
-    pub(crate) fn add_lines(&mut self, offset: u64, bytes: &[u8], end: u64) -> bool {
-        // What is not ended may be continued.
-        let len = memrchr(b'\n', bytes).map_or(0, |last| last + 1);
-        let bytes = &bytes[..len];
-        let mut scanner = mem::take(&mut self.scanner);
-        let mut at = 0;
-        let mut is_whole = true;
-        while at < len && is_whole {
-            let line_end = memchr(b'\n', &bytes[at..]).map_or(len, |feed| at + feed);
-            let line = &bytes[at..line_end];
-            match scanner.scan(line) {
-                Ok(envelope) => self.add_line(line, &envelope),
-                Err(_) => is_whole = line.trim_ascii().is_empty(),
-            }
-            at = line_end + 1;
-        }
-        self.scanner = scanner;
-        self.add_bytes(offset, bytes);
-        let here = offset + len as u64;
-        if self.fingerprint.offset() >= PIECE && end.saturating_sub(here) >= PIECE / 2 {
-            self.finish();
-        }
-        is_whole
-    }
-
-    fn add_line(&mut self, line: &[u8], envelope: &Envelope<'_>) {
-        for tool in envelope.tools() {
-            if let Some(name) = tool.name {
-                self.facts.tools |= tool_bit(&folded(&name.decode()));
-            }
-        }
-        let Some(unit) = utf8(line).and_then(|text| Unit::read(text, envelope)) else {
-            return;
-        };
-        let facts = &mut self.facts;
-        if let Some(role) = unit.role {
-            facts.roles |= 1 << role as u8;
-        }
-        if let Some(millis) = millis_of(envelope) {
-            facts.times = (facts.times.0.min(millis), facts.times.1.max(millis));
-        }
-        facts.has_error |= unit.is_api_error;
-        for text in &unit.texts {
-            facts.fields |= 1 << text.field as u16;
-            match &text.tool {
-                ToolPart::Call {
-                    name: Some(name), ..
-                } => facts.tools |= tool_bit(&folded(name)),
-                ToolPart::Result { is_error: true, .. } => facts.has_error = true,
-                _ => {}
-            }
-            self.grams.add(&text.text);
-        }
-    }
-
-    /// Adds a stored result, which is a piece of its own. Filters of entries do not rule it out.
-    pub(crate) fn add_result(&mut self, bytes: &[u8], text: &str) {
-        self.start();
-        self.facts = Facts {
-            fields: u16::MAX,
-            roles: u8::MAX,
-            has_error: true,
-            tools: u64::MAX,
-            times: (i64::MIN, i64::MAX),
-        };
-        self.grams.add(text);
-        self.add_bytes(0, bytes);
-        self.finish();
-    }
-
-    fn add_bytes(&mut self, offset: u64, bytes: &[u8]) {
-        if self.fingerprint.offset() == 0 {
-            self.start = offset;
-        }
-        self.fingerprint.push(bytes);
-    }
-
-    /// Ends a piece.
-    pub(crate) fn finish(&mut self) {
-        let fingerprint = mem::replace(&mut self.fingerprint, Fingerprint::start());
-        let len = fingerprint.offset();
-        if len == 0 {
-            return;
-        }
-        let numbers = self.grams.numbers();
-        let mut filter = Vec::new();
-        // Random texts have so many grams that all texts may be in them.
-        if numbers.len() <= MIN_GRAMS.max(len as usize / MOST) {
-            self.filters.build(numbers, &mut filter);
-        }
-        self.grams.clear();
-        self.pieces.push(Piece {
-            start: self.start,
-            end: self.start + len,
-            marks: marks(&fingerprint),
-            facts: mem::take(&mut self.facts),
-            filter,
-        });
-    }
-}
-
 impl Plan {
     /// Scans all of a file.
     pub(crate) fn whole() -> Self {
@@ -641,6 +492,50 @@ impl Plan {
             parts: vec![(0, u64::MAX)],
             build: None,
         }
+    }
+}
+
+/// Makes the pieces of a part of a file, of whole lines.
+#[derive(Debug)]
+pub(crate) struct PieceMaker {
+    fingerprint: Fingerprint,
+    start: u64,
+}
+
+impl Default for PieceMaker {
+    fn default() -> Self {
+        Self {
+            fingerprint: Fingerprint::start(),
+            start: 0,
+        }
+    }
+}
+
+impl PieceMaker {
+    /// Adds the next bytes, which are at this offset.
+    pub(crate) fn push(&mut self, offset: u64, bytes: &[u8]) {
+        if self.fingerprint.offset() == 0 {
+            self.start = offset;
+        }
+        self.fingerprint.push(bytes);
+    }
+
+    /// Returns whether the piece is large enough. What is left until `end` is not to be a small one.
+    pub(crate) fn is_full(&self, end: u64) -> bool {
+        let len = self.fingerprint.offset();
+        len >= PIECE && end.saturating_sub(self.start + len) >= PIECE / 2
+    }
+
+    /// Ends the piece, and starts the next one; `None` if it is empty. It has no payload yet.
+    pub(crate) fn finish(&mut self) -> Option<Piece> {
+        let fingerprint = mem::replace(&mut self.fingerprint, Fingerprint::start());
+        let len = fingerprint.offset();
+        (len > 0).then(|| Piece {
+            start: self.start,
+            end: self.start + len,
+            marks: marks(&fingerprint),
+            payload: Vec::new(),
+        })
     }
 }
 

@@ -12,7 +12,8 @@ use transcript_reader::{Error, Source};
 
 use crate::files::FileRole;
 use crate::query::{Field, Role};
-use crate::scan::{Key, Scan, entries, millis_of};
+use crate::reading::entries;
+use crate::scan::{Key, Scan, millis_of};
 use crate::texts::{Text, ToolPart, Unit};
 
 /// What precedes the name of a stored result in the text of its entry.

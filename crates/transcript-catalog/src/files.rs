@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use transcript_reader::{Error, SessionFile, SessionFiles, own_subagents_on, session_of_subagent};
 use transcript_storage::{FileKind, ReadDisk, RealDisk};
 
-use crate::scan::parallel;
+use crate::reading::parallel;
 
 /// So many files are asked for at a time by a thread.
 const BLOCK: usize = 64;
@@ -45,6 +45,7 @@ pub(crate) struct CatalogFile {
     pub(crate) session: usize,
     pub(crate) path: PathBuf,
     pub(crate) len: u64,
+    pub(crate) modified: Option<SystemTime>,
     pub(crate) kind: FileRole,
 }
 
@@ -187,6 +188,7 @@ impl Catalog {
             session,
             path,
             len: 0,
+            modified: None,
             kind,
         });
     }
@@ -213,6 +215,7 @@ impl Catalog {
                     let newest = &mut self.sessions[file.session].modified;
                     *newest = (*newest).max(found.modified);
                     file.len = found.len;
+                    file.modified = found.modified;
                 }
                 Err(error) => {
                     is_gone[number] = true;

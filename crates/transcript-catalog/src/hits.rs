@@ -15,7 +15,8 @@ use transcript_resume::{Policy, Tree};
 use crate::calls::Owner;
 use crate::files::{CatalogSession, FileRole};
 use crate::rank::Folded;
-use crate::scan::{MAX_RESULT, Match, Scan, parallel};
+use crate::reading::parallel;
+use crate::scan::{MAX_RESULT, Match, Scan};
 use crate::search::{Copy, Group, Hit, SearchError};
 use crate::texts::{Text, ToolPart, Unit};
 

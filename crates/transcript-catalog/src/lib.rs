@@ -31,6 +31,7 @@
 mod cache;
 mod calls;
 mod files;
+mod filters;
 mod fold;
 mod fuse;
 mod grams;
@@ -38,6 +39,7 @@ mod hits;
 mod prefilter;
 mod query;
 mod rank;
+mod reading;
 mod scan;
 pub mod search;
 mod sidecar;

@@ -4,9 +4,8 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::mem;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread;
 
 use memchr::{memchr, memrchr};
 use transcript_format::kind::EntryKind;
@@ -15,25 +14,23 @@ use transcript_format::metadata::AgentMetadata;
 use transcript_format::object::Object;
 use transcript_format::scan::{Envelope, Flags, Scanner, utf8};
 use transcript_format::time;
-use transcript_reader::{Bodies, Error, Index, Source};
+use transcript_reader::{Error, Source};
 
-use crate::cache::{Build, Cache, Maker, Plan};
+use crate::cache::{Build, Plan};
 use crate::calls::{Calls, Owner, Owners};
 use crate::files::{Catalog, FileRole};
+use crate::filters::{Filters, Maker};
 use crate::fold::Fold;
 use crate::prefilter::Prefilter;
 use crate::query::{Condition, Field, Query, Role};
 use crate::rank::{Best, Folded};
+use crate::reading::{for_each_block, for_each_in_index, parallel};
 use crate::texts::{Text, ToolPart, Unit, may_have_texts};
 
 /// The size of the part of a file that a thread scans at a time, in bytes.
 const PIECE: u64 = 4 << 20;
-/// The size of reads, in bytes: small enough to stay in a cache of the processor.
-const BUFFER: usize = 256 << 10;
 /// The longest stored result that is read, in bytes.
 pub(crate) const MAX_RESULT: u64 = 64 << 20;
-/// The maximum number of threads.
-const MAX_THREADS: usize = 16;
 
 /// A unit that matches: its place, and what order and copies depend on.
 #[derive(Clone, Debug)]
@@ -66,7 +63,7 @@ pub(crate) struct Key {
 pub(crate) struct Scan<'s> {
     pub(crate) catalog: &'s Catalog,
     pub(crate) query: Query,
-    cache: Option<Cache<'s>>,
+    filters: Option<Filters<'s>>,
     /// Those of positive terms; the most selective one first.
     prefilters: Vec<Prefilter>,
     uses_prefilters: bool,
@@ -128,7 +125,7 @@ impl<'s> Scan<'s> {
         prefilters.sort_by_key(|prefilter| std::cmp::Reverse(prefilter.len()));
         Self {
             catalog,
-            cache: cache.map(|folder| Cache::new(folder, catalog, &query)),
+            filters: cache.map(|folder| Filters::new(folder, catalog, &query)),
             query,
             prefilters,
             uses_prefilters,
@@ -217,8 +214,8 @@ impl<'s> Scan<'s> {
                 mem::take(&mut worker.found)
             },
         );
-        if let Some(cache) = &self.cache {
-            cache.finish();
+        if let Some(filters) = &self.filters {
+            filters.cache.finish();
         }
         let is_damaged = |file: &usize| self.states[*file].is_damaged.load(Ordering::Relaxed);
         let damaged: Vec<usize> = files.into_iter().filter(is_damaged).collect();
@@ -240,15 +237,15 @@ impl<'s> Scan<'s> {
 
     /// Decides which parts of the files are scanned.
     fn plans(&self, files: &[usize], threads: Option<NonZeroUsize>) -> Vec<(usize, Plan)> {
-        let Some(cache) = &self.cache else {
+        let Some(filters) = &self.filters else {
             return files.iter().map(|file| (*file, Plan::whole())).collect();
         };
         let nothing = |(): &mut (), folder: &usize| {
-            cache.read_folder(*folder);
+            filters.cache.read_folder(*folder);
             Vec::<()>::new()
         };
-        parallel(&cache.folders_of(files), threads, || (), nothing);
-        let plan = |(): &mut (), file: &usize| vec![(*file, cache.plan(*file))];
+        parallel(&filters.cache.folders_of(files), threads, || (), nothing);
+        let plan = |(): &mut (), file: &usize| vec![(*file, filters.plan(*file))];
         parallel(files, threads, || (), plan)
     }
 
@@ -322,11 +319,11 @@ impl<'s> Scan<'s> {
             is_done = result.is_ok() && !self.is_cancelled();
             self.note(result);
         }
-        if let (Some(cache), Some(build)) = (&self.cache, task.build) {
+        if let (Some(filters), Some(build)) = (&self.filters, task.build) {
             let is_damaged = is_damaged.load(Ordering::Relaxed);
             let maker = worker.maker.as_mut().filter(|_| is_done && !is_damaged);
             let pieces = maker.map(|maker| mem::take(&mut maker.pieces));
-            cache.done(task.file, build, pieces, is_damaged);
+            filters.cache.done(task.file, build, pieces, is_damaged);
         }
     }
 
@@ -768,188 +765,4 @@ fn is(text: &str, wanted: &str) -> bool {
 
 pub(crate) fn millis_of(envelope: &Envelope<'_>) -> Option<i64> {
     time::millis(&envelope.timestamp()?.bytes())
-}
-
-/// The place of an entry in its file, in bytes.
-pub(crate) struct Place {
-    pub(crate) offset: u64,
-    pub(crate) len: u32,
-}
-
-/// Passes all entries of a file of which a line passes `wants` to `see`; some others may be passed
-/// as well. If a line is damaged, all is read again as the index has it, with a new `T`.
-pub(crate) fn entries<T: Default>(
-    source: &Source,
-    wants: impl Fn(&[u8]) -> bool,
-    mut see: impl FnMut(&mut T, Place, &str, &Envelope<'_>),
-) -> Result<T, Error> {
-    let mut made = T::default();
-    let (mut scanner, mut buffer) = (Scanner::new(), Vec::new());
-    let is_whole = for_each_block(source, 0, source.len(), &mut buffer, |offset, bytes| {
-        let mut at = 0;
-        while at < bytes.len() {
-            let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |len| at + len);
-            let line = &bytes[at..end];
-            let place = Place {
-                offset: offset + at as u64,
-                len: u32::try_from(line.len()).unwrap_or(u32::MAX),
-            };
-            at = end + 1;
-            if line.trim_ascii().is_empty() || !wants(line) {
-                continue;
-            }
-            if line.len() > DEFAULT_LINE_CAP {
-                return false;
-            }
-            let (Ok(envelope), Some(text)) = (scanner.scan(line), utf8(line)) else {
-                return false;
-            };
-            see(&mut made, place, text, &envelope);
-        }
-        true
-    })?;
-    if !is_whole {
-        made = T::default();
-        for_each_in_index(source, |place, text, envelope| {
-            see(&mut made, place, text, envelope);
-        })?;
-    }
-    Ok(made)
-}
-
-/// Passes all entries that the index has to `see`.
-fn for_each_in_index(
-    source: &Source,
-    mut see: impl FnMut(Place, &str, &Envelope<'_>),
-) -> Result<Index, Error> {
-    let index = Index::load(source)?;
-    let (mut bodies, mut scanner) = (Bodies::new(source), Scanner::new());
-    for entry in index.entries() {
-        let text = bodies.get(&entry)?.text;
-        if let Ok(envelope) = scanner.scan(text.as_bytes()) {
-            let place = Place {
-                offset: entry.offset(),
-                len: u32::try_from(entry.byte_len()).unwrap_or(u32::MAX),
-            };
-            see(place, text, &envelope);
-        }
-    }
-    Ok(index)
-}
-
-/// Passes the lines that start in `start..end` to `see`, as blocks of whole lines, until it returns
-/// false. Returns whether it never did and no line was too long. The first line of a part belongs
-/// to it only if a line feed precedes it.
-fn for_each_block(
-    source: &Source,
-    start: u64,
-    end: u64,
-    buffer: &mut Vec<u8>,
-    mut see: impl FnMut(u64, &[u8]) -> bool,
-) -> Result<bool, Error> {
-    // From the byte before the part, to see whether a line starts with it.
-    let mut offset = start.saturating_sub(1);
-    let mut is_in_line = start > 0;
-    let mut filled = 0;
-    buffer.resize(buffer.len().max(BUFFER), 0);
-    while offset < end {
-        if filled == buffer.len() {
-            if filled > DEFAULT_LINE_CAP {
-                return Ok(false);
-            }
-            buffer.resize((2 * filled).min(DEFAULT_LINE_CAP + BUFFER), 0);
-        }
-        // Up to the end of the part, and of the line after that little by little.
-        let beyond = (end - offset).max(filled as u64 + (16 << 10));
-        let most = usize::try_from(beyond)
-            .unwrap_or(usize::MAX)
-            .min(buffer.len());
-        let read = source.read_at(
-            offset + filled as u64,
-            &mut buffer[filled..most.max(filled + 1)],
-        )?;
-        let is_end = read == 0;
-        let seen = filled;
-        filled += read;
-        if is_in_line && !is_end && memchr(b'\n', &buffer[..filled]).is_none() {
-            // The rest of a line of the part before.
-            offset += filled as u64;
-            filled = 0;
-            continue;
-        }
-        let lines = if is_end {
-            filled
-        } else if let Some(last) = memrchr(b'\n', &buffer[seen..filled]) {
-            seen + last + 1
-        } else {
-            continue;
-        };
-        let mut first = 0;
-        if is_in_line {
-            let feed = memchr(b'\n', &buffer[..lines]);
-            first = feed.map_or(lines, |feed| feed + 1);
-            is_in_line = feed.is_none();
-        }
-        // Lines that start at the end or after it belong to the next part.
-        let mut block = &buffer[first..lines];
-        let left = end.saturating_sub(offset + first as u64);
-        if (block.len() as u64) > left {
-            let left = left as usize;
-            // The line in which the part ends is the last one, unless it starts there.
-            let last = match left {
-                0 => 0,
-                _ => memchr(b'\n', &block[left - 1..]).map_or(block.len(), |len| left + len),
-            };
-            block = &block[..last.min(block.len())];
-        }
-        if !block.is_empty() && !see(offset + first as u64, block) {
-            return Ok(false);
-        }
-        if is_end {
-            break;
-        }
-        buffer.copy_within(lines..filled, 0);
-        filled -= lines;
-        offset += lines as u64;
-    }
-    Ok(true)
-}
-
-/// Does the work for all items on several threads; the results in no order.
-pub(crate) fn parallel<T: Sync, W, R: Send>(
-    items: &[T],
-    threads: Option<NonZeroUsize>,
-    worker: impl Fn() -> W + Sync,
-    work: impl Fn(&mut W, &T) -> Vec<R> + Sync,
-) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let run = || {
-        let mut worker = worker();
-        let mut done = Vec::new();
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.append(&mut work(&mut worker, item));
-        }
-        done
-    };
-    let most = threads.map_or_else(
-        || {
-            thread::available_parallelism()
-                .map_or(1, NonZeroUsize::get)
-                .min(MAX_THREADS)
-        },
-        NonZeroUsize::get,
-    );
-    thread::scope(|scope| {
-        // If no thread can be started, this one does all the work.
-        let spawn = |_| thread::Builder::new().spawn_scoped(scope, run).ok();
-        let others: Vec<_> = (1..most.min(items.len())).filter_map(spawn).collect();
-        let mut done = run();
-        for other in others {
-            match other.join() {
-                Ok(mut more) => done.append(&mut more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    })
 }

@@ -1,8 +1,9 @@
-//! Files of filters, one for each project folder, in the user's cache folder (docs/search.md).
+//! Files in the user's cache folder that keep what was found out about files of sessions, one of each
+//! kind for each project folder (docs/search.md).
 //!
-//! A file starts with a header that names its version and its folder. Records follow, each with a
-//! checksum. A record is about one file of the folder: which file it was, and for each piece of it a
-//! filter of the texts. A later record about the same file replaces it, or continues it. Whatever is
+//! A file starts with a header that names its kind and its folder. Records follow, each with a
+//! checksum. A record is about one file of the folder: which file it was, and what was found out about
+//! each piece of it. A later record about the same file replaces it, or continues it. Whatever is
 //! not a whole record of this version ends the file: a reader ignores it, and the next writer
 //! cuts it off.
 
@@ -16,11 +17,15 @@ use transcript_storage::{Metadata, ReadDisk};
 
 use crate::fuse::mix;
 
-/// What the file starts with. The number changes with the format, and with the texts that are
-/// searched or how they are folded; the version of the crate is part of the header as well.
-const MAGIC: &[u8] = b"transcript filters 2 ";
-/// Where the name of a file ends.
-const EXTENSION: &str = "filters";
+/// What a file is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    /// What the file starts with. It changes with the format.
+    pub(crate) magic: &'static str,
+    /// Where its name ends.
+    pub(crate) extension: &'static str,
+}
+
 /// The length and the checksum before a record.
 const FRAME: usize = 12;
 /// The longest record, in bytes.
@@ -74,42 +79,24 @@ fn nanos(time: SystemTime) -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or_default()
 }
 
-/// What is known about a part of a file.
+/// What is kept about a part of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// A hash of its first and last bytes.
     pub(crate) marks: u64,
-    pub(crate) facts: Facts,
-    /// Empty if there is none.
-    pub(crate) filter: Vec<u8>,
+    /// What was found out.
+    pub(crate) payload: Vec<u8>,
 }
 
-/// What is known about the units of a part of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Facts {
-    /// A bit for each field that a text has.
-    pub(crate) fields: u16,
-    /// A bit for each role.
-    pub(crate) roles: u8,
-    pub(crate) has_error: bool,
-    /// The bits of the names of the tools that are called.
-    pub(crate) tools: u64,
-    /// The first and the last time, in milliseconds since 1970; the first is later if there is none.
-    pub(crate) times: (i64, i64),
-}
-
-impl Default for Facts {
-    fn default() -> Self {
-        Self {
-            fields: 0,
-            roles: 0,
-            has_error: false,
-            tools: 0,
-            times: (i64::MAX, i64::MIN),
-        }
-    }
+/// A piece as it is kept in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stored<K> {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) marks: u64,
+    pub(crate) kept: K,
 }
 
 /// What a file says about one file of the folder.
@@ -121,7 +108,7 @@ pub(crate) struct Record<P> {
     /// Whether the file had not changed for some time when it was read, so that another change would
     /// have given it another time.
     pub(crate) is_settled: bool,
-    /// Whether a line is damaged. Then there is no piece.
+    /// Whether a line is damaged. Then the pieces are valid in this state only.
     pub(crate) is_damaged: bool,
     /// The checksum of the record that it continues, 0 if it continues none.
     pub(crate) base: u64,
@@ -150,18 +137,11 @@ impl Record<Piece> {
             out.extend(number.to_le_bytes());
         }
         for piece in &self.pieces {
-            let facts = &piece.facts;
-            let bits = u64::from(facts.fields)
-                | u64::from(facts.roles) << 16
-                | u64::from(facts.has_error) << 24;
-            let (first, last) = facts.times;
-            for number in [piece.start, piece.end, piece.marks, bits, facts.tools] {
+            for number in [piece.start, piece.end, piece.marks] {
                 out.extend(number.to_le_bytes());
             }
-            out.extend(first.to_le_bytes());
-            out.extend(last.to_le_bytes());
-            out.extend((piece.filter.len() as u32).to_le_bytes());
-            out.extend(&piece.filter);
+            out.extend((piece.payload.len() as u32).to_le_bytes());
+            out.extend(&piece.payload);
         }
         let checksum = hash(&out[start + FRAME..]);
         let len = (out.len() - start - FRAME) as u32;
@@ -171,9 +151,8 @@ impl Record<Piece> {
     }
 }
 
-/// Reads the record with this checksum; `see` is asked what to keep of each piece: its start, end,
-/// marks, facts and filter.
-fn parse<P>(mut bytes: &[u8], see: &mut impl FnMut(Piece, &[u8]) -> P) -> Option<Record<P>> {
+/// Reads the record; `see` is asked what to keep of the payload of each piece.
+fn parse<K>(mut bytes: &[u8], see: &mut impl FnMut(&[u8]) -> K) -> Option<Record<Stored<K>>> {
     let bytes = &mut bytes;
     let path_len = u32::from_le_bytes(take(bytes)?) as usize;
     let path = take_slice(bytes, path_len)?.to_vec();
@@ -186,27 +165,17 @@ fn parse<P>(mut bytes: &[u8], see: &mut impl FnMut(Piece, &[u8]) -> P) -> Option
     };
     let mut pieces = Vec::new();
     while !bytes.is_empty() {
-        let [start, end, marks, bits, tools, first, last] = numbers(bytes)?;
-        let times = (first.cast_signed(), last.cast_signed());
+        let [start, end, marks] = numbers(bytes)?;
         let len = u32::from_le_bytes(take(bytes)?) as usize;
         if start >= end {
             return None;
         }
-        let facts = Facts {
-            fields: bits as u16,
-            roles: (bits >> 16) as u8,
-            has_error: bits >> 24 & 1 == 1,
-            tools,
-            times,
-        };
-        let piece = Piece {
+        pieces.push(Stored {
             start,
             end,
             marks,
-            facts,
-            filter: Vec::new(),
-        };
-        pieces.push(see(piece, take_slice(bytes, len)?));
+            kept: see(take_slice(bytes, len)?),
+        });
     }
     Some(Record {
         path,
@@ -219,7 +188,7 @@ fn parse<P>(mut bytes: &[u8], see: &mut impl FnMut(Piece, &[u8]) -> P) -> Option
     })
 }
 
-fn numbers<const N: usize>(bytes: &mut &[u8]) -> Option<[u64; N]> {
+pub(crate) fn numbers<const N: usize>(bytes: &mut &[u8]) -> Option<[u64; N]> {
     let mut numbers = [0; N];
     for number in &mut numbers {
         *number = u64::from_le_bytes(take(bytes)?);
@@ -257,6 +226,11 @@ pub(crate) struct Records<P> {
 }
 
 impl<P> Records<P> {
+    /// Returns the paths that have records.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &[u8]> {
+        self.of_paths.keys().map(|path| &**path)
+    }
+
     /// Returns the records that are valid about a path, the newest first: it, the one that it
     /// continues, and so on. Empty if one of them is missing.
     pub(crate) fn chain(&self, path: &[u8]) -> Vec<&Found<P>> {
@@ -274,9 +248,10 @@ impl<P> Records<P> {
     }
 }
 
-/// A file of filters.
+/// A file of records.
 #[derive(Debug)]
 pub(crate) struct Sidecar {
+    kind: Kind,
     path: PathBuf,
     /// The folder that it is about.
     folder: PathBuf,
@@ -284,31 +259,25 @@ pub(crate) struct Sidecar {
 
 impl Sidecar {
     /// Returns the file in `cache` that is about `folder`.
-    pub(crate) fn of(cache: &Path, folder: &Path) -> Self {
+    pub(crate) fn of(kind: Kind, cache: &Path, folder: &Path) -> Self {
         let name = hash(folder.as_os_str().as_encoded_bytes());
         Self {
-            path: cache.join(format!("{name:016x}.{EXTENSION}")),
+            kind,
+            path: cache.join(format!("{name:016x}.{}", kind.extension)),
             folder: folder.to_owned(),
         }
     }
 
     fn header(&self) -> Vec<u8> {
         let folder = self.folder.as_os_str().as_encoded_bytes();
-        let mut header = [
-            MAGIC,
-            env!("CARGO_PKG_VERSION").as_bytes(),
-            b"\n",
-            folder,
-            b"\n",
-        ]
-        .concat();
+        let mut header = [self.kind.magic.as_bytes(), b"\n", folder, b"\n"].concat();
         let checksum = hash(&header);
         header.extend(checksum.to_le_bytes());
         header
     }
 
     /// Reads all records; none if there is no such file, or it is about something else.
-    pub(crate) fn read<P>(&self, mut see: impl FnMut(Piece, &[u8]) -> P) -> Records<P> {
+    pub(crate) fn read<K>(&self, mut see: impl FnMut(&[u8]) -> K) -> Records<Stored<K>> {
         let mut records = Records {
             of_paths: HashMap::new(),
             end: 0,
@@ -342,7 +311,7 @@ impl Sidecar {
     ) -> io::Result<u64> {
         let header = self.header();
         let size = file.metadata()?.len();
-        let mut buffer = vec![0; READ];
+        let mut buffer = vec![0; READ.min(usize::try_from(size).unwrap_or(READ))];
         let (mut filled, mut at, mut offset) = (0, 0, 0);
         let mut needed = header.len();
         let mut is_first = true;
@@ -425,7 +394,7 @@ impl Sidecar {
         disk: &dyn ReadDisk,
         is_known: impl Fn(&[u8]) -> bool,
     ) -> io::Result<()> {
-        let records = self.read(|_, _| ());
+        let records = self.read(|_| ());
         let mut kept: Vec<u64> = Vec::new();
         let mut len = 0;
         for path in records.of_paths.keys() {
@@ -501,7 +470,7 @@ impl Sidecar {
             let path = entry.path();
             if path
                 .extension()
-                .is_none_or(|extension| extension != EXTENSION)
+                .is_none_or(|extension| extension != self.kind.extension)
             {
                 continue;
             }
@@ -517,7 +486,7 @@ impl Sidecar {
                 .nth(1)
                 .and_then(|folder| std::str::from_utf8(folder).ok());
             let is_about = |folder: &&str| {
-                let sidecar = Sidecar::of(cache, Path::new(folder));
+                let sidecar = Self::of(self.kind, cache, Path::new(folder));
                 sidecar.path == path && start.starts_with(&sidecar.header())
             };
             let folder = folder.filter(is_about);
@@ -575,8 +544,8 @@ mod tests {
         let piece = |start: u64| Piece {
             start,
             end: start + 100,
-            filter: vec![1, 2, 3, 4, 2, 0, 1, 0, 5, 6, 7, 8, 9, 10, 11, 12],
-            ..Piece::default()
+            marks: 7,
+            payload: vec![1, 2, 3, 4, 2, 0, 1, 0, 5, 6, 7, 8, 9, 10, 11, 12],
         };
         Record {
             path: b"s.jsonl".to_vec(),
@@ -598,11 +567,14 @@ mod tests {
     #[test]
     fn lies_with_the_right_checksum_are_parsed_or_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let sidecar = Sidecar::of(folder.path(), Path::new("/p"));
+        let kind = Kind {
+            magic: "test",
+            extension: "test",
+        };
+        let sidecar = Sidecar::of(kind, folder.path(), Path::new("/p"));
         let mut framed = Vec::new();
         record().write(&mut framed);
-        let see = |piece: Piece, filter: &[u8]| {
-            assert!(piece.start < piece.end);
+        let see = |filter: &[u8]| {
             let filter = crate::fuse::Filter::of(filter);
             let found =
                 (0..100).filter(|number| filter.is_some_and(|filter| filter.may_have(*number)));

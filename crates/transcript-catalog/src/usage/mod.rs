@@ -1,7 +1,410 @@
-//! What sessions used, and what it cost.
+//! What sessions cost (docs/usage.md): requests, each counted once over all files, and sums of them.
+//!
+//! ```no_run
+//! use transcript_catalog::Catalog;
+//! use transcript_catalog::usage::{By, Prices, Report, UsageOptions};
+//!
+//! let catalog = Catalog::open("projects".as_ref())?;
+//! let usage = catalog.usage(&UsageOptions::new());
+//! let prices = Prices::embedded();
+//! let rows = usage.rows(&Report::by(&[By::Month, By::Model]), &prices);
+//! for row in rows {
+//!     println!("{} {}: {:?}", row.keys[0], row.keys[1], row.sums.cost);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod branches;
+mod part;
 mod prices;
+mod read;
+mod report;
+mod requests;
+mod sums;
 mod tokens;
 
+use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use transcript_format::lines::AGENT_META_CAP;
+use transcript_format::metadata::AgentMetadata;
+use transcript_format::object::Object;
+use transcript_format::scan::utf8;
+use transcript_reader::Error;
+
 pub use prices::{ModelPrices, Prices, PricesError, Terms};
+pub use report::{Block, By, ClientTotal, ContextSize, Key, ModelTotal, Report, Row, Rows, Sums};
 pub use tokens::Tokens;
+
+use self::part::Part;
+use self::read::{Read, UsageCache};
+use self::requests::{Place, Request, Requests};
+use crate::files::{Catalog, FileRole};
+
+/// How requests are read.
+#[derive(Clone, Debug, Default)]
+pub struct UsageOptions {
+    cache: Option<PathBuf>,
+    keeps_deleted: bool,
+    changed_since: Option<SystemTime>,
+    only_kept: bool,
+    threads: Option<NonZeroUsize>,
+    done: Option<Arc<AtomicU64>>,
+}
+
+impl UsageOptions {
+    /// Reads all files, with all processors.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Keeps in this folder what was read, so that only what was appended is read the next time.
+    #[must_use]
+    pub fn cache(mut self, folder: PathBuf) -> Self {
+        self.cache = Some(folder);
+        self
+    }
+
+    /// Keeps the requests of files that are deleted, and counts them. Without a cache it has no effect.
+    #[must_use]
+    pub fn keep_deleted(mut self, keeps: bool) -> Self {
+        self.keeps_deleted = keeps;
+        self
+    }
+
+    /// Leaves out files that were not changed since then. A request of today is in a file that was changed today.
+    #[must_use]
+    pub fn changed_since(mut self, time: SystemTime) -> Self {
+        self.changed_since = Some(time);
+        self
+    }
+
+    /// Reads no file about which nothing is kept: [`Usage::is_known`] says which sessions were left out.
+    #[must_use]
+    pub fn only_kept(mut self, only: bool) -> Self {
+        self.only_kept = only;
+        self
+    }
+
+    /// Uses so many threads.
+    #[must_use]
+    pub fn threads(mut self, threads: NonZeroUsize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Adds the bytes that are done to this counter, out of [`Catalog::bytes`].
+    #[must_use]
+    pub fn count_bytes(mut self, counter: Arc<AtomicU64>) -> Self {
+        self.done = Some(counter);
+        self
+    }
+
+    fn count(&self, bytes: u64) {
+        if let Some(done) = &self.done {
+            done.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The requests of sessions, each once.
+#[derive(Debug)]
+pub struct Usage<'c> {
+    catalog: &'c Catalog,
+    files: Vec<OwnerFile>,
+    requests: Requests,
+    unread: u64,
+    bytes: u64,
+    problems: Vec<Error>,
+    /// The files that were left out.
+    skipped: Vec<usize>,
+}
+
+/// A file that owns requests.
+#[derive(Debug)]
+struct OwnerFile {
+    path: PathBuf,
+    session: Arc<str>,
+    project: Arc<str>,
+    /// The subagent whose file it is.
+    agent: Option<Arc<str>>,
+    session_number: u32,
+    /// The number of the file of its session, if that is not gone.
+    session_file: Option<u32>,
+    is_deleted: bool,
+    agent_type: OnceLock<Option<Arc<str>>>,
+}
+
+impl OwnerFile {
+    fn agent_type(&self, catalog: &Catalog) -> Option<Arc<str>> {
+        self.agent.as_ref()?;
+        let read = || {
+            let path = self.path.with_extension("meta.json");
+            let bytes = catalog.disk.read(&path, AGENT_META_CAP).ok()?;
+            let object = Object::parse(utf8(&bytes)?).ok()?;
+            let kind = AgentMetadata::from(object).agent_type()?;
+            (!kind.is_empty()).then(|| Arc::from(&*kind))
+        };
+        self.agent_type.get_or_init(read).clone()
+    }
+}
+
+impl Catalog {
+    /// Reads the requests of all sessions. Files that cannot be read are [`Usage::problems`].
+    #[must_use]
+    pub fn usage(&self, options: &UsageOptions) -> Usage<'_> {
+        let mut files = self.owner_files();
+        let wanted = (0..self.files.len()).filter(|file| {
+            let file = &self.files[*file];
+            let is_old = options
+                .changed_since
+                .zip(file.modified)
+                .is_some_and(|(since, modified)| modified < since);
+            !matches!(file.kind, FileRole::Result(_)) && !is_old
+        });
+        let wanted: Vec<usize> = wanted.collect();
+        let cache = options.cache.as_deref().map(|folder| {
+            let mut cache = read::open_cache(folder, self);
+            cache.keeps_gone = options.keeps_deleted;
+            cache
+        });
+        let mut read = read::read_files(self, &wanted, options, cache.as_ref());
+        if let Some(cache) = cache.as_ref().filter(|cache| cache.keeps_gone) {
+            self.add_deleted(cache, &mut files, &mut read);
+        }
+        let mut paths: Vec<usize> = (0..files.len()).collect();
+        paths.sort_unstable_by_key(|file| files[*file].path.as_os_str().as_encoded_bytes());
+        let mut ranks = vec![0; files.len()];
+        for (rank, file) in (0..).zip(paths) {
+            ranks[file] = rank;
+        }
+        let mut requests = Requests::new(files.len());
+        for (file, _, part) in read.parts {
+            let place = Place {
+                file: file as u32,
+                session: files[file].session_number,
+                is_subagent: files[file].agent.is_some(),
+                rank: ranks[file],
+            };
+            requests.add(place, part);
+        }
+        requests.merge();
+        Usage {
+            catalog: self,
+            files,
+            requests,
+            unread: read.unread,
+            bytes: read.bytes,
+            problems: read.problems,
+            skipped: read.skipped,
+        }
+    }
+
+    /// Adds what is kept about files that are gone.
+    fn add_deleted(&self, cache: &UsageCache<'_>, files: &mut Vec<OwnerFile>, read: &mut Read) {
+        let mut numbers: HashMap<(PathBuf, String), u32> = HashMap::new();
+        let mut session_number = self.sessions.len() as u32;
+        cache.for_each_gone(|folder, name, payloads| {
+            let path = folder.join(name);
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            // `SESSION.jsonl`, or `SESSION/subagents/agent-ID.jsonl`.
+            let (session, agent) = match name.split_once('/') {
+                Some((session, _)) => (session, Some(stem.strip_prefix("agent-").unwrap_or(&stem))),
+                None => (&*stem, None),
+            };
+            let project = folder.file_name().unwrap_or_default().to_string_lossy();
+            let known = files.iter().find(|file| {
+                *file.session == *session && *file.project == *project && !file.is_deleted
+            });
+            let (number, session_file) = match known {
+                Some(file) => (file.session_number, file.session_file),
+                None => {
+                    let key = (folder.to_owned(), session.to_owned());
+                    let number = *numbers.entry(key).or_insert_with(|| {
+                        session_number += 1;
+                        session_number
+                    });
+                    (number, None)
+                }
+            };
+            let file = files.len();
+            files.push(OwnerFile {
+                session: session.into(),
+                project: project.as_ref().into(),
+                agent: agent.map(Arc::from),
+                session_number: number,
+                session_file: session_file.or((agent.is_none()).then_some(file as u32)),
+                is_deleted: true,
+                agent_type: OnceLock::new(),
+                path: path.clone(),
+            });
+            let parts = payloads.iter().filter_map(|payload| Part::read(payload));
+            read.parts.extend(parts.map(|part| (file, 0, part)));
+        });
+    }
+
+    fn owner_files(&self) -> Vec<OwnerFile> {
+        let names = self.sessions.iter().map(|session| {
+            let id: Arc<str> = session.id.as_str().into();
+            (id, Arc::<str>::from(session.project.as_str()))
+        });
+        let names: Vec<_> = names.collect();
+        let mut own = vec![None; self.sessions.len()];
+        for (number, file) in (0..).zip(&self.files) {
+            if file.kind == FileRole::Session {
+                own[file.session] = Some(number);
+            }
+        }
+        let files = self.files.iter().map(|file| {
+            let (session, project) = names[file.session].clone();
+            OwnerFile {
+                path: file.path.clone(),
+                session,
+                project,
+                agent: match &file.kind {
+                    FileRole::Subagent(id) => Some(id.as_str().into()),
+                    _ => None,
+                },
+                session_number: file.session as u32,
+                session_file: own[file.session],
+                is_deleted: false,
+                agent_type: OnceLock::new(),
+            }
+        });
+        files.collect()
+    }
+}
+
+impl Usage<'_> {
+    /// Sums up the requests.
+    #[must_use]
+    pub fn rows(&self, report: &Report, prices: &Prices) -> Rows {
+        let (rows, total, without_time) = self.sum_rows(report, prices);
+        Rows {
+            rows: rows.into_iter(),
+            total,
+            without_time,
+        }
+    }
+
+    /// Returns the blocks of five hours, in order; `now`, in milliseconds since 1970, decides which one is active.
+    #[must_use]
+    pub fn blocks(&self, report: &Report, prices: &Prices, now: i64) -> Vec<Block> {
+        self.sum_blocks(report, prices, now)
+    }
+
+    /// Compares with what the clients counted themselves: one element for each session that says so, by id.
+    #[must_use]
+    pub fn client_totals(&self, prices: &Prices) -> Vec<ClientTotal> {
+        let counted = (0usize..)
+            .zip(&self.requests.facts)
+            .filter_map(|(number, facts)| {
+                let file = self.files.get(number)?;
+                let counted = facts.counted.as_ref().filter(|_| file.agent.is_none())?;
+                let own = u32::try_from(number).ok();
+                let (ours, our_models) = self.sum_models(prices, |request| {
+                    self.files[request.file as usize].session_file == own
+                });
+                let mut models: BTreeMap<Arc<str>, ModelTotal> = BTreeMap::new();
+                for (name, counts, cost) in &counted.models {
+                    let model = model_of(&mut models, name);
+                    let tokens = requests::tokens(counts);
+                    model.their_tokens = Some(
+                        model
+                            .their_tokens
+                            .unwrap_or_default()
+                            .saturating_add(tokens),
+                    );
+                    let cost = cost.map(u128::from);
+                    model.theirs = match (model.theirs, cost) {
+                        (Some(one), Some(other)) => Some(one.saturating_add(other)),
+                        (one, other) => one.or(other),
+                    };
+                }
+                for (name, sums) in our_models {
+                    model_of(&mut models, &name).ours.add(sums);
+                }
+                Some(ClientTotal {
+                    session: Arc::clone(&file.session),
+                    theirs: counted.cost.map(u128::from),
+                    ours,
+                    models: models.into_values().collect(),
+                })
+            });
+        let mut counted: Vec<ClientTotal> = counted.collect();
+        counted.sort_by(|one, other| one.session.cmp(&other.session));
+        counted
+    }
+
+    /// Returns the size of the context of a session.
+    #[must_use]
+    pub fn context_size(&self, session: &str) -> Option<ContextSize> {
+        let is_own = |request: &Request<'_>| {
+            let file = &self.files[request.file as usize];
+            file.agent.is_none() && !request.copy.is_sidechain && *file.session == *session
+        };
+        let last = self.requests.iter().filter(is_own);
+        let last = last.max_by_key(|request| (request.time(), request.copy.offset))?;
+        // The last step has the whole context.
+        let tokens = last.steps().pop().unwrap_or_else(|| last.tokens());
+        Some(ContextSize {
+            tokens: tokens.prompt().saturating_add(tokens.output),
+            model: self.requests.names.get(last.copy.model).map(Arc::from),
+        })
+    }
+
+    /// Returns the number of searches of the client's `WebSearch` whose call is not in the file of their result.
+    #[must_use]
+    pub fn unmatched_searches(&self) -> u64 {
+        self.requests.unmatched_searches
+    }
+
+    /// Returns the number of requests of which a session has a copy that another session owns.
+    #[must_use]
+    pub fn copies(&self, session: &str) -> u64 {
+        let files = self.files.iter().zip(&self.requests.facts);
+        let own = files.filter(|(file, _)| *file.session == *session);
+        own.map(|(_, facts)| facts.copies).sum()
+    }
+
+    /// Returns whether all files of a session were read, or what is kept about them is still true.
+    #[must_use]
+    pub fn is_known(&self, session: &str) -> bool {
+        let mut skipped = self.skipped.iter();
+        !skipped.any(|file| *self.files[*file].session == *session)
+    }
+
+    /// Returns the number of damaged entries that could not be read.
+    #[must_use]
+    pub fn unread(&self) -> u64 {
+        self.unread
+    }
+
+    /// Returns what could not be read.
+    #[must_use]
+    pub fn problems(&self) -> &[Error] {
+        &self.problems
+    }
+
+    /// Returns the number of bytes that were read.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// Returns the row of a model, by the name without what says how large its context may be.
+fn model_of<'m>(models: &'m mut BTreeMap<Arc<str>, ModelTotal>, name: &str) -> &'m mut ModelTotal {
+    let model: Arc<str> = name.strip_suffix("[1m]").unwrap_or(name).into();
+    models.entry(Arc::clone(&model)).or_insert(ModelTotal {
+        model,
+        their_tokens: None,
+        theirs: None,
+        ours: Sums::default(),
+    })
+}

@@ -38,7 +38,7 @@ impl Tokens {
         self.zip(other, u64::saturating_add)
     }
 
-    fn zip(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
+    pub(super) fn zip(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             input: of(self.input, other.input),
             output: of(self.output, other.output),

@@ -1,0 +1,458 @@
+//! Reads what files say about usage, several files at a time.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use aho_corasick::packed::Searcher;
+use aho_corasick::{AhoCorasick, Input, Span};
+use memchr::{memchr, memrchr};
+use transcript_format::lines::DEFAULT_LINE_CAP;
+use transcript_format::scan::utf8;
+use transcript_reader::{Error, Source};
+
+use super::UsageOptions;
+use super::part::{Part, Reader};
+use crate::cache::{Build, Cache, Lookup, PieceMaker};
+use crate::files::Catalog;
+use crate::reading::{for_each_block, for_each_in_index, parallel};
+use crate::sidecar::{Kind, Piece, Stored};
+
+/// The number changes with the format, and with what counts. The version of the crate is not part of it:
+/// the sums of deleted sessions stay.
+const KIND: Kind = Kind {
+    magic: "transcript usage 1",
+    extension: "usage",
+};
+/// What is kept about the usage of the files of a catalog.
+pub(super) type UsageCache<'c> = Cache<'c, Arc<[u8]>>;
+
+pub(super) fn open_cache<'c>(folder: &Path, catalog: &'c Catalog) -> UsageCache<'c> {
+    Cache::new(KIND, folder, catalog, |payload: &[u8]| payload.into())
+}
+
+/// If only what is kept may be used, so many bytes after it are read nevertheless.
+const MOST_REST: u64 = 1 << 20;
+
+/// The size of the part of a file that a thread reads at a time, in bytes.
+const PART: u64 = 4 << 20;
+
+/// What a line has that says something about usage: its type, or a name in it. The escapes are those
+/// with which such a text could be written as well.
+const WANTED: [&str; 10] = [
+    "\"assistant\"",
+    "\"searchCount\"",
+    "\"cost-state\"",
+    "\"compact_boundary\"",
+    "\\u002",
+    "\\u003",
+    "\\u004",
+    "\\u005",
+    "\\u006",
+    "\\u007",
+];
+
+/// Finds lines that may say something about usage.
+#[derive(Debug)]
+enum Finder {
+    Packed(Searcher),
+    Automaton(AhoCorasick),
+}
+
+impl Finder {
+    /// `None` if no finder can be made, which does not happen.
+    fn new() -> Option<Self> {
+        match Searcher::new(WANTED) {
+            Some(packed) => Some(Self::Packed(packed)),
+            // The processor lacks the instructions.
+            None => AhoCorasick::new(WANTED).ok().map(Self::Automaton),
+        }
+    }
+
+    fn find(&self, bytes: &[u8], at: usize) -> Option<usize> {
+        let span = Span {
+            start: at,
+            end: bytes.len(),
+        };
+        let found = match self {
+            Self::Packed(packed) => packed.find_in(bytes, span),
+            Self::Automaton(automaton) => automaton.find(Input::new(bytes).span(span)),
+        };
+        found.map(|found| found.start())
+    }
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    /// By file and offset, in order.
+    pub(super) parts: Vec<(usize, u64, Part)>,
+    pub(super) problems: Vec<Error>,
+    pub(super) bytes: u64,
+    /// The number of entries that could not be read.
+    pub(super) unread: u64,
+    /// The files that were not read, as not enough is kept about them.
+    pub(super) skipped: Vec<usize>,
+}
+
+/// What to do with a file.
+#[derive(Debug, Default)]
+struct FilePlan {
+    file: usize,
+    /// What is kept about its start.
+    kept: Vec<(u64, Part)>,
+    /// From where on it is read; `None` if all is known.
+    start: Option<u64>,
+    /// If what is found out is kept.
+    build: Option<Build>,
+    is_skipped: bool,
+}
+
+/// A part of a file.
+struct Task<'p> {
+    plan: &'p FilePlan,
+    start: u64,
+    end: u64,
+}
+
+/// What a task found.
+#[derive(Default)]
+struct Found {
+    file: usize,
+    parts: Vec<(u64, Part)>,
+    is_damaged: bool,
+    problem: Option<Error>,
+    bytes: u64,
+    unread: u64,
+}
+
+/// The buffers of a thread.
+#[derive(Default)]
+struct Worker {
+    buffer: Vec<u8>,
+    reader: Reader,
+}
+
+/// Reads these files of a catalog, as far as is not kept in `cache` what they say.
+pub(super) fn read_files(
+    catalog: &Catalog,
+    files: &[usize],
+    options: &UsageOptions,
+    cache: Option<&UsageCache<'_>>,
+) -> Read {
+    let threads = options.threads;
+    if let Some(cache) = cache {
+        let read_folder = |(): &mut (), folder: &usize| {
+            cache.read_folder(*folder);
+            Vec::<()>::new()
+        };
+        parallel(&cache.folders_of(files), threads, || (), read_folder);
+    }
+    let only_kept = options.only_kept;
+    let plan = |(): &mut (), file: &usize| vec![plan(catalog, cache, *file, only_kept)];
+    let mut plans = parallel(files, threads, || (), plan);
+    let mut read = Read::default();
+    for plan in &mut plans {
+        if plan.is_skipped {
+            read.skipped.push(plan.file);
+        }
+        let kept = std::mem::take(&mut plan.kept).into_iter();
+        let kept = kept.map(|(start, part)| (plan.file, start, part));
+        read.parts.extend(kept);
+    }
+    let mut tasks: Vec<Task<'_>> = Vec::new();
+    for plan in &plans {
+        let len = catalog.files[plan.file].len;
+        let Some(mut start) = plan.start else {
+            options.count(len);
+            continue;
+        };
+        options.count(start.min(len));
+        let first = tasks.len();
+        while len.saturating_sub(start) > PART {
+            let end = start + PART;
+            tasks.push(Task { plan, start, end });
+            start = end;
+        }
+        // The last part ends where the file ends by then.
+        let end = u64::MAX;
+        tasks.push(Task { plan, start, end });
+        if let Some(build) = &plan.build {
+            build.start(tasks.len() - first);
+        }
+    }
+    tasks.sort_by_key(|task| {
+        let end = catalog.files[task.plan.file].len.min(task.end);
+        Reverse(end.saturating_sub(task.start))
+    });
+    let finder = Finder::new();
+    let found = parallel(
+        &tasks,
+        threads,
+        Worker::default,
+        |worker: &mut Worker, task| {
+            let found = read_task(catalog, finder.as_ref(), worker, task, cache);
+            options.count(found.bytes);
+            vec![found]
+        },
+    );
+    let (mut damaged, mut failed) = (HashSet::new(), HashSet::new());
+    for found in found {
+        read.bytes += found.bytes;
+        if found.is_damaged {
+            damaged.insert(found.file);
+        }
+        // Of the parts of a file, one complains.
+        if let Some(error) = found.problem
+            && failed.insert(found.file)
+        {
+            read.problems.push(error);
+        }
+        let parts = found.parts.into_iter();
+        let parts = parts.map(|(start, part)| (found.file, start, part));
+        read.parts.extend(parts);
+    }
+    read.parts.retain(|(file, _, _)| !damaged.contains(file));
+    let damaged: Vec<&FilePlan> = plans
+        .iter()
+        .filter(|plan| damaged.contains(&plan.file))
+        .collect();
+    let again =
+        |worker: &mut Worker, plan: &&FilePlan| vec![read_with_index(catalog, worker, plan, cache)];
+    for found in parallel(&damaged, threads, Worker::default, again) {
+        read.bytes += found.bytes;
+        read.unread += found.unread;
+        read.problems.extend(found.problem);
+        let parts = found.parts.into_iter();
+        read.parts
+            .extend(parts.map(|(start, part)| (found.file, start, part)));
+    }
+    if let Some(cache) = cache {
+        cache.finish();
+    }
+    read.parts
+        .sort_unstable_by_key(|(file, start, _)| (*file, *start));
+    read
+}
+
+/// Decides what has to be read of a file.
+fn plan(
+    catalog: &Catalog,
+    cache: Option<&UsageCache<'_>>,
+    file: usize,
+    only_kept: bool,
+) -> FilePlan {
+    let whole = FilePlan {
+        file,
+        start: Some(0),
+        ..FilePlan::default()
+    };
+    let skipped = FilePlan {
+        file,
+        is_skipped: true,
+        ..FilePlan::default()
+    };
+    let Some(cache) = cache else {
+        return whole;
+    };
+    let read = |pieces: &[Stored<Arc<[u8]>>]| -> Option<Vec<(u64, Part)>> {
+        let read = |piece: &Stored<Arc<[u8]>>| Some((piece.start, Part::read(&piece.kept)?));
+        pieces.iter().map(read).collect()
+    };
+    match cache.look_up(file) {
+        Lookup::New(_) | Lookup::Unknown if only_kept => skipped,
+        Lookup::Unknown => whole,
+        Lookup::New(state) => FilePlan {
+            build: cache.build(state, 0, 0),
+            ..whole
+        },
+        Lookup::Damaged(pieces) => match read(&pieces).filter(|pieces| !pieces.is_empty()) {
+            Some(kept) => FilePlan {
+                file,
+                kept,
+                ..FilePlan::default()
+            },
+            None if only_kept => skipped,
+            None => whole,
+        },
+        Lookup::Known(known) if only_kept && known.rest > MOST_REST => skipped,
+        Lookup::Known(known) => {
+            let Some(mut kept) = read(&known.pieces) else {
+                return if only_kept { skipped } else { whole };
+            };
+            if known.rest == 0 {
+                return FilePlan {
+                    file,
+                    kept,
+                    ..FilePlan::default()
+                };
+            }
+            let (start, build) = cache.rest(&known);
+            kept.retain(|(of, _)| *of < start);
+            let len = catalog.files[file].len;
+            debug_assert!(start <= known.state.len && len > 0);
+            FilePlan {
+                file,
+                kept,
+                start: Some(start),
+                build,
+                is_skipped: false,
+            }
+        }
+    }
+}
+
+/// Reads the lines that start in a part of a file.
+fn read_task(
+    catalog: &Catalog,
+    finder: Option<&Finder>,
+    worker: &mut Worker,
+    task: &Task<'_>,
+    cache: Option<&UsageCache<'_>>,
+) -> Found {
+    let file = task.plan.file;
+    let build = task.plan.build.as_ref();
+    let mut found = Found {
+        file,
+        ..Found::default()
+    };
+    let mut pieces = Vec::new();
+    match read_part(catalog, finder, worker, task, &mut found.parts, &mut pieces) {
+        Ok(Some(bytes)) => found.bytes = bytes,
+        Ok(None) => found.is_damaged = true,
+        Err(error) => found.problem = Some(error),
+    }
+    if let Some((cache, build)) = cache.zip(build) {
+        let pieces = (!found.is_damaged && found.problem.is_none()).then_some(pieces);
+        cache.done(file, build, pieces, found.is_damaged);
+    }
+    found
+}
+
+/// Adds what the lines say that start in a part of a file, and what is to be kept of it; `None` if one is damaged.
+fn read_part(
+    catalog: &Catalog,
+    finder: Option<&Finder>,
+    worker: &mut Worker,
+    task: &Task<'_>,
+    parts: &mut Vec<(u64, Part)>,
+    pieces: &mut Vec<Piece>,
+) -> Result<Option<u64>, Error> {
+    let (file, builds) = (task.plan.file, task.plan.build.is_some());
+    let source = Source::open_on(&catalog.disk, &catalog.files[file].path)?;
+    let session = session_of(catalog, file);
+    let (start, end) = (task.start, task.end.min(source.len()));
+    let reader = &mut worker.reader;
+    reader.take();
+    let mut maker = PieceMaker::default();
+    let mut finish = |reader: &mut Reader, maker: &mut PieceMaker| {
+        if let Some(mut piece) = maker.finish() {
+            let part = reader.take();
+            piece.payload = part.write();
+            parts.push((piece.start, part));
+            pieces.push(piece);
+        }
+    };
+    let is_whole = for_each_block(&source, start, end, &mut worker.buffer, |offset, bytes| {
+        if !builds {
+            return read_lines(finder, reader, offset, bytes, session).is_some();
+        }
+        // What is not ended may be continued, so it is not kept.
+        let ended = memrchr(b'\n', bytes).map_or(0, |last| last + 1);
+        if read_lines(finder, reader, offset, &bytes[..ended], session).is_none() {
+            return false;
+        }
+        maker.push(offset, &bytes[..ended]);
+        if maker.is_full(end) {
+            finish(reader, &mut maker);
+        }
+        if ended < bytes.len() {
+            finish(reader, &mut maker);
+            let rest = &bytes[ended..];
+            return read_lines(finder, reader, offset + ended as u64, rest, session).is_some();
+        }
+        true
+    })?;
+    finish(reader, &mut maker);
+    // Without pieces all of it, else the line without an end.
+    let last = parts.last().map_or(start, |(start, _)| start + 1);
+    parts.push((last, reader.take()));
+    Ok(is_whole.then_some(end.saturating_sub(start)))
+}
+
+/// Reads whole lines; `None` if one is damaged.
+fn read_lines(
+    finder: Option<&Finder>,
+    reader: &mut Reader,
+    offset: u64,
+    bytes: &[u8],
+    session: &str,
+) -> Option<()> {
+    // The lines up to here are done.
+    let mut done = 0;
+    while done < bytes.len() {
+        let place = match finder {
+            Some(finder) => match finder.find(bytes, done) {
+                Some(place) => place,
+                None => break,
+            },
+            None => done,
+        };
+        let start = memrchr(b'\n', &bytes[done..place]).map_or(done, |at| done + at + 1);
+        let end = memchr(b'\n', &bytes[place..]).map_or(bytes.len(), |len| place + len);
+        let line = &bytes[start..end];
+        done = end + 1;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        if line.len() > DEFAULT_LINE_CAP {
+            return None;
+        }
+        let text = utf8(line)?;
+        reader.read(text, offset + start as u64, session).ok()?;
+    }
+    Some(())
+}
+
+/// Reads a damaged file as the index has it.
+fn read_with_index(
+    catalog: &Catalog,
+    worker: &mut Worker,
+    plan: &FilePlan,
+    cache: Option<&UsageCache<'_>>,
+) -> Found {
+    let file = plan.file;
+    let mut found = Found {
+        file,
+        ..Found::default()
+    };
+    let session = session_of(catalog, file);
+    let reader = &mut worker.reader;
+    reader.take();
+    let read = Source::open_on(&catalog.disk, &catalog.files[file].path).and_then(|source| {
+        for_each_in_index(&source, |place, text, _| {
+            found.unread += u64::from(reader.read(text, place.offset, session).is_err());
+        })?;
+        Ok(source.len())
+    });
+    match read {
+        Ok(bytes) => {
+            found.bytes = bytes;
+            let part = reader.take();
+            let is_kept = plan.start == Some(0) && found.unread == 0;
+            if let Some((cache, build)) = cache.zip(plan.build.as_ref())
+                && is_kept
+            {
+                cache.keep_damaged(file, build, part.write());
+            }
+            found.parts.push((0, part));
+        }
+        Err(error) => found.problem = Some(error),
+    }
+    found
+}
+
+fn session_of(catalog: &Catalog, file: usize) -> &str {
+    &catalog.sessions[catalog.files[file].session].id
+}

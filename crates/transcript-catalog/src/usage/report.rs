@@ -1,0 +1,284 @@
+//! Sums of requests by what they belong to.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+
+use super::tokens::Tokens;
+
+/// What the rows of a report are about. Every request belongs to one row of each kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum By {
+    /// The day in the time zone, as `2026-11-23`.
+    Day,
+    /// The Monday of the week, as `2026-11-23`.
+    Week,
+    /// The month, as `2026-11`.
+    Month,
+    /// The block of five hours: the time of its start in UTC, as `2026-11-23T08:00:00Z`.
+    Hour5,
+    /// The name of the project folder.
+    Project,
+    /// The id of the session.
+    Session,
+    /// The model. A row of a side call is that of its own model.
+    Model,
+    /// The id of the subagent; null for the conversation itself.
+    Agent,
+    /// The type of the subagent.
+    AgentType,
+    /// The branch of the conversation, named by its last entry.
+    Branch,
+    /// The branch in git.
+    GitBranch,
+    /// The number of compactions before the request.
+    Compaction,
+    /// The tool that the answer calls.
+    Tool,
+}
+
+impl By {
+    /// All kinds.
+    pub const ALL: [Self; 13] = [
+        Self::Day,
+        Self::Week,
+        Self::Month,
+        Self::Hour5,
+        Self::Project,
+        Self::Session,
+        Self::Model,
+        Self::Agent,
+        Self::AgentType,
+        Self::Branch,
+        Self::GitBranch,
+        Self::Compaction,
+        Self::Tool,
+    ];
+
+    /// Returns the name, as in `--by` and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Week => "week",
+            Self::Month => "month",
+            Self::Hour5 => "hour5",
+            Self::Project => "project",
+            Self::Session => "session",
+            Self::Model => "model",
+            Self::Agent => "agent",
+            Self::AgentType => "agent-type",
+            Self::Branch => "branch",
+            Self::GitBranch => "git-branch",
+            Self::Compaction => "compaction",
+            Self::Tool => "tool",
+        }
+    }
+}
+
+/// What a row is about, of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Key {
+    /// Unknown, or none.
+    None,
+    /// A number, of [`By::Compaction`].
+    Number(u64),
+    /// A text.
+    Text(Arc<str>),
+    /// A branch of a conversation.
+    Branch {
+        /// The uuid of its last entry.
+        leaf: Arc<str>,
+        /// Whether a resume continues it.
+        is_current: bool,
+    },
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("-"),
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) | Self::Branch { leaf: text, .. } => text.fmt(f),
+        }
+    }
+}
+
+/// Which requests to sum up, and how.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// What the rows are about; empty for the total alone.
+    pub by: Vec<By>,
+    /// Leaves out earlier requests and those without a time, in milliseconds since 1970.
+    pub since: Option<i64>,
+    /// Leaves out later requests and those without a time, in milliseconds since 1970, inclusive.
+    pub until: Option<i64>,
+    /// The time zone of days, weeks and months.
+    pub zone: TimeZone,
+}
+
+impl Report {
+    /// Sums up all requests by `by`, in UTC.
+    #[must_use]
+    pub fn by(by: &[By]) -> Self {
+        Self {
+            by: by.to_vec(),
+            since: None,
+            until: None,
+            zone: TimeZone::UTC,
+        }
+    }
+}
+
+/// Sums of requests and of side calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sums {
+    /// The number of requests. Side calls do not count.
+    pub requests: u64,
+    /// How many of them have no final counts.
+    pub incomplete: u64,
+    /// The tokens, and the searches of the web.
+    pub tokens: Tokens,
+    /// Pages that the API fetched; they have no price.
+    pub web_fetch: u64,
+    /// The price of all calls whose price is known, in nano-dollars; `None` if none is known.
+    pub cost: Option<u128>,
+    /// What the lines of old clients say they cost, in nano-dollars; `None` if none says so.
+    pub reported_cost: Option<u128>,
+    /// The models whose price is not known.
+    pub unknown_models: BTreeSet<Arc<str>>,
+    /// The tokens of calls whose price is not known, in all.
+    pub unpriced_tokens: u64,
+    /// The number of requests of files that are gone.
+    pub of_deleted: u64,
+}
+
+impl Sums {
+    /// Adds other sums.
+    pub fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.incomplete += other.incomplete;
+        self.of_deleted += other.of_deleted;
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        self.web_fetch = self.web_fetch.saturating_add(other.web_fetch);
+        self.unpriced_tokens = self.unpriced_tokens.saturating_add(other.unpriced_tokens);
+        for (mine, more) in [
+            (&mut self.cost, other.cost),
+            (&mut self.reported_cost, other.reported_cost),
+        ] {
+            *mine = match (*mine, more) {
+                (Some(one), Some(other)) => Some(one.saturating_add(other)),
+                (one, other) => one.or(other),
+            };
+        }
+        self.unknown_models.extend(other.unknown_models);
+    }
+}
+
+/// One row of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Row {
+    /// What it is about, one key for each kind of the report, in its order.
+    pub keys: Vec<Key>,
+    /// The sums.
+    pub sums: Sums,
+    /// The earliest and the latest time of its requests, in milliseconds since 1970.
+    pub times: Option<(i64, i64)>,
+}
+
+/// A block of five hours (docs/usage.md).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Block {
+    /// The full hour at which it starts, in milliseconds since 1970.
+    pub start: i64,
+    /// Five hours later.
+    pub end: i64,
+    /// The times of its first and its last request.
+    pub times: (i64, i64),
+    /// Whether it goes on.
+    pub is_active: bool,
+    /// The sums of its requests.
+    pub sums: Sums,
+}
+
+/// The rows of a report, in the order of their keys.
+#[derive(Debug)]
+pub struct Rows {
+    pub(super) rows: std::vec::IntoIter<Row>,
+    pub(super) total: Row,
+    pub(super) without_time: u64,
+}
+
+impl Rows {
+    /// Returns the sums of all rows.
+    #[must_use]
+    pub fn total(&self) -> &Row {
+        &self.total
+    }
+
+    /// Returns the number of requests that were left out because their time is not known.
+    #[must_use]
+    pub fn without_time(&self) -> u64 {
+        self.without_time
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Row;
+
+    fn next(&mut self) -> Option<Row> {
+        self.rows.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rows.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Rows {}
+
+/// What the client itself counted for a session, beside our sum of it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ClientTotal {
+    /// The id of the session.
+    pub session: Arc<str>,
+    /// The cost that the client counted, in nano-dollars.
+    pub theirs: Option<u128>,
+    /// Our sum; a cost of `None` is not known.
+    pub ours: Sums,
+    /// Both for each model, by name.
+    pub models: Vec<ModelTotal>,
+}
+
+/// What the client counted for a model, beside our sum.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ModelTotal {
+    /// The model, without a trailing `[1m]`.
+    pub model: Arc<str>,
+    /// Its tokens as the client counted them; writes to the cache without a lifetime are of five minutes.
+    pub their_tokens: Option<Tokens>,
+    /// Its cost as the client counted it, in nano-dollars.
+    pub theirs: Option<u128>,
+    /// Our sum.
+    pub ours: Sums,
+}
+
+/// The context of a session: how many tokens its last request had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ContextSize {
+    /// The tokens of the prompt and the answer of the last request of the conversation itself.
+    pub tokens: u64,
+    /// The model.
+    pub model: Option<Arc<str>>,
+}
