@@ -117,8 +117,14 @@ def price_missing(row, tokens, suffix, inclusive):
     return False
 
 
-def cause(call, row, kept_fast):
-    """(the cause of a difference, the multiplier of their price of tokens that gives ours, or None where ours is unknown)"""
+def search_price(row):
+    return (row.get("search_context_cost_per_query") or {}).get("search_context_size_medium")
+
+
+def cause(call, row, ours):
+    """(the cause of a difference, the multiplier of their price of tokens that gives ours, or None where ours is unknown); `ours` is the row of
+    the table as it is written"""
+    kept_fast = ours.get("x:fast")
     tokens, tier, provider = call["tokens"], call["service_tier"], row["litellm_provider"]
     factors = row.get("provider_specific_entry") or {}
     geo = (call["inference_geo"] or "").lower()
@@ -130,10 +136,11 @@ def cause(call, row, kept_fast):
         if price_missing(row, tokens, SUFFIX[tier], provider == "xai"):
             hour = tier == "batch" and tokens[3] and provider == "anthropic"
             return ("cache writes for an hour in a batch" if hour else f"service tier {tier}, without a price of a kind or band"), None
-    if tokens[5] and (row.get("search_context_cost_per_query") or {}).get("search_context_size_medium") is None:
+    if tokens[5] and "search" not in ours:
         return "web search, which the row does not price", None
     if not any(tokens[:5]):
-        return None
+        searches = tokens[5] and not search_price(row)
+        return ("web search, whose price only the price page has", D(1)) if searches else None
     if fast and "fast" not in factors and not kept_fast:
         return "speed fast, for which there is no multiplier", None
     if geo and geo not in factors:
@@ -143,6 +150,8 @@ def cause(call, row, kept_fast):
         return "geo or speed of a batch, which LiteLLM leaves out", factor
     if fast and "fast" not in factors:
         return "speed fast, whose multiplier only an earlier source has", D(kept_fast)
+    if tokens[5] and not search_price(row):
+        return "web search, whose price only the price page has", D(1)
     return None
 
 
@@ -176,12 +185,15 @@ def main():
     assert len(answers) == len(calls), "an answer for each call"
     table, wrong, sample, most = collections.Counter(), [], collections.defaultdict(list), D(0)
     for each, answer in zip(calls, answers):
-        row, words = rows[each["model"]], names[each["model"]].split()
-        kept_fast = next((word[7:] for word in words if word.startswith("x:fast=")), None)
+        row, words = rows[each["model"]], dict(word.split("=") for word in names[each["model"]].split())
         usd, search = (D(amount) for amount in theirs(each, row))  # exactly the floats
         ours = None if answer == "null" else D(answer)
-        name, factor = cause(each, row, kept_fast) or ("equal", D(1))
-        expected = None if factor is None else ((usd - search) * factor + search) * NANO
+        name, factor = cause(each, row, words) or ("equal", D(1))
+        if not search_price(row):
+            search_ours = D(words.get("search", 0)) / 1000 * each["tokens"][5]
+        else:
+            search_ours = search
+        expected = None if factor is None else ((usd - search) * factor + search_ours) * NANO
         if expected is None or ours is None:
             right = expected is ours
         else:

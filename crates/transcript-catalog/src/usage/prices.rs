@@ -22,6 +22,8 @@ const PLACES: u32 = 15;
 const FACTOR_PLACES: u32 = 3;
 /// One, with these.
 const ONE: u64 = 1000;
+/// The most prices of one model. There are about 50; a file must not make bands without end.
+const MAX_RATES: usize = 200;
 /// The name of a speed, and of its multiplier; all other multipliers are those of geos.
 const FAST: &str = "fast";
 
@@ -152,7 +154,8 @@ impl Prices {
 /// The prices of one model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelPrices {
-    rates: Vec<Rate>,
+    /// By size of prompt, the smallest first.
+    bands: Vec<Band>,
     /// For one web search, in 10⁻¹⁵ USD.
     search: Option<u64>,
     /// By the geo of the call, or `fast`; in thousandths.
@@ -160,13 +163,21 @@ pub struct ModelPrices {
     max_input_tokens: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What all tokens of a call cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Band {
+    tier: Tier,
+    /// The smallest prompt in tokens that is in this band.
+    from: u64,
+    /// By kind, where the price is known; in 10⁻¹⁵ USD for a token.
+    prices: [Option<u64>; KINDS.len()],
+}
+
+/// A price as a table has it.
 struct Rate {
     kind: Kind,
     tier: Tier,
-    /// The smallest prompt in tokens that pays this.
     from: u64,
-    /// In 10⁻¹⁵ USD for a token.
     price: u64,
 }
 
@@ -179,6 +190,14 @@ enum Kind {
     Read,
 }
 
+const KINDS: [Kind; 5] = [
+    Kind::Input,
+    Kind::Output,
+    Kind::Write5m,
+    Kind::Write1h,
+    Kind::Read,
+];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tier {
     Standard,
@@ -186,6 +205,8 @@ enum Tier {
     Flex,
     Priority,
 }
+
+const TIERS: [Tier; 4] = [Tier::Standard, Tier::Batch, Tier::Flex, Tier::Priority];
 
 impl ModelPrices {
     /// Returns the cost of a call in billionths of a dollar, rounded half up, [`u128::MAX`] at most; or nothing
@@ -195,18 +216,27 @@ impl ModelPrices {
     /// to web searches.
     #[must_use]
     pub fn cost(&self, tokens: &Tokens, terms: &Terms<'_>) -> Option<u128> {
-        let (prompt, tier) = (tokens.prompt(), tier(terms.service_tier));
+        let counts = [
+            tokens.input,
+            tokens.output,
+            tokens.cache_write_5m,
+            tokens.cache_write_1h,
+            tokens.cache_read,
+        ];
         let mut sum = 0_u128;
-        for (kind, count) in [
-            (Kind::Input, tokens.input),
-            (Kind::Output, tokens.output),
-            (Kind::Write5m, tokens.cache_write_5m),
-            (Kind::Write1h, tokens.cache_write_1h),
-            (Kind::Read, tokens.cache_read),
-        ] {
-            if count > 0 {
-                let price = self.price(kind, tier?, prompt)?;
-                sum = sum.saturating_add(u128::from(count) * u128::from(price));
+        if counts != [0; KINDS.len()] {
+            let (tier, prompt) = (tier(terms.service_tier)?, tokens.prompt());
+            let band = self
+                .bands
+                .iter()
+                .rev()
+                .find(|band| band.tier == tier && band.from <= prompt)?;
+            for (count, price) in counts
+                .into_iter()
+                .zip(band.prices)
+                .filter(|(count, _)| *count > 0)
+            {
+                sum = sum.saturating_add(u128::from(count) * u128::from(price?));
             }
         }
         if sum > 0 {
@@ -226,35 +256,6 @@ impl ModelPrices {
     #[must_use]
     pub fn max_input_tokens(&self) -> Option<u64> {
         self.max_input_tokens
-    }
-
-    /// The price of a kind of token. A maker that names no price for the cache bills its tokens as ordinary input,
-    /// and one that has no price for an hour has one price for all writes: this is how LiteLLM reads its file.
-    fn price(&self, kind: Kind, tier: Tier, prompt: u64) -> Option<u64> {
-        let passed = |tier| {
-            let mut rates = self.rates.iter().rev();
-            rates.find(|rate| rate.kind == kind && rate.tier == tier && rate.from <= prompt)
-        };
-        let own = passed(tier);
-        match (
-            own,
-            if tier == Tier::Standard {
-                own
-            } else {
-                passed(Tier::Standard)
-            },
-        ) {
-            // The standard price has a band here, for which the tier has no price.
-            (Some(own), Some(standard)) if standard.from > own.from => None,
-            (Some(own), _) => Some(own.price),
-            // There is a price for this kind, but not in this tier.
-            (None, Some(_)) => None,
-            (None, None) => match kind {
-                Kind::Input | Kind::Output => None,
-                Kind::Write1h => self.price(Kind::Write5m, tier, prompt),
-                Kind::Write5m | Kind::Read => self.price(Kind::Input, tier, prompt),
-            },
-        }
     }
 
     /// The multiplier of a geo. Models that have none cost the same wherever they run; where another geo has one, that
@@ -286,11 +287,45 @@ impl ModelPrices {
             _ => None,
         }
     }
+}
 
-    /// The same, with the rates in the order that `price` expects.
-    fn sorted(mut self) -> Self {
-        self.rates.sort_by_key(|rate| rate.from);
-        self
+/// The bands of these prices.
+fn bands(mut rates: Vec<Rate>) -> Vec<Band> {
+    rates.sort_by_key(|rate| rate.from);
+    let mut bands = Vec::new();
+    for from in rates.iter().map(|rate| rate.from).chain([0]) {
+        for tier in TIERS
+            .into_iter()
+            .filter(|tier| rates.iter().any(|rate| rate.tier == *tier))
+        {
+            let prices = KINDS.map(|kind| price(&rates, kind, tier, from));
+            bands.push(Band { tier, from, prices });
+        }
+    }
+    bands.sort_by_key(|band| (band.from, band.tier as u8));
+    bands.dedup();
+    bands
+}
+
+/// The price of a kind of token in a prompt of this size, by rates in the order of their bands. A maker that names no
+/// price for the cache bills its tokens as ordinary input, and one that has none for an hour has one price for all writes:
+/// this is how LiteLLM reads its file.
+fn price(rates: &[Rate], kind: Kind, tier: Tier, prompt: u64) -> Option<u64> {
+    let passed = |tier| {
+        let mut rates = rates.iter().rev();
+        rates.find(|rate| rate.kind == kind && rate.tier == tier && rate.from <= prompt)
+    };
+    match (passed(tier), passed(Tier::Standard)) {
+        // The standard price has a band here, for which the tier has no price.
+        (Some(own), Some(standard)) if standard.from > own.from => None,
+        (Some(own), _) => Some(own.price),
+        // There is a price for this kind, but not in this tier.
+        (None, Some(_)) => None,
+        (None, None) => match kind {
+            Kind::Input | Kind::Output => None,
+            Kind::Write1h => price(rates, Kind::Write5m, tier, prompt),
+            Kind::Write5m | Kind::Read => price(rates, Kind::Input, tier, prompt),
+        },
     }
 }
 
@@ -332,7 +367,7 @@ fn embedded(name: &str) -> Option<&'static str> {
 
 /// The prices in the words of a row. A test checks that no word of the table is omitted here.
 fn from_row(words: &str) -> ModelPrices {
-    let mut prices = ModelPrices::default();
+    let (mut prices, mut rates) = (ModelPrices::default(), Vec::new());
     for (key, value) in words.split(' ').filter_map(|word| word.split_once('=')) {
         let (place, end) = key.split_once(':').unwrap_or((key, ""));
         let (kind, from) = place.split_once('@').unwrap_or((place, "0"));
@@ -361,7 +396,7 @@ fn from_row(words: &str) -> ModelPrices {
         if let (Some(tier), Ok(from), Some(price)) =
             (tier_of_key(end), from.parse(), decimal(value, PLACES - 6))
         {
-            prices.rates.push(Rate {
+            rates.push(Rate {
                 kind,
                 tier,
                 from,
@@ -369,7 +404,8 @@ fn from_row(words: &str) -> ModelPrices {
             });
         }
     }
-    prices.sorted()
+    prices.bands = bands(rates);
+    prices
 }
 
 /// The keys of the LiteLLM file, and what they are prices of. A key comes before those that it begins with.
@@ -396,7 +432,7 @@ fn from_json(entry: &RawValue) -> Result<Option<ModelPrices>, Wrong> {
     }
     // A band begins after its limit, but at it for this provider.
     let after = u64::from(text("litellm_provider") != "\"xai\"");
-    let mut prices = ModelPrices::default();
+    let (mut prices, mut rates) = (ModelPrices::default(), Vec::new());
     for (key, value) in &fields {
         let price = |value: &RawValue| {
             decimal(value.get(), PLACES).ok_or((Some(key.clone()), "not a price in USD"))
@@ -418,7 +454,7 @@ fn from_json(entry: &RawValue) -> Result<Option<ModelPrices>, Wrong> {
                     let from = if low == 0 { 0 } else { low.saturating_add(1) };
                     for (name, kind) in KEYS {
                         if let Some(value) = part.get(name) {
-                            prices.rates.push(Rate {
+                            rates.push(Rate {
                                 kind,
                                 tier: Tier::Standard,
                                 from,
@@ -449,7 +485,7 @@ fn from_json(entry: &RawValue) -> Result<Option<ModelPrices>, Wrong> {
             }
             _ => {
                 if let Some((kind, tier, from)) = price_key(key, after) {
-                    prices.rates.push(Rate {
+                    rates.push(Rate {
                         kind,
                         tier,
                         from,
@@ -461,9 +497,13 @@ fn from_json(entry: &RawValue) -> Result<Option<ModelPrices>, Wrong> {
     }
     if fields.contains_key("off_peak_pricing") {
         // The price depends on the hour: it is not known by these terms.
-        prices.rates.clear();
+        rates.clear();
     }
-    Ok(Some(prices.sorted()))
+    if rates.len() > MAX_RATES {
+        return Err((None, "more than 200 prices"));
+    }
+    prices.bands = bands(rates);
+    Ok(Some(prices))
 }
 
 fn parsed<'a, T: serde::Deserialize<'a>>(value: &'a RawValue) -> Option<T> {
