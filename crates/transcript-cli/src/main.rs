@@ -22,6 +22,7 @@ mod moment;
 mod move_sessions;
 mod pager;
 mod path_args;
+mod places;
 mod progress;
 mod record;
 mod repair;
@@ -34,6 +35,7 @@ mod tail;
 mod tree;
 mod ui;
 mod until;
+mod usage;
 mod verify;
 
 /// Write, replay and resume agent conversations kept as JSON Lines
@@ -63,6 +65,7 @@ enum Command {
     Search(search::Args),
     Tail(tail::Args),
     Tree(tree::Args),
+    Usage(usage::Args),
     Verify(verify::Args),
     Completions(manual::Completions),
     Man(manual::Man),
@@ -102,6 +105,7 @@ fn main() -> ExitCode {
         Command::Search(args) => search::run(&ui, &args),
         Command::Tail(args) => tail::run(&ui, &args),
         Command::Tree(args) => tree::run(&ui, &args),
+        Command::Usage(args) => usage::run(&ui, &args),
         Command::Verify(args) => verify::run(&ui, &args),
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::man(&args, Cli::command()),

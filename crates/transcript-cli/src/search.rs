@@ -1,31 +1,27 @@
 //! `transcript search`: finds entries in all sessions.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
-use std::fs;
+use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
 use transcript::catalog::{
     Catalog, CatalogSession, Field, Hit, Query, QueryError, Search, SearchOptions,
 };
 use transcript::wire::{FoundSession, HitRecord, SearchEnd, SearchRecord};
-use transcript_format::names::{agent_of, project_key};
 use transcript_format::time;
-use transcript_reader::{SessionFile, SessionFiles, session_of_subagent};
 use transcript_render::{Snippet, SnippetLine, clock, count, cut_text};
-use transcript_storage::{ReadDisk, RealDisk};
 use unicode_width::UnicodeWidthStr;
 
 use crate::filter::EntryFilter;
 use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{exit, moment, record, session};
+use crate::{exit, moment, places, record, session};
 
 /// How many hits people are shown at first.
 const SHOWN: usize = 50;
@@ -35,8 +31,6 @@ const LINES: usize = 2;
 const CONTEXT_LINE: usize = 400;
 /// The longest snippet, in characters.
 const MAX_SNIPPET: usize = 64 << 10;
-/// How many folders below the one to search are looked at.
-const MAX_DEPTH: usize = 8;
 /// The shortest id that is shown, in characters.
 const SHORT_ID: usize = 8;
 /// How many copies are named.
@@ -101,7 +95,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             return Ok(exit::FAILED);
         }
     };
-    let catalog = catalog(ui, args)?;
+    let project = args.filter.common.project.as_deref();
+    let catalog = places::catalog(ui, &args.places, project)?;
     let limit = args.filter.common.last;
     let default = (!args.json).then_some(SHOWN);
     let mut options = SearchOptions::new().sort(match args.sort {
@@ -312,90 +307,6 @@ fn complain(ui: &Ui, query: &str, error: &QueryError) {
         text.push_str(&format!("\n  {}\n  {before}^", line(query)));
     }
     ui.warn(&text);
-}
-
-/// Finds the sessions to search.
-fn catalog(ui: &Ui, args: &Args) -> Result<Catalog> {
-    let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
-    let project = args.filter.common.project.as_deref();
-    let mut files = SessionFiles::on(Arc::clone(&disk));
-    if args.places.is_empty() {
-        let store = session::store(ui)?;
-        // The folder need not exist before the first session.
-        if store.root().exists() {
-            files = SessionFiles::in_root(store.root())?;
-        }
-        if let Some(project) = project {
-            let listing = store.list()?;
-            let rows = listing.of_project(project, true);
-            let paths: HashSet<&Path> = rows.iter().map(|row| &*row.path).collect();
-            let ids: HashSet<&str> = rows.iter().map(|row| &*row.session_id).collect();
-            let is_of = |file: &SessionFile| paths.contains(&*file.path);
-            files.sessions.retain(is_of);
-            files.orphans.retain(is_of);
-            // Nothing in them names the folder.
-            let key = project_key(&project.to_string_lossy());
-            files.leftovers.retain(|file| file.project == key);
-            files.agents.retain(|path| {
-                let session = session_of_subagent(&disk, path);
-                session.is_some_and(|session| ids.contains(&*session))
-            });
-        }
-    }
-    let mut seen = HashSet::new();
-    for place in &args.places {
-        if place.is_dir() {
-            if project.is_some() {
-                bail!("--project: {} is a folder", place.display());
-            }
-            add_folder(&disk, place, MAX_DEPTH, &mut seen, &mut files)
-                .with_context(|| place.display().to_string())?;
-        } else {
-            if place == Path::new("-") {
-                bail!("--in: standard input cannot be searched");
-            }
-            let path = session::find_in(ui, place, project)?;
-            if seen.insert(path.clone()) {
-                files.sessions.push(SessionFile::at(&*disk, &path));
-            }
-        }
-    }
-    for problem in &files.problems {
-        ui.note(&format!("transcript: {problem}"));
-    }
-    Ok(Catalog::of(&disk, files))
-}
-
-/// Adds the sessions in a folder and in those below it; the folders of sessions belong to them.
-fn add_folder(
-    disk: &Arc<dyn ReadDisk>,
-    folder: &Path,
-    depth: usize,
-    seen: &mut HashSet<PathBuf>,
-    files: &mut SessionFiles,
-) -> io::Result<()> {
-    let mut paths = fs::read_dir(folder)?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<io::Result<Vec<PathBuf>>>()?;
-    paths.sort();
-    for path in &paths {
-        if path.is_dir() {
-            let session = PathBuf::from(format!("{}.jsonl", path.display()));
-            if depth > 0 && !session.exists() && !path.is_symlink() {
-                add_folder(disk, path, depth - 1, seen, files)?;
-            }
-            continue;
-        }
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if !name.ends_with(".jsonl") || !path.is_file() || !seen.insert(path.clone()) {
-            continue;
-        }
-        match agent_of(&name) {
-            Some(_) => files.agents.push(path.clone()),
-            None => files.sessions.push(SessionFile::at(&**disk, path)),
-        }
-    }
-    Ok(())
 }
 
 /// Cuts the snippet to so many lines around the first match.

@@ -37,7 +37,9 @@ use transcript_format::scan::utf8;
 use transcript_reader::Error;
 
 pub use prices::{ModelPrices, Prices, PricesError, Terms};
-pub use report::{Block, By, ClientTotal, ContextSize, Key, ModelTotal, Report, Row, Rows, Sums};
+pub use report::{
+    Block, By, ClientTotal, ContextSize, Key, ModelTotal, Rate, Report, Row, Rows, Sums,
+};
 pub use tokens::Tokens;
 
 use self::part::Part;

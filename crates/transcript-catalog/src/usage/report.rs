@@ -209,6 +209,40 @@ pub struct Block {
     pub sums: Sums,
 }
 
+/// How fast a block goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rate {
+    /// All tokens, input and output, of a minute.
+    pub tokens_per_minute: u64,
+    /// The cost of an hour, in nano-dollars.
+    pub cost_per_hour: Option<u128>,
+    /// The cost of the whole block if it goes on like this, in nano-dollars; of an active one only.
+    pub projected_cost: Option<u128>,
+}
+
+impl Block {
+    /// Returns its rate between its first and its last request; `None` if there is only one.
+    #[must_use]
+    pub fn rate(&self) -> Option<Rate> {
+        const HOUR: u128 = 3_600_000;
+        let millis = |from: i64, to: i64| u128::try_from(to.saturating_sub(from)).ok();
+        let took = millis(self.times.0, self.times.1).filter(|took| *took > 0)?;
+        let tokens = self.sums.tokens;
+        let tokens = u128::from(tokens.prompt().saturating_add(tokens.output));
+        let cost = self.sums.cost;
+        let per = |of: u128, all: u128| all.saturating_mul(of) / took;
+        let left = millis(self.times.1, self.end).unwrap_or(0);
+        Some(Rate {
+            tokens_per_minute: u64::try_from(per(HOUR / 60, tokens)).unwrap_or(u64::MAX),
+            cost_per_hour: cost.map(|cost| per(HOUR, cost)),
+            projected_cost: cost
+                .filter(|_| self.is_active)
+                .map(|cost| cost.saturating_add(per(left, cost))),
+        })
+    }
+}
+
 /// The rows of a report, in the order of their keys.
 #[derive(Debug)]
 pub struct Rows {

@@ -308,27 +308,27 @@ fn what_is_kept_changes_no_answer_whatever_happens_to_the_files() {
     let steps: [(&str, &dyn Fn()); 9] = [
         ("as it is", &|| {}),
         ("grown", &|| {
-            append(&path, &answer("n1", "n1", 9, &json!({"pad": padding})))
+            append(&path, &answer("n1", "n1", 9, &json!({"pad": padding})));
         }),
         ("grown by a line without an end", &|| {
-            append(&path, answer("n2", "n2", 9, &json!({})).trim_end())
+            append(&path, answer("n2", "n2", 9, &json!({})).trim_end());
         }),
         ("ended", &|| append(&path, "\n")),
         ("grown by more lines of an answer", &|| {
             append(&path, &answer("n3", "n1", 99, &json!({"pad": padding})));
         }),
         ("grown by a torn line", &|| {
-            append(&path, &answer("n4", "n4", 7, &json!({}))[..150])
+            append(&path, &answer("n4", "n4", 7, &json!({}))[..150]);
         }),
         ("glued", &|| {
-            append(&path, &answer("n5", "n5", 8, &json!({})))
+            append(&path, &answer("n5", "n5", 8, &json!({})));
         }),
         ("cut", &|| {
             let bytes = fs::read(&path).unwrap();
             fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
         }),
         ("replaced", &|| {
-            fs::write(&path, answer("z1", "z1", 4, &json!({}))).unwrap()
+            fs::write(&path, answer("z1", "z1", 4, &json!({}))).unwrap();
         }),
     ];
     for (number, (name, step)) in steps.iter().enumerate() {

@@ -38,6 +38,8 @@ mod search;
 mod tail;
 mod text;
 mod tree;
+#[cfg(feature = "search")]
+mod usage;
 mod verify;
 
 use std::borrow::Cow;
@@ -68,6 +70,11 @@ pub use text::{Json, escaped, text};
 pub use tree::{
     BoundaryRecord, BranchRecord, LeafRecord, LeavesRecord, NamedEntry, RootRecord,
     SidechainRecord, TreeReport,
+};
+#[cfg(feature = "search")]
+pub use usage::{
+    BlockRecord, ClientCostRecord, ClientModelRecord, CostRecord, CostRow, CostSums, CostTotal,
+    PricesRecord, StatusRecord,
 };
 pub use verify::{
     PolicyLintRecord, RebuiltRequestsRecord, VerifyFindingRecord, VerifyRecord, VisibleRecord,

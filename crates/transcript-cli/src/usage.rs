@@ -1,0 +1,993 @@
+//! `transcript usage`: what sessions cost.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args as ClapArgs, ValueEnum};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::widgets::{Sparkline, Widget};
+use transcript::catalog::Catalog;
+use transcript::catalog::usage::{
+    Block, By, ClientTotal, ContextSize, Key, Prices, Report, Row, Sums, Usage, UsageOptions,
+};
+use transcript::wire::{ClientCostRecord, CostRecord, CostRow, CostTotal, StatusRecord};
+use transcript_reader::{Listing, SessionFile, SessionFiles};
+use transcript_render::{count, cut_text};
+use transcript_storage::RealDisk;
+use unicode_width::UnicodeWidthStr;
+
+use crate::pager::Output;
+use crate::progress::Progress;
+use crate::ui::Ui;
+use crate::{exit, moment, places, record, session};
+
+/// How many days are shown if nothing else is asked for.
+const DAYS: usize = 30;
+/// How many rows of a summary of a session are shown.
+const PARTS: usize = 12;
+/// The height of the plot of days, in lines.
+const PLOT: u16 = 5;
+/// The widest bar.
+const BAR: usize = 20;
+/// The longest key of a row.
+const KEY: usize = 44;
+/// How many characters of an id are shown beside a title.
+const SHORT_ID: usize = 8;
+/// The file in the cache folder that says that sums of deleted sessions stay.
+const KEEP: &str = "usage.keep";
+/// How long the client may take to write what it passes to a status line.
+const STDIN: Duration = Duration::from_millis(50);
+/// The most that is read of it, in bytes.
+const MAX_STDIN: u64 = 64 << 10;
+
+/// Show what sessions cost
+///
+/// Counts each request once, wherever it was copied to, with all its branches and subagents, and prices it
+/// with the table of prices in the program. Costs of models that the table does not have are unknown.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Only these: paths of .jsonl files or of folders, ids of sessions [default: all sessions]
+    #[arg(value_name = "SESSION|DIR")]
+    places: Vec<PathBuf>,
+    /// What the rows are about; several for combinations
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
+    by: Vec<By>,
+    /// Only requests from TIME on: 2026-01-31, 2026-01-31T12:00:00Z, 2h, 3d, yesterday
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only requests up to TIME
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// Only sessions of the project at PATH, in any of its worktrees
+    #[arg(long, value_name = "PATH")]
+    project: Option<PathBuf>,
+    /// Only the first N rows
+    #[arg(short = 'n', long, value_name = "N")]
+    limit: Option<usize>,
+    /// The time zone of days, weeks and months, such as Europe/Berlin [default: that of the system]
+    #[arg(long, value_name = "ZONE")]
+    timezone: Option<String>,
+    /// A file of prices in the form of LiteLLM, whose models replace those of the program
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+    /// Exit with 1 if the total is above this
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    warn_above: Option<u128>,
+    /// Print one line for a prompt or a status bar: the cost of today and of a session, and its context
+    #[arg(long, conflicts_with_all = ["by", "csv", "since", "until", "warn_above"])]
+    statusline: bool,
+    /// Neither use nor keep in the cache folder what was read of files
+    #[arg(long)]
+    no_cache: bool,
+    /// From now on, keep and count the sums of deleted sessions; `off` ends it
+    #[arg(long, value_enum, value_name = "ON", num_args = 0..=1, require_equals = true, default_missing_value = "on", conflicts_with = "no_cache")]
+    keep: Option<Switch>,
+    /// Print one JSON object per line for each row
+    #[arg(long)]
+    json: bool,
+    /// Print comma-separated values
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+fn kinds() -> impl TypedValueParser<Value = By> {
+    let names = PossibleValuesParser::new(By::ALL.map(By::name));
+    names.map(|name| {
+        let mut all = By::ALL.into_iter();
+        all.find(|by| by.name() == name).unwrap_or(By::Day)
+    })
+}
+
+/// Runs the command.
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    let prices = match &args.prices {
+        Some(path) => Prices::read(path)?,
+        None => Prices::embedded(),
+    };
+    let zone = match &args.timezone {
+        Some(name) => TimeZone::get(name).with_context(|| format!("--timezone: {name}"))?,
+        None => TimeZone::system(),
+    };
+    let now = Timestamp::now().to_zoned(zone);
+    let cache = transcript::cache_folder().filter(|_| !args.no_cache);
+    let keeps = keeps(cache.as_deref(), args.keep)?;
+    let mut options = UsageOptions::new();
+    if let Some(folder) = cache {
+        options = options.cache(folder);
+    }
+    if args.statusline {
+        return statusline(ui, args, &prices, &options, &now);
+    }
+    let time = |name: &str, text: Option<&String>| {
+        let time = text.map(|text| moment::parse(text, &now)).transpose();
+        time.map_err(|error| anyhow!("{name}: {error}"))
+    };
+    let mut report = Report::by(&args.by);
+    report.since = time("--since", args.since.as_ref())?;
+    report.until = time("--until", args.until.as_ref())?;
+    report.zone = now.time_zone().clone();
+    let catalog = places::catalog(ui, &args.places, args.project.as_deref())?;
+    let is_all = args.places.is_empty() && args.project.is_none();
+    let progress = Progress::start(ui);
+    progress.expect(catalog.bytes());
+    let options = options
+        .count_bytes(progress.counter())
+        .keep_deleted(keeps && is_all);
+    let usage = catalog.usage(&options);
+    drop(progress);
+    let reporter = Reporter {
+        ui,
+        args,
+        catalog: &catalog,
+        usage: &usage,
+        prices: &prices,
+        report,
+        now,
+    };
+    let mut out = match args.json || args.csv {
+        true => Output::plain(),
+        false => Output::paged(),
+    };
+    let written = reporter.write(&mut out);
+    let total = match written {
+        Ok(total) => total,
+        Err(error) if out.is_closed(&error) => {
+            out.finish()?;
+            return Ok(exit::DONE);
+        }
+        Err(error) => return Err(error),
+    };
+    out.finish()?;
+    for problem in usage.problems() {
+        ui.warn(&format!("transcript: {problem}"));
+    }
+    if total.sums.requests == 0 {
+        ui.note(&format!(
+            "no requests in {}",
+            count(catalog.sessions().len(), "session")
+        ));
+    }
+    let above = args
+        .warn_above
+        .filter(|most| total.sums.cost.is_some_and(|cost| cost > *most));
+    if let Some(most) = above {
+        let cost = total.sums.cost.unwrap_or_default();
+        ui.warn(&format!(
+            "transcript: {} is above {}",
+            money(cost),
+            money(most)
+        ));
+    }
+    // The process ends, which frees all of it at once.
+    std::mem::forget(usage);
+    std::mem::forget(catalog);
+    Ok(if above.is_some() {
+        exit::NO
+    } else {
+        exit::DONE
+    })
+}
+
+/// Returns whether the sums of deleted sessions stay; sets it first, if it is to be set.
+fn keeps(cache: Option<&Path>, switch: Option<Switch>) -> Result<bool> {
+    let Some(cache) = cache else {
+        if switch.is_some() {
+            bail!("--keep: there is no cache folder");
+        }
+        return Ok(false);
+    };
+    let path = cache.join(KEEP);
+    let set = match switch {
+        Some(Switch::On) => fs::create_dir_all(cache).and_then(|()| fs::write(&path, "")),
+        Some(Switch::Off) => match fs::remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        },
+        None => return Ok(path.exists()),
+    };
+    set.with_context(|| path.display().to_string())?;
+    Ok(switch == Some(Switch::On))
+}
+
+/// Parses an amount of dollars into nano-dollars.
+fn dollars(text: &str) -> Result<u128, String> {
+    let wrong = || "expected an amount of dollars such as 20 or 2.50".to_owned();
+    let text = text.trim().trim_start_matches('$');
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(whole) || !is_number(part) || part.len() > 9 || whole.len() + part.len() == 0 {
+        return Err(wrong());
+    }
+    format!("{whole}{part:0<9}").parse().map_err(|_| wrong())
+}
+
+/// Prints one report.
+struct Reporter<'r> {
+    ui: &'r Ui,
+    args: &'r Args,
+    catalog: &'r Catalog,
+    usage: &'r Usage<'r>,
+    prices: &'r Prices,
+    report: Report,
+    now: Zoned,
+}
+
+impl Reporter<'_> {
+    /// Prints the report. Returns the total.
+    fn write(&self, out: &mut Output) -> Result<Row> {
+        if self.args.json {
+            self.write_json(out)
+        } else if self.args.csv {
+            self.write_csv(out)
+        } else {
+            self.print(out)
+        }
+    }
+
+    /// Returns the rows, the total, and the number of requests without a time.
+    fn rows(&self, by: &[By]) -> (Vec<Row>, Row, u64) {
+        let mut report = self.report.clone();
+        report.by = by.to_vec();
+        let rows = self.usage.rows(&report, self.prices);
+        let (total, without_time) = (rows.total().clone(), rows.without_time());
+        (rows.collect(), total, without_time)
+    }
+
+    fn limit(&self, rows: &mut Vec<Row>) {
+        rows.truncate(self.args.limit.unwrap_or(usize::MAX));
+    }
+
+    /// Returns the blocks by the text of their key.
+    fn blocks(&self) -> HashMap<String, Block> {
+        if self.args.by != [By::Hour5] {
+            return HashMap::new();
+        }
+        let now = self.now.timestamp().as_millisecond();
+        let blocks = self.usage.blocks(&self.report, self.prices, now);
+        let key = |block: &Block| {
+            let start = Timestamp::from_millisecond(block.start);
+            start.map(|start| start.to_string()).unwrap_or_default()
+        };
+        blocks
+            .into_iter()
+            .map(|block| (key(&block), block))
+            .collect()
+    }
+
+    fn client_totals(&self) -> Vec<ClientTotal> {
+        let is_asked = !self.args.places.is_empty() && self.report.since.is_none();
+        match is_asked && self.report.until.is_none() {
+            true => self.usage.client_totals(self.prices),
+            false => Vec::new(),
+        }
+    }
+
+    fn write_json(&self, out: &mut Output) -> Result<Row> {
+        let by = &self.args.by;
+        let (mut rows, total, without_time) = self.rows(by);
+        let blocks = self.blocks();
+        self.limit(&mut rows);
+        for row in &rows {
+            let block = row
+                .keys
+                .first()
+                .and_then(|key| blocks.get(&key.to_string()));
+            let row = CostRow::new(by, row, block);
+            record::write(out, &CostRecord::Row(row))?;
+        }
+        for total in self.client_totals() {
+            let total = ClientCostRecord::new(&total);
+            record::write(out, &CostRecord::Client(total))?;
+        }
+        let (searches, unread) = (self.usage.unmatched_searches(), self.usage.unread());
+        let end = CostTotal::new(&total, without_time, searches, unread, self.prices);
+        record::write(out, &CostRecord::Total(end))?;
+        Ok(total)
+    }
+
+    fn write_csv(&self, out: &mut Output) -> Result<Row> {
+        let by = match self.args.by.is_empty() {
+            true => &[By::Day][..],
+            false => &self.args.by,
+        };
+        let (mut rows, total, _) = self.rows(by);
+        self.limit(&mut rows);
+        let names = by.iter().map(|by| by.name().to_owned());
+        let fields = [
+            "requests",
+            "incomplete",
+            "input",
+            "output",
+            "cacheWrite5m",
+            "cacheWrite1h",
+            "cacheRead",
+            "webSearch",
+            "costNanoUsd",
+            "unknownModels",
+        ];
+        let head: Vec<String> = names.chain(fields.map(str::to_owned)).collect();
+        write!(out, "{}\r\n", head.join(","))?;
+        for row in &rows {
+            let keys = row.keys.iter().map(|key| match key {
+                Key::None => String::new(),
+                key => quoted(&self.ui.escaping.one_line(&key.to_string())),
+            });
+            let (sums, tokens) = (&row.sums, &row.sums.tokens);
+            let numbers = [
+                sums.requests,
+                sums.incomplete,
+                tokens.input,
+                tokens.output,
+                tokens.cache_write_5m,
+                tokens.cache_write_1h,
+                tokens.cache_read,
+                tokens.web_search,
+            ];
+            let cost = sums.cost.map(|cost| cost.to_string()).unwrap_or_default();
+            let unknown: Vec<&str> = sums.unknown_models.iter().map(|name| &**name).collect();
+            let unknown = quoted(&self.ui.escaping.one_line(&unknown.join(" ")));
+            let fields = keys.chain(numbers.map(|number| number.to_string()));
+            let fields: Vec<String> = fields.chain([cost, unknown]).collect();
+            write!(out, "{}\r\n", fields.join(","))?;
+        }
+        Ok(total)
+    }
+
+    /// Prints for people.
+    fn print(&self, out: &mut Output) -> Result<Row> {
+        let by = &self.args.by;
+        if by.is_empty() {
+            return match (&self.args.places[..], self.catalog.sessions()) {
+                ([place], [_]) if !place.is_dir() => self.print_session(out),
+                _ => self.print_overview(out),
+            };
+        }
+        let (mut rows, total, without_time) = self.rows(by);
+        let is_time = |by: &By| {
+            matches!(
+                by,
+                By::Day | By::Week | By::Month | By::Hour5 | By::Compaction
+            )
+        };
+        if !by.first().is_some_and(is_time) {
+            sort_by_cost(&mut rows);
+        }
+        let all = rows.len();
+        self.limit(&mut rows);
+        let blocks = self.blocks();
+        let titles = match by[..] {
+            [By::Session] => self.titles(rows.iter().filter_map(|row| match &row.keys[0] {
+                Key::Text(id) => Some(&**id),
+                _ => None,
+            })),
+            _ => HashMap::new(),
+        };
+        let name = |row: &Row| {
+            let name = self.name(by, row);
+            match titles.get(&name) {
+                // The start of an id is enough to name a session.
+                Some(title) => {
+                    let id: String = name.chars().take(SHORT_ID).collect();
+                    format!("{id}  {}", self.ui.escaping.one_line(title))
+                }
+                None => name,
+            }
+        };
+        let heads: Vec<&str> = by.iter().map(|by| by.name()).collect();
+        self.print_table(out, &heads.join(" · "), &rows, &name)?;
+        if rows.len() < all {
+            let more = count(all - rows.len(), "row");
+            self.dim(out, &format!("… and {more} more"))?;
+        }
+        if let Some(block) = blocks.values().find(|block| block.is_active) {
+            self.print_active(out, block)?;
+        }
+        self.print_total(out, &total, without_time)?;
+        Ok(total)
+    }
+
+    /// Prints the last days, and the models.
+    fn print_overview(&self, out: &mut Output) -> Result<Row> {
+        let (rows, total, without_time) = self.rows(&[By::Day, By::Model]);
+        let mut days = grouped(&rows, 0);
+        let known = days.iter().filter(|row| row.keys[0] != Key::None);
+        let plotted: Vec<(String, u128)> = known
+            .map(|row| (row.keys[0].to_string(), row.sums.cost.unwrap_or(0)))
+            .collect();
+        if plotted.len() > 1 {
+            self.print_plot(out, &plotted)?;
+        }
+        let shown = self.args.limit.unwrap_or(DAYS);
+        let earlier = days.len().saturating_sub(shown);
+        days.drain(..earlier);
+        self.print_table(out, "day", &days, &|row| self.name(&[By::Day], row))?;
+        if earlier > 0 {
+            let days = count(earlier, "day");
+            self.dim(out, &format!("… and {days} before: --by day shows all"))?;
+        }
+        let mut models = grouped(&rows, 1);
+        sort_by_cost(&mut models);
+        if models.len() > 1 {
+            writeln!(out)?;
+            self.print_table(out, "model", &models, &|row| self.name(&[By::Model], row))?;
+        }
+        self.print_total(out, &total, without_time)?;
+        Ok(total)
+    }
+
+    /// Prints the parts of one session.
+    fn print_session(&self, out: &mut Output) -> Result<Row> {
+        let session = &self.catalog.sessions()[0];
+        let styles = self.ui.render.styles();
+        let (person, escaping) = (styles.person, self.ui.escaping);
+        let title = self.titles([&*session.id]).remove(&*session.id);
+        let title = title.map(|title| format!("  {}", cut_text(&escaping.one_line(&title), KEY)));
+        let id = escaping.one_line(&session.id);
+        writeln!(out, "{person}{id}{person:#}{}", title.unwrap_or_default())?;
+        let mut total = None;
+        for (by, head) in [
+            (By::Model, "model"),
+            (By::Branch, "branch"),
+            (By::Agent, "subagent"),
+            (By::Compaction, "compactions before"),
+        ] {
+            let kinds = match by {
+                By::Agent => vec![By::Agent, By::AgentType],
+                by => vec![by],
+            };
+            let (mut rows, all, without_time) = self.rows(&kinds);
+            total = Some((all, without_time));
+            if rows.len() < 2 && by != By::Model {
+                continue;
+            }
+            if by != By::Compaction {
+                sort_by_cost(&mut rows);
+            }
+            let more = rows.len().saturating_sub(PARTS);
+            rows.truncate(PARTS);
+            writeln!(out)?;
+            self.print_table(out, head, &rows, &|row| self.name(&kinds, row))?;
+            if more > 0 {
+                let more = count(more, "row");
+                let name = by.name();
+                self.dim(out, &format!("… and {more} more: --by {name} shows all"))?;
+            }
+        }
+        for total in self.client_totals() {
+            self.print_client(out, &total)?;
+        }
+        let copies = self.usage.copies(&session.id);
+        if copies > 0 {
+            let copies = count(copies, "request");
+            self.dim(
+                out,
+                &format!("{copies} are copies that another session owns"),
+            )?;
+        }
+        let (total, without_time) = total.context("no report")?;
+        self.print_total(out, &total, without_time)?;
+        Ok(total)
+    }
+
+    /// Returns what a row is about, for people.
+    fn name(&self, by: &[By], row: &Row) -> String {
+        let name = |(by, key): (&By, &Key)| match (by, key) {
+            (By::Agent, Key::None) => "the conversation".to_owned(),
+            (By::AgentType, Key::None) => String::new(),
+            (By::Tool, Key::None) => "no tool".to_owned(),
+            (By::Branch, Key::None) => "not known".to_owned(),
+            (_, Key::None) => "none".to_owned(),
+            (By::Branch, Key::Branch { leaf, is_current }) => {
+                let leaf: String = leaf.chars().take(8).collect();
+                let state = if *is_current { "current" } else { "rewound" };
+                format!("{leaf} {state}")
+            }
+            (By::Hour5, Key::Text(start)) => match start.parse::<Timestamp>() {
+                Ok(start) => {
+                    let start = start.to_zoned(self.now.time_zone().clone());
+                    start.strftime("%Y-%m-%d %H:%M").to_string()
+                }
+                Err(_) => start.to_string(),
+            },
+            (By::Week, Key::Text(monday)) => format!("week of {monday}"),
+            (_, key) => self.ui.escaping.one_line(&key.to_string()),
+        };
+        let names = by.iter().zip(&row.keys).map(name);
+        let names: Vec<String> = names.filter(|name| !name.is_empty()).collect();
+        names.join(" · ")
+    }
+
+    /// Reads the titles of these sessions, else their first prompts.
+    fn titles<'s>(&self, ids: impl IntoIterator<Item = &'s str>) -> HashMap<String, String> {
+        let ids: HashSet<&str> = ids.into_iter().collect();
+        let mut files = SessionFiles::default();
+        let sessions = self.catalog.sessions().iter();
+        let sessions = sessions.filter(|session| ids.contains(&*session.id));
+        files.sessions = sessions
+            .map(|session| SessionFile::at(&RealDisk, &session.path))
+            .collect();
+        let rows = Listing::of(files).rows.into_iter();
+        rows.filter_map(|row| Some((row.session_id, row.title.or(row.first_prompt)?)))
+            .collect()
+    }
+
+    fn dim(&self, out: &mut Output, text: &str) -> Result<()> {
+        let dim = self.ui.render.styles().dim;
+        writeln!(out, "{dim}{text}{dim:#}")?;
+        Ok(())
+    }
+
+    fn print_table(
+        &self,
+        out: &mut Output,
+        head: &str,
+        rows: &[Row],
+        name: &dyn Fn(&Row) -> String,
+    ) -> Result<()> {
+        let styles = self.ui.render.styles();
+        let (dim, person) = (styles.dim, styles.person);
+        let names: Vec<String> = rows.iter().map(|row| cut_text(&name(row), KEY)).collect();
+        let written = |row: &Row| {
+            let tokens = &row.sums.tokens;
+            tokens.cache_write_5m.saturating_add(tokens.cache_write_1h)
+        };
+        // What matters least has the highest rank, and is left out on a narrow terminal.
+        let mut columns = [
+            Column::new(2, "requests", rows, |row| row.sums.requests.to_string()),
+            Column::new(4, "input", rows, |row| short(row.sums.tokens.input)),
+            Column::new(5, "cache write", rows, |row| short(written(row))),
+            Column::new(3, "cache read", rows, |row| {
+                short(row.sums.tokens.cache_read)
+            }),
+            Column::new(1, "output", rows, |row| short(row.sums.tokens.output)),
+            Column::new(0, "cost", rows, |row| cost(&row.sums)),
+        ]
+        .to_vec();
+        let widths = names.iter().map(|name| name.width());
+        let first = widths.chain([head.width()]).max().unwrap_or(0);
+        let taken = |columns: &[Column]| {
+            let widths = columns.iter().map(|column| 2 + column.width);
+            first + widths.sum::<usize>()
+        };
+        for least in (1..=5).rev() {
+            if taken(&columns) > self.ui.width {
+                columns.retain(|column| column.rank != least);
+            }
+        }
+        let left = self.ui.width.saturating_sub(taken(&columns) + 2);
+        let bar = if left >= 8 { left.min(BAR) } else { 0 };
+        let most = rows
+            .iter()
+            .filter_map(|row| row.sums.cost)
+            .max()
+            .unwrap_or(0);
+        write!(out, "{dim}{head:first$}")?;
+        for column in &columns {
+            let (head, width) = (column.head, column.width);
+            write!(out, "  {head:>width$}")?;
+        }
+        writeln!(out, "{dim:#}")?;
+        for (at, (row, name)) in rows.iter().zip(&names).enumerate() {
+            let pad = " ".repeat(first - name.width());
+            write!(out, "{person}{name}{person:#}{pad}")?;
+            for column in &columns {
+                let cell = &column.cells[at];
+                let pad = " ".repeat(column.width - cell.width());
+                write!(out, "  {pad}{cell}")?;
+            }
+            let bar = bar_of(row.sums.cost.unwrap_or(0), most, bar);
+            if !bar.is_empty() {
+                write!(out, "  {dim}{bar}{dim:#}")?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    /// Prints the cost of days as a plot.
+    fn print_plot(&self, out: &mut Output, days: &[(String, u128)]) -> Result<()> {
+        let width = self.ui.width.min(usize::from(u16::MAX)).max(1);
+        let days = &days[days.len().saturating_sub(width)..];
+        let most = days.iter().map(|(_, cost)| *cost).max().unwrap_or(0);
+        if most == 0 {
+            return Ok(());
+        }
+        // A day is as wide as there is room for all.
+        let each = (width / days.len()).clamp(1, 3);
+        let scaled = days.iter().flat_map(|(_, cost)| {
+            let value = u64::try_from(cost.saturating_mul(1000) / most).unwrap_or(0);
+            let gap = usize::from(each > 1);
+            let column = std::iter::repeat_n(value, each - gap);
+            column.chain(std::iter::repeat_n(0, gap))
+        });
+        let data: Vec<u64> = scaled.collect();
+        let area = Rect::new(0, 0, u16::try_from(data.len()).unwrap_or(u16::MAX), PLOT);
+        let mut buffer = Buffer::empty(area);
+        Sparkline::default()
+            .data(&data)
+            .max(1000)
+            .render(area, &mut buffer);
+        let (dim, person) = (self.ui.render.styles().dim, self.ui.render.styles().person);
+        writeln!(out, "{dim}{} a day at most{dim:#}", money(most))?;
+        for y in 0..area.height {
+            let line: String = (0..area.width).map(|x| buffer[(x, y)].symbol()).collect();
+            writeln!(out, "{person}{}{person:#}", line.trim_end())?;
+        }
+        let (first, last) = (&days[0].0, &days[days.len() - 1].0);
+        let gap = usize::from(area.width).saturating_sub(first.len() + last.len());
+        let gap = " ".repeat(gap.max(1));
+        writeln!(out, "{dim}{first}{gap}{last}{dim:#}\n")?;
+        Ok(())
+    }
+
+    fn print_active(&self, out: &mut Output, block: &Block) -> Result<()> {
+        let end = Timestamp::from_millisecond(block.end)?;
+        let end = end.to_zoned(self.now.time_zone().clone());
+        let mut text = format!("The block until {} goes on", end.strftime("%H:%M"));
+        if let Some(rate) = block.rate() {
+            text += &format!(": {} tokens a minute", short(rate.tokens_per_minute));
+            if let Some(cost) = rate.cost_per_hour {
+                text += &format!(", {} an hour", money(cost));
+            }
+            if let Some(cost) = rate.projected_cost {
+                text += &format!(", {} in all if it goes on like this", money(cost));
+            }
+        }
+        writeln!(out, "{text}")?;
+        Ok(())
+    }
+
+    /// Prints what the client counted beside our sum.
+    fn print_client(&self, out: &mut Output, total: &ClientTotal) -> Result<()> {
+        let styles = self.ui.render.styles();
+        let dim = styles.dim;
+        let known = |cost: Option<u128>| cost.map_or("unknown".to_owned(), money);
+        let (theirs, ours) = (total.theirs, total.ours.cost);
+        writeln!(out)?;
+        writeln!(
+            out,
+            "The client counted {}, the transcript has {}{}",
+            known(theirs),
+            known(ours),
+            gap(theirs, ours),
+        )?;
+        for model in &total.models {
+            let (theirs, ours) = (model.theirs, model.ours.cost);
+            if theirs == ours {
+                continue;
+            }
+            let name = self.ui.escaping.one_line(&model.model);
+            let (theirs_text, ours_text) = (known(theirs.or(Some(0))), known(ours));
+            let gap = gap(theirs.or(Some(0)), ours);
+            writeln!(out, "  {dim}{name}: {theirs_text}, {ours_text}{gap}{dim:#}")?;
+        }
+        Ok(())
+    }
+
+    fn print_total(&self, out: &mut Output, total: &Row, without_time: u64) -> Result<()> {
+        let sums = &total.sums;
+        let person = self.ui.render.styles().person;
+        let tokens = &sums.tokens;
+        writeln!(out)?;
+        writeln!(
+            out,
+            "{person}total {}{person:#}  {}, {} tokens of input, {} of output",
+            cost(sums),
+            count(sums.requests, "request"),
+            short(tokens.prompt()),
+            short(tokens.output),
+        )?;
+        let mut notes = Vec::new();
+        if sums.incomplete > 0 {
+            let requests = count(sums.incomplete, "request");
+            notes.push(format!("{requests} incomplete: their final counts were never written, so they cost more than this"));
+        }
+        if !sums.unknown_models.is_empty() {
+            let models: Vec<_> = sums
+                .unknown_models
+                .iter()
+                .map(|name| self.ui.escaping.one_line(name))
+                .collect();
+            let tokens = short(sums.unpriced_tokens);
+            notes.push(format!(
+                "no price is known of {}: {tokens} tokens (--prices FILE adds prices)",
+                models.join(", ")
+            ));
+        }
+        if tokens.web_search > 0 {
+            notes.push(
+                count(tokens.web_search, "search of the web").replace("of the webs", "of the web"),
+            );
+        }
+        if let Some(reported) = sums.reported_cost {
+            notes.push(format!(
+                "old clients wrote that their requests cost {}",
+                money(reported)
+            ));
+        }
+        if sums.of_deleted > 0 {
+            notes.push(format!(
+                "{} of deleted sessions",
+                count(sums.of_deleted, "request")
+            ));
+        }
+        if without_time > 0 {
+            notes.push(format!(
+                "{} without a time left out",
+                count(without_time, "request")
+            ));
+        }
+        if self.usage.unmatched_searches() > 0 {
+            let searches = count(self.usage.unmatched_searches(), "search");
+            notes.push(format!("{searches} of calls that are not in the file"));
+        }
+        if self.usage.unread() > 0 {
+            let entries = count(self.usage.unread(), "damaged entry");
+            notes.push(format!("{entries} could not be read"));
+        }
+        notes.push(format!("prices of {}", self.prices.date()));
+        for note in notes {
+            self.dim(out, &note)?;
+        }
+        Ok(())
+    }
+}
+
+/// A column of numbers.
+#[derive(Clone, Debug)]
+struct Column {
+    rank: usize,
+    head: &'static str,
+    cells: Vec<String>,
+    width: usize,
+}
+
+impl Column {
+    fn new(rank: usize, head: &'static str, rows: &[Row], of: impl Fn(&Row) -> String) -> Self {
+        let cells: Vec<String> = rows.iter().map(of).collect();
+        let widths = cells.iter().map(|cell| cell.width());
+        Self {
+            rank,
+            head,
+            width: widths.chain([head.width()]).max().unwrap_or(0),
+            cells,
+        }
+    }
+}
+
+/// Sums up rows by the key at this place.
+fn grouped(rows: &[Row], at: usize) -> Vec<Row> {
+    let mut groups: BTreeMap<Key, Row> = BTreeMap::new();
+    for row in rows {
+        let key = row.keys[at].clone();
+        match groups.get_mut(&key) {
+            Some(group) => group.sums.add(row.sums.clone()),
+            None => {
+                let mut row = row.clone();
+                row.keys = vec![key.clone()];
+                groups.insert(key, row);
+            }
+        }
+    }
+    groups.into_values().collect()
+}
+
+fn sort_by_cost(rows: &mut [Row]) {
+    rows.sort_by(|one, other| {
+        let of = |row: &Row| (row.sums.cost, row.sums.tokens.output, row.sums.requests);
+        of(other).cmp(&of(one))
+    });
+}
+
+/// Returns what the transcript lacks.
+fn gap(theirs: Option<u128>, ours: Option<u128>) -> String {
+    match (theirs, ours) {
+        (Some(theirs), Some(ours)) if theirs > ours => {
+            format!(": {} not in the transcript", money(theirs - ours))
+        }
+        (Some(theirs), Some(ours)) if theirs < ours => {
+            format!(": {} more than the client counted", money(ours - theirs))
+        }
+        _ => String::new(),
+    }
+}
+
+/// Returns a bar of blocks whose length is the part of `cost` in `most`.
+fn bar_of(cost: u128, most: u128, width: usize) -> String {
+    if most == 0 || width == 0 {
+        return String::new();
+    }
+    let eighths = usize::try_from(cost.saturating_mul(8 * width as u128) / most).unwrap_or(0);
+    let (whole, part) = (eighths / 8, eighths % 8);
+    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][part];
+    format!("{}{part}", "█".repeat(whole))
+}
+
+/// Returns the cost of a row; what is not known is never 0.
+fn cost(sums: &Sums) -> String {
+    match sums.cost {
+        None => "unknown".to_owned(),
+        Some(cost) if sums.unknown_models.is_empty() => money(cost),
+        Some(cost) => format!("≥ {}", money(cost)),
+    }
+}
+
+/// Returns an amount of nano-dollars: in cents, small ones with four digits.
+fn money(nano: u128) -> String {
+    const DOLLAR: u128 = 1_000_000_000;
+    let round = |unit: u128| (nano + unit / 2) / unit;
+    let hundredths = round(DOLLAR / 100);
+    if nano > 0 && hundredths == 0 {
+        return match round(DOLLAR / 10_000) {
+            0 => "<$0.0001".to_owned(),
+            parts => format!("$0.{parts:04}"),
+        };
+    }
+    let whole = (hundredths / 100).to_string();
+    let mut grouped = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("${grouped}.{:02}", hundredths % 100)
+}
+
+/// Returns a number with three digits and its unit.
+fn short(number: u64) -> String {
+    let units = ["", "k", "M", "G", "T", "P", "E"];
+    let mut unit = 0;
+    let mut scaled = number as f64;
+    while scaled >= 999.5 && unit + 1 < units.len() {
+        scaled /= 1000.0;
+        unit += 1;
+    }
+    match unit {
+        0 => number.to_string(),
+        _ if scaled < 9.995 => format!("{scaled:.2}{}", units[unit]),
+        _ if scaled < 99.95 => format!("{scaled:.1}{}", units[unit]),
+        _ => format!("{scaled:.0}{}", units[unit]),
+    }
+}
+
+/// Quotes a field of comma-separated values if it has to be.
+fn quoted(field: &str) -> String {
+    match field.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"")),
+        false => field.to_owned(),
+    }
+}
+
+/// Prints the line for a status bar.
+fn statusline(
+    ui: &Ui,
+    args: &Args,
+    prices: &Prices,
+    options: &UsageOptions,
+    now: &Zoned,
+) -> Result<u8> {
+    let midnight = now.start_of_day()?.timestamp();
+    let start = u64::try_from(midnight.as_millisecond()).unwrap_or_default();
+    let catalog = places::catalog(ui, &[], None)?;
+    let today = options
+        .clone()
+        .changed_since(UNIX_EPOCH + Duration::from_millis(start));
+    let usage = catalog.usage(&today);
+    let mut report = Report::by(&[]);
+    report.since = Some(midnight.as_millisecond());
+    let today = usage.rows(&report, prices).total().sums.clone();
+    let path = match &args.places[..] {
+        [place] => Some(session::find(ui, place)?),
+        [] => named_on_stdin(ui)?.or_else(|| {
+            let sessions = catalog.sessions().iter();
+            let latest = sessions.max_by_key(|session| session.modified);
+            latest.map(|session| session.path.clone())
+        }),
+        _ => bail!("--statusline: one session at most"),
+    };
+    let own = path.map(|path| Catalog::of_files(&[path]));
+    let own = own.as_ref().map(|own| (own, own.usage(options)));
+    let session = own.as_ref().and_then(|(own, usage)| {
+        let session = own.sessions().first()?;
+        let total = usage.rows(&Report::by(&[]), prices).total().sums.clone();
+        Some((&*session.id, total, usage.context_size(&session.id)))
+    });
+    let context: Option<&ContextSize> = session
+        .as_ref()
+        .and_then(|(_, _, context)| context.as_ref());
+    let model = context.and_then(|context| prices.model(context.model.as_deref()?));
+    let most = model.and_then(|model| model.max_input_tokens());
+    let mut out = Output::plain();
+    if args.json {
+        let of_session = session.as_ref().map(|(id, sums, _)| (*id, sums.cost));
+        let status = StatusRecord::new(today.cost, of_session, context, most);
+        record::write(&mut out, &CostRecord::Status(status))?;
+    } else {
+        let mut parts = vec![format!("today {}", cost(&today))];
+        if let Some((_, sums, _)) = &session {
+            parts.push(format!("session {}", cost(sums)));
+        }
+        if let Some(context) = context {
+            let share = most.filter(|most| *most > 0).map(|most| {
+                let percent = u128::from(context.tokens) * 100 / u128::from(most);
+                format!(" ({percent}%)")
+            });
+            let tokens = short(context.tokens);
+            parts.push(format!("context {tokens}{}", share.unwrap_or_default()));
+        }
+        writeln!(out, "{}", parts.join(" · "))?;
+    }
+    out.finish()?;
+    Ok(exit::DONE)
+}
+
+/// Reads the session that the client passes to its status line on standard input.
+fn named_on_stdin(ui: &Ui) -> Result<Option<PathBuf>> {
+    let stdin = io::stdin();
+    if stdin.is_terminal() || !is_ready(&stdin) {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    stdin.lock().take(MAX_STDIN).read_to_end(&mut bytes)?;
+    let Ok(passed) = serde_json::from_slice::<serde_json::Value>(&bytes) else {
+        return Ok(None);
+    };
+    let text = |key: &str| passed.get(key).and_then(|value| value.as_str());
+    if let Some(path) = text("transcript_path").map(PathBuf::from)
+        && path.is_file()
+    {
+        return Ok(Some(path));
+    }
+    // A session that has written nothing yet has no file.
+    let id = text("session_id").map(Path::new);
+    Ok(id.and_then(|id| session::find(ui, id).ok()))
+}
+
+/// Returns whether there is something to read soon.
+#[cfg(unix)]
+fn is_ready(stdin: &io::Stdin) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut fds = [PollFd::new(stdin, PollFlags::IN)];
+    let time = Timespec::try_from(STDIN).ok();
+    poll(&mut fds, time.as_ref()).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(not(unix))]
+fn is_ready(_: &io::Stdin) -> bool {
+    false
+}
