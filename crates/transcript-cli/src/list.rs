@@ -18,6 +18,7 @@ use crate::filter::Filter;
 use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::{Ui, terminal_width};
+use crate::usage::{self, Costs};
 use crate::{exit, record, session};
 
 /// List sessions, the most recent conversation first
@@ -80,7 +81,12 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let window = args.filter.window()?;
     let store = session::store(ui)?;
     let progress = Progress::start(ui);
-    let listing = store.list()?;
+    let (listing, costs) = std::thread::scope(|scope| {
+        // Only what is kept: a list does not read whole files.
+        let costs = scope.spawn(|| usage::kept_costs(store.root()));
+        (store.list(), costs.join().unwrap_or_default())
+    });
+    let listing = listing?;
     drop(progress);
     for problem in &listing.problems {
         ui.note(&format!("transcript: {problem}"));
@@ -113,9 +119,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         false => Output::paged(),
     };
     let written = match args.json {
-        true => write_json(&mut out, &rows, args.filter.sidechains),
+        true => write_json(&mut out, &rows, &costs, args.filter.sidechains),
         false => {
-            let table = Table::new(ui, &rows, terminal_width(), args);
+            let table = Table::new(ui, &rows, &costs, terminal_width(), args);
             table.print(&mut out, &ui.render.styles())
         }
     };
@@ -187,9 +193,16 @@ fn folder_of(row: &SessionRow) -> &str {
     row.cwd.as_deref().unwrap_or(&row.project)
 }
 
-fn write_json(out: &mut impl Write, rows: &[&SessionRow], with_agents: bool) -> Result<()> {
+fn write_json(
+    out: &mut impl Write,
+    rows: &[&SessionRow],
+    costs: &Costs,
+    with_agents: bool,
+) -> Result<()> {
     for row in rows {
         let mut record = SessionRecord::new(row);
+        let cost = costs.get(&row.session_id);
+        record.cost_nano_usd = cost.and_then(|cost| u64::try_from(*cost).ok());
         if with_agents && row.subagents > 0 {
             let agents = subagents(&row.path).unwrap_or_default();
             record.agents = agents.into_iter().map(|agent| agent.id).collect();
@@ -204,20 +217,21 @@ const MODIFIED: usize = 1;
 const STATE: usize = 2;
 const MESSAGES: usize = 3;
 const MODEL: usize = 4;
-const SIZE: usize = 5;
-const FOLDER: usize = 6;
-const BRANCH: usize = 7;
-const TITLE: usize = 8;
-const COLUMNS: usize = 9;
+const COST: usize = 5;
+const SIZE: usize = 6;
+const FOLDER: usize = 7;
+const BRANCH: usize = 8;
+const TITLE: usize = 9;
+const COLUMNS: usize = 10;
 /// The title is the last column because its width is not limited when the output is not a terminal.
 const NAMES: [&str; COLUMNS] = [
-    "SESSION", "MODIFIED", "STATE", "MSGS", "MODEL", "SIZE", "FOLDER", "BRANCH", "TITLE",
+    "SESSION", "MODIFIED", "STATE", "MSGS", "MODEL", "COST", "SIZE", "FOLDER", "BRANCH", "TITLE",
 ];
 /// The widths that other columns leave to the title on a page of 60 columns or less, and on one of 100
 /// or more; columns are dropped until it fits.
 const MIN_TITLE: [usize; 2] = [28, 40];
 /// The columns that are dropped, the least important first.
-const DROPPED: [usize; 6] = [BRANCH, SIZE, MODEL, MESSAGES, STATE, FOLDER];
+const DROPPED: [usize; 7] = [BRANCH, SIZE, MODEL, MESSAGES, COST, STATE, FOLDER];
 /// The widest model on a terminal.
 const MAX_MODEL: usize = 12;
 /// How many characters of a prompt tell a title apart.
@@ -239,11 +253,22 @@ struct Table<'r> {
 
 impl<'r> Table<'r> {
     /// Builds the cells. Without a `width` no cell is shortened.
-    fn new(ui: &Ui, rows: &'r [&'r SessionRow], width: Option<usize>, args: &Args) -> Self {
+    fn new(
+        ui: &Ui,
+        rows: &'r [&'r SessionRow],
+        costs: &Costs,
+        width: Option<usize>,
+        args: &Args,
+    ) -> Self {
         let now = Zoned::now();
         let folders = Folders::new(ui, rows);
         let cells = rows.iter().map(|row| cells(ui, row, &now, width, &folders));
         let mut cells: Vec<_> = cells.collect();
+        for (row, cells) in rows.iter().zip(&mut cells) {
+            if let Some(cost) = costs.get(&row.session_id) {
+                cells[COST] = usage::money(*cost);
+            }
+        }
         let mut groups = HashMap::new();
         if args.by.is_some() {
             for (at, row) in rows.iter().enumerate() {
@@ -351,7 +376,7 @@ impl<'r> Table<'r> {
             let (text, width) = (&cells[column], self.widths[column]);
             let text = match column {
                 TITLE => cut_text(text, width.saturating_sub(over)),
-                SIZE | MESSAGES => format!("{text:>width$}"),
+                COST | SIZE | MESSAGES => format!("{text:>width$}"),
                 FOLDER => {
                     over = text.width().saturating_sub(width);
                     fit(text, width + over)

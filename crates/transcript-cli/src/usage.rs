@@ -69,7 +69,7 @@ pub(crate) struct Args {
     /// Only sessions of the project at PATH, in any of its worktrees
     #[arg(long, value_name = "PATH")]
     project: Option<PathBuf>,
-    /// Only the first N rows
+    /// Only N rows: the latest, or those that cost most
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
     /// The time zone of days, weeks and months, such as Europe/Berlin [default: that of the system]
@@ -267,8 +267,21 @@ impl Reporter<'_> {
         (rows.collect(), total, without_time)
     }
 
-    fn limit(&self, rows: &mut Vec<Row>) {
-        rows.truncate(self.args.limit.unwrap_or(usize::MAX));
+    /// Returns the rows that are shown, how many there are, the total, and the number of requests without a time.
+    fn shown(&self, by: &[By]) -> (Vec<Row>, usize, Row, u64) {
+        let (mut rows, total, without_time) = self.rows(by);
+        let all = rows.len();
+        let most = self.args.limit.unwrap_or(usize::MAX);
+        let first = by.first();
+        if first.is_some_and(|by| matches!(by, By::Day | By::Week | By::Month | By::Hour5)) {
+            rows.drain(..all.saturating_sub(most));
+        } else {
+            if first != Some(&By::Compaction) {
+                sort_by_cost(&mut rows);
+            }
+            rows.truncate(most);
+        }
+        (rows, all, total, without_time)
     }
 
     /// Returns the blocks by the text of their key.
@@ -298,9 +311,8 @@ impl Reporter<'_> {
 
     fn write_json(&self, out: &mut Output) -> Result<Row> {
         let by = &self.args.by;
-        let (mut rows, total, without_time) = self.rows(by);
+        let (rows, _, total, without_time) = self.shown(by);
         let blocks = self.blocks();
-        self.limit(&mut rows);
         for row in &rows {
             let block = row
                 .keys
@@ -324,8 +336,7 @@ impl Reporter<'_> {
             true => &[By::Day][..],
             false => &self.args.by,
         };
-        let (mut rows, total, _) = self.rows(by);
-        self.limit(&mut rows);
+        let (rows, _, total, _) = self.shown(by);
         let names = by.iter().map(|by| by.name().to_owned());
         let fields = [
             "requests",
@@ -376,18 +387,7 @@ impl Reporter<'_> {
                 _ => self.print_overview(out),
             };
         }
-        let (mut rows, total, without_time) = self.rows(by);
-        let is_time = |by: &By| {
-            matches!(
-                by,
-                By::Day | By::Week | By::Month | By::Hour5 | By::Compaction
-            )
-        };
-        if !by.first().is_some_and(is_time) {
-            sort_by_cost(&mut rows);
-        }
-        let all = rows.len();
-        self.limit(&mut rows);
+        let (rows, all, total, without_time) = self.shown(by);
         let blocks = self.blocks();
         let titles = match by[..] {
             [By::Session] => self.titles(rows.iter().filter_map(|row| match &row.keys[0] {
@@ -509,6 +509,7 @@ impl Reporter<'_> {
             (By::Agent, Key::None) => "the conversation".to_owned(),
             (By::AgentType, Key::None) => String::new(),
             (By::Tool, Key::None) => "no tool".to_owned(),
+            (By::Model, Key::None) => "no model".to_owned(),
             (By::Branch, Key::None) => "not known".to_owned(),
             (_, Key::None) => "none".to_owned(),
             (By::Branch, Key::Branch { leaf, is_current }) => {
@@ -685,7 +686,9 @@ impl Reporter<'_> {
             known(ours),
             gap(theirs, ours),
         )?;
-        for model in &total.models {
+        // Some clients wrote no models.
+        let says_models = total.models.iter().any(|model| model.theirs.is_some());
+        for model in total.models.iter().filter(|_| says_models) {
             let (theirs, ours) = (model.theirs, model.ours.cost);
             if theirs == ours {
                 continue;
@@ -847,7 +850,7 @@ fn cost(sums: &Sums) -> String {
 }
 
 /// Returns an amount of nano-dollars: in cents, small ones with four digits.
-fn money(nano: u128) -> String {
+pub(crate) fn money(nano: u128) -> String {
     const DOLLAR: u128 = 1_000_000_000;
     let round = |unit: u128| (nano + unit / 2) / unit;
     let hundredths = round(DOLLAR / 100);
@@ -891,6 +894,28 @@ fn quoted(field: &str) -> String {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
         false => field.to_owned(),
     }
+}
+
+/// The costs of sessions by id, in nano-dollars.
+pub(crate) type Costs = HashMap<String, u128>;
+
+/// Returns the costs of the sessions of which all is kept, and all prices are known.
+pub(crate) fn kept_costs(root: &Path) -> Costs {
+    let cache = transcript::cache_folder().filter(|cache| {
+        let mut files = fs::read_dir(cache).into_iter().flatten().flatten();
+        files.any(|file| file.path().extension().is_some_and(|kind| kind == "usage"))
+    });
+    let (Some(cache), Ok(catalog)) = (cache, Catalog::open(root)) else {
+        return Costs::new();
+    };
+    let usage = catalog.usage(&UsageOptions::new().cache(cache).only_kept(true));
+    let rows = usage.rows(&Report::by(&[By::Session]), &Prices::embedded());
+    let known = rows.filter(|row| row.sums.requests > 0 && row.sums.unknown_models.is_empty());
+    let costs = known.filter_map(|row| {
+        let (session, cost) = (row.keys[0].to_string(), row.sums.cost?);
+        usage.is_known(&session).then_some((session, cost))
+    });
+    costs.collect()
 }
 
 /// Prints the line for a status bar.

@@ -8,9 +8,9 @@ pub(crate) fn noun(number: impl Copy + PartialEq + From<u8>, what: &str) -> Stri
         return what.to_owned();
     }
     match what.strip_suffix('y') {
-        Some(stem) => format!("{stem}ies"),
-        None if what.ends_with("ch") => format!("{what}es"),
-        None => format!("{what}s"),
+        Some(stem) if !stem.ends_with('a') => format!("{stem}ies"),
+        _ if what.ends_with("ch") => format!("{what}es"),
+        _ => format!("{what}s"),
     }
 }
 
@@ -35,5 +35,6 @@ mod tests {
         assert_eq!(count(0_u64, "entry"), "0 entries");
         assert_eq!(count(2_u32, "branch"), "2 branches");
         assert_eq!(noun(12_u64, "line"), "lines");
+        assert_eq!(noun(2_u64, "day"), "days");
     }
 }

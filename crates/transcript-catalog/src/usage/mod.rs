@@ -23,7 +23,7 @@ mod requests;
 mod sums;
 mod tokens;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -123,8 +123,8 @@ pub struct Usage<'c> {
     unread: u64,
     bytes: u64,
     problems: Vec<Error>,
-    /// The files that were left out.
-    skipped: Vec<usize>,
+    /// The sessions of files that were left out.
+    skipped: HashSet<Arc<str>>,
     /// Freed with the rest, as a process that ends need not free it.
     _cache: Option<UsageCache<'c>>,
 }
@@ -198,6 +198,9 @@ impl Catalog {
             requests.add(place, part);
         }
         requests.merge();
+        let skipped = read.skipped.iter();
+        let skipped = skipped.map(|file| Arc::clone(&files[*file].session));
+        let skipped = skipped.collect();
         Usage {
             catalog: self,
             files,
@@ -205,14 +208,19 @@ impl Catalog {
             unread: read.unread,
             bytes: read.bytes,
             problems: read.problems,
-            skipped: read.skipped,
+            skipped,
             _cache: cache,
         }
     }
 
     /// Adds what is kept about files that are gone.
     fn add_deleted(&self, cache: &UsageCache<'_>, files: &mut Vec<OwnerFile>, read: &mut Read) {
-        let mut numbers: HashMap<(PathBuf, String), u32> = HashMap::new();
+        // The number of each session, and that of its file.
+        let mut sessions = HashMap::<(Arc<str>, Arc<str>), _>::new();
+        for file in files.iter() {
+            let key = (Arc::clone(&file.project), Arc::clone(&file.session));
+            sessions.insert(key, (file.session_number, file.session_file));
+        }
         let mut session_number = self.sessions.len() as u32;
         cache.for_each_gone(|folder, name, payloads| {
             let path = folder.join(name);
@@ -223,24 +231,16 @@ impl Catalog {
                 None => (&*stem, None),
             };
             let project = folder.file_name().unwrap_or_default().to_string_lossy();
-            let known = files.iter().find(|file| {
-                *file.session == *session && *file.project == *project && !file.is_deleted
+            let (project, session): (Arc<str>, Arc<str>) = (project.into(), session.into());
+            let key = (Arc::clone(&project), Arc::clone(&session));
+            let (number, session_file) = *sessions.entry(key).or_insert_with(|| {
+                session_number += 1;
+                (session_number, None)
             });
-            let (number, session_file) = match known {
-                Some(file) => (file.session_number, file.session_file),
-                None => {
-                    let key = (folder.to_owned(), session.to_owned());
-                    let number = *numbers.entry(key).or_insert_with(|| {
-                        session_number += 1;
-                        session_number
-                    });
-                    (number, None)
-                }
-            };
             let file = files.len();
             files.push(OwnerFile {
-                session: session.into(),
-                project: project.as_ref().into(),
+                session,
+                project,
                 agent: agent.map(Arc::from),
                 session_number: number,
                 session_file: session_file.or((agent.is_none()).then_some(file as u32)),
@@ -385,8 +385,7 @@ impl Usage<'_> {
     /// Returns whether all files of a session were read, or what is kept about them is still true.
     #[must_use]
     pub fn is_known(&self, session: &str) -> bool {
-        let mut skipped = self.skipped.iter();
-        !skipped.any(|file| *self.files[*file].session == *session)
+        !self.skipped.contains(session)
     }
 
     /// Returns the number of damaged entries that could not be read.

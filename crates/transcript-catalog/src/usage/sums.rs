@@ -70,6 +70,10 @@ impl<'u> PriceList<'u> {
             speed: self.names.get(copy.speed),
         };
         let price = |model: Name, tokens: &Tokens| {
+            if *tokens == Tokens::default() {
+                // Nothing that could have a price.
+                return Some(0);
+            }
             let model = self.models[model as usize].as_ref()?;
             model.cost(tokens, &terms)
         };

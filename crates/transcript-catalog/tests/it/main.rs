@@ -9,3 +9,4 @@ mod prefilter;
 mod prices;
 mod store;
 mod usage;
+mod usage_fixtures;

@@ -50,6 +50,10 @@ pub struct SessionRecord<'a> {
     pub message_count: Option<u64>,
     /// When the session was forked, if no message was added since.
     pub forked: Option<Str<'a>>,
+    /// The cost of the session and its subagents, in nano-dollars, if `usage` has read it since its last change and
+    /// knows all prices.
+    #[serde(default)]
+    pub cost_nano_usd: Option<u64>,
     /// The ids of the subagents with a file of their own, with `--sidechains`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
@@ -80,6 +84,7 @@ impl<'a> SessionRecord<'a> {
             model: text(&row.model),
             message_count: row.messages,
             forked: text(&row.forked),
+            cost_nano_usd: None,
             agents: Vec::new(),
         }
     }
