@@ -2,11 +2,13 @@
 """Checks `transcript usage` against a slow count of its own, and compares it with ccusage.
 
     usage_check.py count ROOT --bin TRANSCRIPT --prices LITELLM.json [OLDER.json ...]
+    usage_check.py random FIRST LAST --bin TRANSCRIPT --prices LITELLM.json [OLDER.json ...]
     usage_check.py fixtures --bin TRANSCRIPT --ccusage CCUSAGE
     usage_check.py speed ROOT --bin TRANSCRIPT [--ccusage CCUSAGE] [--rounds N]
 
 `count` implements docs/usage.md a second time, in the most obvious way, and compares every row of several
-reports. Branches follow from the tree, which it does not build: of them only the sums are compared.
+reports. Branches follow from the tree, which it does not build: of them only the sums are compared. `random` does
+the same for generated trees with these seeds: forks, copies, subagents, growing and missing counts, damaged lines.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import datetime
 import glob
 import json
 import os
+import random
 import resource
 import statistics
 import subprocess
@@ -153,7 +156,8 @@ def copies(path, session, agent):
             if isinstance(block, dict) and block.get("type") in ("tool_use", "server_tool_use", "mcp_tool_use"):
                 copy["calls"].setdefault(text(block.get("id")) or (offset, at), text(block.get("name")))
     for copy in found.values():
-        copy["searches"] = sum(results.get(call, 0) for call in copy["calls"])
+        # A call that two requests have is that of the first.
+        copy["searches"] = sum(results.pop(call, 0) for call in copy["calls"])
     return found, boundaries
 
 
@@ -190,8 +194,16 @@ class Prices:
                 return None
             total += Fraction(price) * t[count]
         factors = obj(row.get("provider_specific_entry"))
-        for name in terms[1:]:
-            total *= Fraction(factors.get(name, 1))
+        geos = {name: factor for name, factor in factors.items() if name != "fast"}
+        if geos and terms[1] not in ("", "global", "not_available"):
+            if terms[1] not in geos:
+                return None
+            total *= Fraction(geos[terms[1]])
+        if terms[2] == "fast":
+            # A speed that is sold has a price.
+            if "fast" not in factors:
+                return None
+            total *= Fraction(factors["fast"])
         if t["webSearch"]:
             search = obj(row.get("search_context_cost_per_query")).get("search_context_size_medium")
             if search is None:
@@ -280,16 +292,127 @@ def reported(binary, root, by):
     for line in out.stdout.splitlines():
         row = json.loads(line)
         if row["kind"] in ("row", "total"):
-            key = tuple(row["by"][name] for name in by) if row["kind"] == "row" else "total"
+            key = "total"
+            if row["kind"] == "row":
+                key = tuple(row["by"][name] for name in by) + ((row["current"],) if "current" in row else ())
             rows[key] = [row["requests"], row["incomplete"]] + [row[name] for name in COUNTS] + [row["costNanoUsd"]]
     return rows
 
 
+def generate(root, seed):
+    """Writes sessions in which everything that matters is random."""
+    r = random.Random(seed)
+    models = ["claude-sonnet-4-5", "claude-opus-4-5", "claude-haiku-5-5", "owl-1", "claude-sonnet-4-5[1m]", "<synthetic>", ""]
+    odd = [None, -1, 1.5, "7", 2**60, True, [], {}]
+    pool, sessions = [], [f"{r.getrandbits(32):08x}-0000-4000-8000-000000000000" for _ in range(r.randint(1, 4))]
+    count = lambda: r.choice(odd) if r.random() < 0.03 else r.choice([0, 1, r.randint(0, 300), r.randint(0, 150_000)])
+
+    def usage():
+        used = {"input_tokens": count(), "output_tokens": count(), "cache_read_input_tokens": count()}
+        if r.random() < 0.7:
+            used["cache_creation_input_tokens"] = count()
+        if r.random() < 0.4:
+            used["cache_creation"] = {"ephemeral_5m_input_tokens": count(), "ephemeral_1h_input_tokens": count()}
+        if r.random() < 0.1:
+            used["server_tool_use"] = {"web_search_requests": r.randint(0, 3), "web_fetch_requests": 1}
+        if r.random() < 0.2:
+            used["speed"], used["inference_geo"] = r.choice(["standard", "fast"]), r.choice(["us", "global", "not_available"])
+        if r.random() < 0.15:
+            steps = [{"type": "message", "input_tokens": r.randint(0, 9), "output_tokens": r.randint(0, 9)} for _ in range(r.randint(1, 3))]
+            if r.random() < 0.5:
+                used = {name: sum(s[name] for s in steps) for name in ("input_tokens", "output_tokens")}
+            if r.random() < 0.6:
+                steps.insert(r.randint(0, len(steps)), {"type": r.choice(["advisor_message", "compaction", "message"]),
+                             "model": r.choice(models[:4]), "input_tokens": r.randint(0, 500), "output_tokens": r.randint(0, 50)})
+            used["iterations"] = steps
+        return used
+
+    for session in sessions:
+        project = os.path.join(root, r.choice(["-p", "-q"]))
+        files = [os.path.join(project, session + ".jsonl")]
+        for number in range(r.randint(0, 2)):
+            files.append(os.path.join(project, session, "subagents", f"agent-a{number}.jsonl"))
+        clock = r.randint(0, 10**6)
+        for path in files:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            lines = []
+            for _ in range(r.randint(0, 25)):
+                clock += r.randint(0, 40_000)
+                when = datetime.datetime(2026, 3, 1, tzinfo=NOW) + datetime.timedelta(seconds=clock)
+                stamp = when.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+                entry = {"type": "assistant", "uuid": f"u{r.getrandbits(40)}", "parentUuid": None, "sessionId": session}
+                if r.random() < 0.95:
+                    entry["timestamp"] = stamp
+                if "/subagents/" in path or r.random() < 0.05:
+                    entry["isSidechain"] = True
+                    if r.random() < 0.7:
+                        entry["agentId"] = "a0"
+                if r.random() < 0.5:
+                    entry["gitBranch"] = r.choice(["main", "dev"])
+                kind = r.random()
+                if kind < 0.08:
+                    entry = {"type": "system", "subtype": "compact_boundary", "uuid": entry["uuid"], "parentUuid": None, "timestamp": stamp}
+                elif kind < 0.16:
+                    call = r.choice([f"t{n}" for n in range(30)])
+                    entry = {"type": "user", "uuid": entry["uuid"], "timestamp": stamp, "toolUseResult": {"searchCount": r.randint(0, 3)},
+                             "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call, "content": "x"}]}}
+                elif kind < 0.4 and pool:
+                    copied = json.loads(json.dumps(r.choice(pool)))
+                    if r.random() < 0.5:
+                        copied["uuid"] = entry["uuid"]
+                        copied["sessionId"] = session
+                    if r.random() < 0.4:
+                        copied["forkedFrom"] = {"sessionId": "x", "messageUuid": "y"}
+                    if r.random() < 0.3:
+                        copied["message"]["usage"] = usage()
+                    if r.random() < 0.3:
+                        copied["timestamp"] = stamp
+                    entry = copied
+                else:
+                    tools = [{"type": r.choice(["tool_use", "server_tool_use"]), "id": f"t{r.randint(0, 29)}", "name": r.choice(["Bash", "Read", "WebSearch"]), "input": {}}
+                             for _ in range(r.choice([0, 0, 1, 2, 3]))]
+                    entry["message"] = {"role": "assistant", "content": [{"type": "text", "text": "x"}] + tools, "model": r.choice(models),
+                                        "stop_reason": r.choice([None, "end_turn"])}
+                    if r.random() < 0.85:
+                        entry["message"]["id"] = f"m{r.randint(0, 60)}"
+                    if r.random() < 0.93:
+                        entry["message"]["usage"] = usage()
+                    if r.random() < 0.1:
+                        del entry["uuid"]
+                    pool.append(entry)
+                lines.append(json.dumps(entry, ensure_ascii=r.random() < 0.5).encode() + b"\n")
+            for at in range(len(lines)):
+                if r.random() < 0.02:
+                    lines[at] = r.choice([lines[at][:-1], b'{"type":"assistant","message":{"id":"' + lines[at], b"\0" * 40 + lines[at], b"\n" + lines[at]])
+            with open(path, "wb") as out:
+                out.write(b"".join(lines))
+
+
+def check_random(args):
+    prices, bad = Prices(args.prices), 0
+    for seed in range(args.first, args.last + 1):
+        with tempfile.TemporaryDirectory() as root:
+            generate(root, seed)
+            if compare(list(slow(root, prices)), args.bin, root, KINDS, lambda _: None):
+                bad += 1
+                print(f"seed {seed} differs")
+    print(f"{args.last - args.first + 1} trees, {bad} differ")
+    return 1 if bad else 0
+
+
+KINDS = [["day"], ["month"], ["project"], ["session"], ["model"], ["agent"], ["git-branch"], ["compaction"], ["tool"],
+         ["session", "agent", "tool"], ["day", "model"]]
+
+
 def check_count(args):
     parts = list(slow(args.root, Prices(args.prices)))
+    bad = compare(parts, args.bin, args.root, KINDS, print)
+    print(f"{sum(part['requests'] for part in parts)} requests, {bad} differences")
+    return 1 if bad else 0
+
+
+def compare(parts, binary, root, kinds, say):
     bad = 0
-    kinds = [["day"], ["month"], ["project"], ["session"], ["model"], ["agent"], ["git-branch"], ["compaction"], ["tool"],
-             ["session", "agent", "tool"], ["day", "model"]]
     for by in kinds:
         sums = defaultdict(lambda: [0] * 8 + [0, False])
         for part in parts:
@@ -309,19 +432,18 @@ def check_count(args):
             for key in (tuple(part[name] for name in by), "total"):
                 priced[key] |= part["cost"] is not None
         slow_rows = {key: row[:8] + [row[8] if priced[key] else None] for key, row in sums.items()}
-        theirs = reported(args.bin, args.root, by)
+        theirs = reported(binary, root, by)
         for key in sorted(known | set(theirs), key=str):
             if slow_rows.get(key) != theirs.get(key):
                 bad += 1
                 print(f"{'+'.join(by)} {key}\n  slow {slow_rows.get(key)}\n  ours {theirs.get(key)}")
-        print(f"{'+'.join(by)}: {len(theirs) - 1} rows compared")
-    branches = reported(args.bin, args.root, ["branch"])
+        say(f"{'+'.join(by)}: {len(theirs) - 1} rows compared")
+    branches = reported(binary, root, ["branch"])
     total = branches.pop("total")
+    total[8] = total[8] or 0
     added = [sum(row[at] or 0 for row in branches.values()) for at in range(9)]
-    print(f"branch: {len(branches)} rows, {'add up' if added == total else 'DO NOT add up'}")
-    bad += added != total
-    print(f"{total[0]} requests, {bad} differences")
-    return 1 if bad else 0
+    say(f"branch: {len(branches)} rows, {'add up' if added == total else 'DO NOT add up'}")
+    return bad + (added != total)
 
 
 def ccusage(command, folder):
@@ -395,19 +517,22 @@ def check_speed(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("count", "fixtures", "speed"):
+    for name in ("count", "random", "fixtures", "speed"):
         one = commands.add_parser(name)
-        if name != "fixtures":
+        if name == "random":
+            one.add_argument("first", type=int)
+            one.add_argument("last", type=int)
+        elif name != "fixtures":
             one.add_argument("root")
         one.add_argument("--bin", default="target/release/transcript")
-        if name == "count":
+        if name in ("count", "random"):
             one.add_argument("--prices", nargs="+", required=True)
         else:
             one.add_argument("--ccusage", required=name == "fixtures")
             one.add_argument("--rounds", type=int, default=7)
     args = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    return {"count": check_count, "fixtures": check_fixtures, "speed": check_speed}[args.command](args)
+    return {"count": check_count, "random": check_random, "fixtures": check_fixtures, "speed": check_speed}[args.command](args)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ pub(crate) struct Cache<'c, K> {
     /// What to keep in memory of a payload.
     see: See<'c, K>,
     /// Whether what is known about files that are gone is kept.
-    pub(crate) keeps_gone: bool,
+    keeps_gone: bool,
     now: SystemTime,
     /// Whether the cache folder cannot be written.
     is_off: AtomicBool,
@@ -210,6 +210,32 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
             has_failed: AtomicBool::new(false),
             pieces: Mutex::default(),
         })
+    }
+
+    /// From now on keeps what is known about files that are gone, also about folders in `root` that are gone.
+    pub(crate) fn keep_gone(&mut self, kind: Kind, cache: &Path, root: &Path) {
+        self.keeps_gone = true;
+        let root = self.catalog.disk.real_path(root);
+        let known: HashSet<PathBuf> = self
+            .folders
+            .iter()
+            .map(|folder| folder.sidecar.folder().to_owned())
+            .collect();
+        for (_, sidecar) in Sidecar::all(kind, cache) {
+            let Some(sidecar) = sidecar else { continue };
+            let folder = sidecar.folder();
+            let is_in_root = root
+                .as_ref()
+                .is_ok_and(|root| folder.parent() == Some(root));
+            if is_in_root && !known.contains(folder) {
+                self.folders.push(Folder {
+                    path: folder.to_owned(),
+                    sidecar,
+                    records: OnceLock::new(),
+                    new: Mutex::default(),
+                });
+            }
+        }
     }
 
     /// Returns what is known about a file.

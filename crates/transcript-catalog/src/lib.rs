@@ -1,6 +1,6 @@
-//! Answers questions about many sessions at once. So far one: which entries contain these words.
+//! Answers questions about many sessions at once: which entries contain these words, and what did it cost ([`usage`]).
 //!
-//! Start with [`Catalog::open`], then [`Catalog::search`]. `docs/search.md` of the repository defines
+//! Start with [`Catalog::open`], then [`Catalog::search`] or [`Catalog::usage`]. `docs/search.md` of the repository defines
 //! the answer: that of a full scan over decoded texts.
 //!
 //! ```

@@ -466,35 +466,40 @@ impl Sidecar {
     /// Removes the files next to this one that are about folders which are gone, and those of other versions.
     pub(crate) fn remove_gone(&self, disk: &dyn ReadDisk) {
         let cache = self.path.parent().unwrap_or(Path::new(""));
-        for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path
-                .extension()
-                .is_none_or(|extension| extension != self.kind.extension)
-            {
-                continue;
-            }
-            let mut start = Vec::new();
-            let Some(file) = open_to_read(&path) else {
-                continue;
-            };
-            if file.take(MAX_HEADER).read_to_end(&mut start).is_err() {
-                continue;
-            }
-            let mut lines = start.splitn(3, |byte| *byte == b'\n');
-            let folder = lines
-                .nth(1)
-                .and_then(|folder| std::str::from_utf8(folder).ok());
-            let is_about = |folder: &&str| {
-                let sidecar = Self::of(self.kind, cache, Path::new(folder));
-                sidecar.path == path && start.starts_with(&sidecar.header())
-            };
-            let folder = folder.filter(is_about);
-            if folder.is_none_or(|folder| !disk.is_folder(Path::new(folder))) {
+        for (path, sidecar) in Self::all(self.kind, cache) {
+            if sidecar.is_none_or(|sidecar| !disk.is_folder(&sidecar.folder)) {
                 // Another process may have removed it.
                 let _ = fs::remove_file(&path);
             }
         }
+    }
+
+    /// Returns the files of a kind in `cache`; with `None` those that are of another version.
+    pub(crate) fn all(kind: Kind, cache: &Path) -> Vec<(PathBuf, Option<Self>)> {
+        let paths = fs::read_dir(cache).into_iter().flatten().flatten();
+        let paths = paths.map(|entry| entry.path());
+        let is_of_kind = |path: &PathBuf| {
+            let extension = path.extension();
+            extension.is_some_and(|extension| extension == kind.extension)
+        };
+        let read = |path: PathBuf| {
+            let mut start = Vec::new();
+            let file = open_to_read(&path)?;
+            file.take(MAX_HEADER).read_to_end(&mut start).ok()?;
+            let mut lines = start.splitn(3, |byte| *byte == b'\n');
+            let folder = lines.nth(1);
+            let folder = folder.and_then(|folder| std::str::from_utf8(folder).ok());
+            let sidecar = folder.map(|folder| Self::of(kind, cache, Path::new(folder)));
+            let sidecar = sidecar
+                .filter(|sidecar| sidecar.path == path && start.starts_with(&sidecar.header()));
+            Some((path, sidecar))
+        };
+        paths.filter(is_of_kind).filter_map(read).collect()
+    }
+
+    /// Returns the folder that it is about.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 }
 

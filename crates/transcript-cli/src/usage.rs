@@ -144,9 +144,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let is_all = args.places.is_empty() && args.project.is_none();
     let progress = Progress::start(ui);
     progress.expect(catalog.bytes());
-    let options = options
-        .count_bytes(progress.counter())
-        .keep_deleted(keeps && is_all);
+    options = options.count_bytes(progress.counter());
+    if keeps && is_all {
+        options = options.keep_deleted(session::store(ui)?.root().to_owned());
+    }
     let usage = catalog.usage(&options);
     drop(progress);
     let reporter = Reporter {
@@ -455,8 +456,9 @@ impl Reporter<'_> {
         let styles = self.ui.render.styles();
         let (person, escaping) = (styles.person, self.ui.escaping);
         let title = self.titles([&*session.id]).remove(&*session.id);
-        let title = title.map(|title| format!("  {}", cut_text(&escaping.one_line(&title), KEY)));
         let id = escaping.one_line(&session.id);
+        let room = self.ui.width.saturating_sub(id.width() + 2);
+        let title = title.map(|title| format!("  {}", cut_text(&escaping.one_line(&title), room)));
         writeln!(out, "{person}{id}{person:#}{}", title.unwrap_or_default())?;
         let mut total = None;
         for (by, head) in [

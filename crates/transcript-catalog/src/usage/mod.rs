@@ -51,7 +51,7 @@ use crate::files::{Catalog, FileRole};
 #[derive(Clone, Debug, Default)]
 pub struct UsageOptions {
     cache: Option<PathBuf>,
-    keeps_deleted: bool,
+    deleted_of: Option<PathBuf>,
     changed_since: Option<SystemTime>,
     only_kept: bool,
     threads: Option<NonZeroUsize>,
@@ -72,10 +72,11 @@ impl UsageOptions {
         self
     }
 
-    /// Keeps the requests of files that are deleted, and counts them. Without a cache it has no effect.
+    /// Keeps the requests of files that are deleted from the projects in `root`, and counts them. Without a cache
+    /// it has no effect.
     #[must_use]
-    pub fn keep_deleted(mut self, keeps: bool) -> Self {
-        self.keeps_deleted = keeps;
+    pub fn keep_deleted(mut self, root: PathBuf) -> Self {
+        self.deleted_of = Some(root);
         self
     }
 
@@ -174,11 +175,13 @@ impl Catalog {
         let wanted: Vec<usize> = wanted.collect();
         let cache = options.cache.as_deref().map(|folder| {
             let mut cache = read::open_cache(folder, self);
-            cache.keeps_gone = options.keeps_deleted;
+            if let Some(root) = &options.deleted_of {
+                cache.keep_gone(read::KIND, folder, root);
+            }
             cache
         });
         let mut read = read::read_files(self, &wanted, options, cache.as_ref());
-        if let Some(cache) = cache.as_ref().filter(|cache| cache.keeps_gone) {
+        if let Some(cache) = cache.as_ref().filter(|_| options.deleted_of.is_some()) {
             self.add_deleted(cache, &mut files, &mut read);
         }
         let mut paths: Vec<usize> = (0..files.len()).collect();

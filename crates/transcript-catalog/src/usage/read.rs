@@ -21,7 +21,7 @@ use crate::sidecar::{Kind, Piece, Stored};
 
 /// The number changes with the format, and with what counts. The version of the crate is not part of it:
 /// the sums of deleted sessions stay.
-const KIND: Kind = Kind {
+pub(super) const KIND: Kind = Kind {
     magic: "transcript usage 1",
     extension: "usage",
 };

@@ -386,7 +386,7 @@ fn sums_of_deleted_sessions_stay_if_that_is_wanted() {
     ] {
         age(&store.root().join(path), 1000);
     }
-    let keep = || cached(folder.path()).keep_deleted(true);
+    let keep = || cached(folder.path()).keep_deleted(store.root().to_owned());
     let before = rows_with(store.root(), &[By::Session], &keep());
     fs::remove_file(store.root().join("-p/aaaa.jsonl")).unwrap();
     fs::remove_dir_all(store.root().join("-p/aaaa")).unwrap();
@@ -403,6 +403,13 @@ fn sums_of_deleted_sessions_stay_if_that_is_wanted() {
         .find(|row| text(&row.keys[0]) == "aaaa")
         .unwrap();
     assert_eq!(of_aaaa.sums.cost, before.0[0].sums.cost);
+    // Nor are those of a project of which nothing is left.
+    fs::remove_dir_all(store.root().join("-q")).unwrap();
+    assert_eq!(rows_with(store.root(), &[], &keep()).1.of_deleted, 42);
+    store.write(
+        "-q/bbbb.jsonl",
+        answer("y1", "my", 60, &json!({"sessionId": "bbbb"})),
+    );
     // Without the wish they do not count.
     let (_, without) = rows_with(store.root(), &[], &cached(folder.path()));
     assert_eq!((without.requests, without.of_deleted), (2, 0));

@@ -21,6 +21,7 @@ mod system;
 mod tail;
 mod tree;
 mod turns;
+mod usage;
 mod verify;
 mod wire;
 

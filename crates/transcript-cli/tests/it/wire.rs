@@ -10,8 +10,9 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use transcript::wire::{
-    self, Answer, CommandLine, ForkRecord, MergeReport, MoveReport, RepairReport, ReplayRecord,
-    ResumeRefusal, ResumeReport, SearchRecord, SessionRecord, TailRecord, TreeReport, VerifyRecord,
+    self, Answer, CommandLine, CostRecord, ForkRecord, MergeReport, MoveReport, RepairReport,
+    ReplayRecord, ResumeRefusal, ResumeReport, SearchRecord, SessionRecord, TailRecord, TreeReport,
+    VerifyRecord,
 };
 
 use crate::append::{self, Session};
@@ -380,6 +381,11 @@ fn types_have_every_field_of_the_documented_shapes() {
                 let record = serde_json::from_str(json).unwrap();
                 assert!(!matches!(record, SearchRecord::Unknown(_)), "{json}");
             }
+            "CostRecord" => {
+                assert_has::<CostRecord<'_>>(json);
+                let record = serde_json::from_str(json).unwrap();
+                assert!(!matches!(record, CostRecord::Unknown(_)), "{json}");
+            }
             "ResumeReport" => assert_has::<ResumeReport<'_>>(json),
             "TreeReport" => assert_has::<TreeReport>(json),
             "TailRecord" => {
@@ -397,7 +403,7 @@ fn types_have_every_field_of_the_documented_shapes() {
         }
         seen.insert(&**name);
     }
-    assert_eq!((seen.len(), shapes.len()), (12, 23), "{seen:?}");
+    assert_eq!((seen.len(), shapes.len()), (13, 27), "{seen:?}");
 }
 
 /// The commands in the first column of the table: `…` and words stand for values.
