@@ -195,17 +195,21 @@ class Prices:
             total += Fraction(price) * t[count]
         factors = obj(row.get("provider_specific_entry"))
         geos = {name: factor for name, factor in factors.items() if name != "fast"}
-        if geos and terms[1] not in ("", "global", "not_available"):
+        # Where there are no tokens, no multiplier is needed.
+        if total and geos and terms[1] not in ("", "global", "not_available"):
             if terms[1] not in geos:
                 return None
             total *= Fraction(geos[terms[1]])
-        if terms[2] == "fast":
+        if total and terms[2] == "fast":
             # A speed that is sold has a price.
             if "fast" not in factors:
                 return None
             total *= Fraction(factors["fast"])
         if t["webSearch"]:
             search = obj(row.get("search_context_cost_per_query")).get("search_context_size_medium")
+            if search is None and row.get("litellm_provider") == "anthropic":
+                # The price page has one for all models of Anthropic.
+                search = Fraction(1, 100)
             if search is None:
                 return None
             total += Fraction(search) * t["webSearch"]
@@ -426,12 +430,13 @@ def compare(parts, binary, root, kinds, say):
                     row[9] = True
                 else:
                     row[8] += part["cost"]
-        known = {key for key in sums}
+        sums["total"][0] += 0
+        known = set(sums)
         priced = defaultdict(bool)
         for part in parts:
             for key in (tuple(part[name] for name in by), "total"):
                 priced[key] |= part["cost"] is not None
-        slow_rows = {key: row[:8] + [row[8] if priced[key] else None] for key, row in sums.items()}
+        slow_rows = {key: row[:8] + [row[8] if priced[key] or not row[9] else None] for key, row in sums.items()}
         theirs = reported(binary, root, by)
         for key in sorted(known | set(theirs), key=str):
             if slow_rows.get(key) != theirs.get(key):

@@ -568,7 +568,7 @@ impl Reporter<'_> {
             let tokens = &row.sums.tokens;
             tokens.cache_write_5m.saturating_add(tokens.cache_write_1h)
         };
-        // What matters least has the highest rank, and is left out on a narrow terminal.
+        // What matters least has the highest rank, and is omitted on a narrow terminal.
         let mut columns = [
             Column::new(2, "requests", rows, |row| row.sums.requests.to_string()),
             Column::new(4, "input", rows, |row| short(row.sums.tokens.input)),
@@ -660,14 +660,14 @@ impl Reporter<'_> {
     fn print_active(&self, out: &mut Output, block: &Block) -> Result<()> {
         let end = Timestamp::from_millisecond(block.end)?;
         let end = end.to_zoned(self.now.time_zone().clone());
-        let mut text = format!("The block until {} goes on", end.strftime("%H:%M"));
+        let mut text = format!("The block until {} continues", end.strftime("%H:%M"));
         if let Some(rate) = block.rate() {
             text += &format!(": {} tokens a minute", short(rate.tokens_per_minute));
             if let Some(cost) = rate.cost_per_hour {
                 text += &format!(", {} an hour", money(cost));
             }
             if let Some(cost) = rate.projected_cost {
-                text += &format!(", {} in all if it goes on like this", money(cost));
+                text += &format!(", {} in all if it continues like this", money(cost));
             }
         }
         writeln!(out, "{text}")?;
@@ -752,7 +752,7 @@ impl Reporter<'_> {
         }
         if without_time > 0 {
             notes.push(format!(
-                "{} without a time left out",
+                "{} without a time omitted",
                 count(without_time, "request")
             ));
         }

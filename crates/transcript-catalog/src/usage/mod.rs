@@ -87,7 +87,7 @@ impl UsageOptions {
         self
     }
 
-    /// Reads no file about which nothing is kept: [`Usage::is_known`] says which sessions were left out.
+    /// Reads no file about which nothing is kept: [`Usage::is_known`] says which sessions were omitted.
     #[must_use]
     pub fn only_kept(mut self, only: bool) -> Self {
         self.only_kept = only;
@@ -124,7 +124,7 @@ pub struct Usage<'c> {
     unread: u64,
     bytes: u64,
     problems: Vec<Error>,
-    /// The sessions of files that were left out.
+    /// The sessions of files that were omitted.
     skipped: HashSet<Arc<str>>,
     /// Freed with the rest, as a process that ends need not free it.
     _cache: Option<UsageCache<'c>>,

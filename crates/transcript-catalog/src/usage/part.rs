@@ -338,7 +338,7 @@ pub(super) struct Reader {
 pub(super) struct Damaged;
 
 impl Reader {
-    /// Returns what was read, and starts anew.
+    /// Returns what was read, and starts again.
     pub(super) fn take(&mut self) -> Part {
         self.places.clear();
         let mut part = std::mem::take(&mut self.part);

@@ -203,7 +203,7 @@ pub struct Block {
     pub end: i64,
     /// The times of its first and its last request.
     pub times: (i64, i64),
-    /// Whether it goes on.
+    /// Whether it continues.
     pub is_active: bool,
     /// The sums of its requests.
     pub sums: Sums,
@@ -217,7 +217,7 @@ pub struct Rate {
     pub tokens_per_minute: u64,
     /// The cost of an hour, in nano-dollars.
     pub cost_per_hour: Option<u128>,
-    /// The cost of the whole block if it goes on like this, in nano-dollars; of an active one only.
+    /// The cost of the whole block if it continues like this, in nano-dollars; of an active one only.
     pub projected_cost: Option<u128>,
 }
 
@@ -258,7 +258,7 @@ impl Rows {
         &self.total
     }
 
-    /// Returns the number of requests that were left out because their time is not known.
+    /// Returns the number of requests that were omitted because their time is not known.
     #[must_use]
     pub fn without_time(&self) -> u64 {
         self.without_time

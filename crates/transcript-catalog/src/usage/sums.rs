@@ -326,7 +326,7 @@ fn utc(millis: i64) -> Key {
 }
 
 impl Usage<'_> {
-    /// Returns the requests that a report is about, and how many are left out as they have no time.
+    /// Returns the requests that a report is about, and how many are omitted as they have no time.
     fn chosen(&self, report: &Report) -> (Vec<Request<'_>>, u64) {
         let mut without_time = 0;
         let chosen = self.requests.iter().filter(|request| {

@@ -99,13 +99,13 @@ pub struct BlockRecord {
     pub start: Option<String>,
     /// Five hours later.
     pub end: Option<String>,
-    /// Whether it goes on.
+    /// Whether it continues.
     pub active: bool,
     /// All tokens of a minute.
     pub tokens_per_minute: Option<u64>,
     /// The cost of an hour.
     pub cost_per_hour_nano_usd: Option<u64>,
-    /// The cost of the whole block if it goes on like this; of an active one only.
+    /// The cost of the whole block if it continues like this; of an active one only.
     pub projected_nano_usd: Option<u64>,
 }
 
@@ -162,7 +162,7 @@ pub struct CostTotal {
     pub first: Option<String>,
     /// The time of the last request.
     pub last: Option<String>,
-    /// The number of requests that were left out because they have no time.
+    /// The number of requests that were omitted because they have no time.
     pub without_time: u64,
     /// Searches whose call is not in the file of their result.
     pub unmatched_searches: u64,
