@@ -96,6 +96,25 @@ fn lines_and_copies_of_one_answer_are_one_request_with_the_largest_counts() {
 }
 
 #[test]
+fn the_file_of_a_session_owns_what_a_subagent_copied_without_saying_so() {
+    let store = Store::new();
+    // Earlier, in a path that sorts first, and not marked as a sidechain.
+    let copy = json!({"timestamp": "2026-11-19T10:00:00.000Z"});
+    store.write(
+        "-p/aaaa/subagents/agent-x.jsonl",
+        answer("s1", "m1", 5, &copy),
+    );
+    store.write("-q/bbbb.jsonl", answer("a1", "m1", 5, &json!({})));
+    let (rows, _) = rows_with(
+        store.root(),
+        &[By::Session, By::Agent],
+        &UsageOptions::new(),
+    );
+    let keys: Vec<String> = rows[0].keys.iter().map(text).collect();
+    assert_eq!((rows.len(), keys), (1, vec!["bbbb".into(), "-".into()]));
+}
+
+#[test]
 fn what_has_no_final_counts_is_named_and_what_no_model_gave_is_left_out() {
     let store = Store::new();
     let lines = [
