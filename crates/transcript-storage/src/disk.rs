@@ -132,6 +132,8 @@ pub struct Metadata {
     /// The time of the last change of the content or of a property, where the system reports it (Unix).
     /// Other than `modified` it cannot be set.
     pub changed: Option<SystemTime>,
+    /// Who may read, write and execute it: the lower 12 bits of the mode (Unix).
+    pub mode: Option<u32>,
     /// Which file it is.
     pub identity: Identity,
 }
@@ -145,6 +147,7 @@ impl Metadata {
             len: 0,
             modified: None,
             changed: None,
+            mode: None,
             identity: Identity {
                 number: None,
                 created: None,
@@ -251,6 +254,8 @@ pub struct Status {
 }
 
 /// A file system to read from and to write to.
+///
+/// Only an archive needs the methods with a default, which refuses.
 pub trait Disk: ReadDisk {
     /// Opens the file at `path` for reading and appending.
     ///
@@ -290,6 +295,50 @@ pub trait Disk: ReadDisk {
     /// # Errors
     /// When the file exists, or the system fails; nothing of the new file is left then.
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+
+    /// Renames the file at `from` to `to`, a name that no file has, and makes the change survive a power
+    /// cut. Folders that `to` needs are created, and accessible to their owner only.
+    ///
+    /// # Errors
+    /// As [`AlreadyExists`](io::ErrorKind::AlreadyExists) when something has the name; when the system
+    /// fails, and then the file may have the new name all the same.
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Sets the time of the last change of the content and, on systems that have one, the mode of a file
+    /// or folder.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    fn set_properties(
+        &self,
+        path: &Path,
+        modified: Option<SystemTime>,
+        mode: Option<u32>,
+    ) -> io::Result<()> {
+        let _ = (path, modified, mode);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Creates a folder that only its owner can access, and those above it. It may exist.
+    ///
+    /// # Errors
+    /// When the system fails.
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Removes an empty folder.
+    ///
+    /// # Errors
+    /// When it is not empty, or the system fails.
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Removes the name of a file.
     ///

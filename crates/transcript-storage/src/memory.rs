@@ -49,6 +49,7 @@ struct MemoryFile {
 struct Content {
     bytes: Vec<u8>,
     modified: SystemTime,
+    mode: u32,
     is_linked: bool,
     /// The handle that holds the lock.
     lock: Option<u64>,
@@ -122,6 +123,7 @@ impl MemoryDisk {
         let content = Content {
             bytes,
             modified: now,
+            mode: 0o600,
             is_linked: true,
             lock: None,
             handles: 0,
@@ -267,6 +269,41 @@ impl Disk for MemoryDisk {
         Ok(())
     }
 
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        if self.metadata(to).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.check_folder(to)?;
+        self.rename(from, to)
+    }
+
+    fn set_properties(
+        &self,
+        path: &Path,
+        modified: Option<SystemTime>,
+        mode: Option<u32>,
+    ) -> io::Result<()> {
+        let Ok(file) = self.file(path) else {
+            // A folder is nothing of its own here.
+            return self.metadata(path).map(|_| ());
+        };
+        let mut content = file.content_mut();
+        content.modified = modified.unwrap_or(content.modified);
+        content.mode = mode.unwrap_or(content.mode);
+        Ok(())
+    }
+
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        self.check_folder(&path.join("file"))
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        match self.list(path) {
+            Ok(_) => Err(io::ErrorKind::DirectoryNotEmpty.into()),
+            Err(error) => Err(error),
+        }
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.unlink(path).map(|_| ())
     }
@@ -301,6 +338,7 @@ impl ReadFile for MemoryFile {
             len: content.bytes.len() as u64,
             modified: Some(content.modified),
             changed: Some(content.modified),
+            mode: Some(content.mode),
             identity: self.identity,
         })
     }

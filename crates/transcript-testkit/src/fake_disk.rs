@@ -9,6 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use transcript_storage::{
     Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Status,
@@ -28,8 +29,10 @@ pub enum Op {
     List,
     /// [`Disk::write_new`].
     WriteNew,
-    /// [`Disk::rename`].
+    /// [`Disk::rename`] and [`Disk::rename_new`].
     Rename,
+    /// [`Disk::set_properties`].
+    SetProperties,
     /// [`Disk::remove`].
     Remove,
     /// [`File::append`].
@@ -262,6 +265,8 @@ struct Inode {
     lost: Vec<Range<usize>>,
     lock: Option<Owner>,
     is_linked: bool,
+    modified: Option<SystemTime>,
+    mode: Option<u32>,
     /// The open handles, each with the end of its last append.
     handles: BTreeMap<u64, u64>,
 }
@@ -848,6 +853,45 @@ impl Disk for FakeDisk {
         done((), error)
     }
 
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (mut state, turn) = self.begin(self.process, Op::Rename, to, None)?;
+        let error = turn.whole(&mut state.rng)?;
+        if state.names.contains_key(to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let inode = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        state.names.insert(to.to_owned(), inode);
+        done((), error)
+    }
+
+    fn set_properties(
+        &self,
+        path: &Path,
+        modified: Option<SystemTime>,
+        mode: Option<u32>,
+    ) -> io::Result<()> {
+        let (mut state, turn) = self.begin(self.process, Op::SetProperties, path, None)?;
+        let error = turn.whole(&mut state.rng)?;
+        if let Some(inode) = state.names.get(path).copied() {
+            let inode = &mut state.files[inode];
+            inode.modified = modified.or(inode.modified);
+            inode.mode = mode.or(inode.mode);
+        }
+        done((), error)
+    }
+
+    /// Does nothing: a folder exists on this disk as long as it has a file.
+    fn create_folder(&self, _path: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        match entries_below(path, self.state().names.keys()) {
+            Ok(_) => Err(io::ErrorKind::DirectoryNotEmpty.into()),
+            Err(error) => Err(error),
+        }
+    }
+
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let len = bytes.len();
         let (mut state, turn) = self.begin(self.process, Op::WriteNew, path, Some(len as u64))?;
@@ -891,8 +935,9 @@ fn metadata(number: usize, inode: &Inode) -> Metadata {
     Metadata {
         kind: FileKind::File,
         len: inode.buffered.len() as u64,
-        modified: None,
+        modified: inode.modified,
         changed: None,
+        mode: inode.mode,
         identity: Identity {
             number: Some((1, number as u64)),
             created: None,

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 #[cfg(unix)]
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::disk::{
     DirEntry, Entries, File, FileKind, Identity, Metadata, ReadDisk, ReadFile, Status,
@@ -137,9 +137,14 @@ impl File for RealFile {
     }
 }
 
+/// Sets the times of a file or folder, which need not be writable.
+fn set_modified(path: &Path, modified: SystemTime) -> io::Result<()> {
+    fs::File::open(path)?.set_modified(modified)
+}
+
 fn metadata(found: &fs::Metadata) -> Metadata {
     #[cfg(unix)]
-    let (number, changed) = {
+    let (number, changed, mode) = {
         use std::os::unix::fs::MetadataExt;
         let seconds = u64::try_from(found.ctime()).ok().map(Duration::from_secs);
         let nanos = u64::try_from(found.ctime_nsec())
@@ -147,16 +152,21 @@ fn metadata(found: &fs::Metadata) -> Metadata {
             .map(Duration::from_nanos);
         let since = seconds.zip(nanos).map(|(seconds, nanos)| seconds + nanos);
         let changed = since.and_then(|since| UNIX_EPOCH.checked_add(since));
-        (Some((found.dev(), found.ino())), changed)
+        (
+            Some((found.dev(), found.ino())),
+            changed,
+            Some(found.mode() & 0o7777),
+        )
     };
     // The standard library has no stable file id for Windows; the creation time replaces it.
     #[cfg(not(unix))]
-    let (number, changed) = (None, None);
+    let (number, changed, mode) = (None, None, None);
     Metadata {
         kind: kind(found.file_type()),
         len: found.len(),
         modified: found.modified().ok(),
         changed,
+        mode,
         identity: Identity {
             number,
             created: found.created().ok(),

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::{RealDisk, RealFile};
 use crate::disk::{Disk, Opened, Status};
@@ -51,6 +52,36 @@ impl Disk for RealDisk {
         sync_folder(to)
     }
 
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        make_folders(to)?;
+        rename_without_replacing(from, to)?;
+        sync_folder(to)
+    }
+
+    fn set_properties(
+        &self,
+        path: &Path,
+        modified: Option<SystemTime>,
+        mode: Option<u32>,
+    ) -> io::Result<()> {
+        // The time first: a file without the permission to read cannot be opened for that.
+        if let Some(modified) = modified {
+            super::set_modified(path, modified)?;
+        }
+        if let Some(mode) = mode {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o7777))?;
+        }
+        Ok(())
+    }
+
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        make_folders(&path.join("file"))
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         make_folders(path)?;
         let mut file = NewFile::beside(path)?;
@@ -61,6 +92,21 @@ impl Disk for RealDisk {
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }
+}
+
+/// Renames a file, if nothing has the new name.
+fn rename_without_replacing(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+            // Not every file system knows the flag.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {}
+            result => return Ok(result?),
+        }
+    }
+    fs::hard_link(from, to)?;
+    fs::remove_file(from)
 }
 
 #[derive(Clone, Copy)]

@@ -5,6 +5,7 @@ use std::io;
 use std::os::windows::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::{RealDisk, RealFile};
 use crate::disk::{Disk, Opened, Status};
@@ -44,6 +45,31 @@ impl Disk for RealDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
+    }
+
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        if let Some(folder) = to.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::hard_link(from, to)?;
+        fs::remove_file(from)
+    }
+
+    fn set_properties(
+        &self,
+        path: &Path,
+        modified: Option<SystemTime>,
+        _mode: Option<u32>,
+    ) -> io::Result<()> {
+        modified.map_or(Ok(()), |modified| super::set_modified(path, modified))
+    }
+
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(path)
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
     }
 
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {

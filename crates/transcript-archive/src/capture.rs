@@ -1,0 +1,593 @@
+//! Captures what changed since the last capture.
+
+use std::fmt;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use memchr::memrchr;
+use transcript_storage::{Metadata, ReadFile};
+
+use crate::archive::Archive;
+use crate::catalogue::{Piece, VersionId};
+use crate::error::{AtPath, Error};
+use crate::frame::Dictionary;
+use crate::live_files::{LiveFile, LiveFiles};
+use crate::packer::Packer;
+use crate::record::{Before, State, Version};
+
+/// A file that was changed within this time may change again without another time.
+const SETTLED: Duration = Duration::from_secs(2);
+/// Of a file that grew beyond this, only some places are compared with what is archived, in bytes.
+const SMALL: u64 = 1 << 20;
+/// The number of bytes that are compared at each place.
+const PLACE: usize = 4096;
+/// The number of places between the start and the end.
+const PLACES: u64 = 2;
+/// The size of reads, in bytes.
+const READ: usize = 2 << 20;
+/// Shorter additions are not searched for lines that are stored already, in bytes.
+const LITTLE: u64 = 4 << 10;
+/// Lines are cut into parts of this size where files have longer ones, in bytes.
+const MAX_LINE: usize = 32 << 20;
+/// A dictionary is made for so many bytes and more.
+const MIN_TRAINING: u64 = 1 << 20;
+/// The length of a dictionary: this part of what is stored with it, and its limits, in bytes.
+const DICTIONARY_PART: u64 = 128;
+const DICTIONARY: (u64, u64) = (16 << 10, 1 << 20);
+/// So many bytes are looked at for each byte of a dictionary.
+const SAMPLES: u64 = 12;
+/// The size of a sample, in bytes.
+const SAMPLE: u64 = 16 << 10;
+/// A file that is changed while it is read is read again so many times.
+const ATTEMPTS: usize = 3;
+
+/// Describes a file for [`CaptureOptions::summarize`].
+type Summarize = dyn Fn(&Path) -> Vec<u8> + Send + Sync;
+
+/// How sessions are captured.
+#[derive(Clone, Default)]
+pub struct CaptureOptions {
+    threads: Option<NonZeroUsize>,
+    compares_all: bool,
+    summarize: Option<Arc<Summarize>>,
+    done: Option<Arc<AtomicU64>>,
+}
+
+impl fmt::Debug for CaptureOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CaptureOptions")
+            .field("threads", &self.threads)
+            .field("compares_all", &self.compares_all)
+            .finish_non_exhaustive()
+    }
+}
+
+impl CaptureOptions {
+    /// Captures what changed, with all processors.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Compresses with so many threads.
+    #[must_use]
+    pub fn threads(mut self, threads: NonZeroUsize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Compares every byte of each file with what is archived. Otherwise a file larger than 1 MiB that grew is
+    /// compared at some places only, as sessions are only appended to.
+    #[must_use]
+    pub fn compare_all(mut self, all: bool) -> Self {
+        self.compares_all = all;
+        self
+    }
+
+    /// Keeps what this function returns with each version of the file of a session.
+    #[must_use]
+    pub fn summarize(mut self, summarize: Arc<Summarize>) -> Self {
+        self.summarize = Some(summarize);
+        self
+    }
+
+    /// Adds the bytes that are done to this counter.
+    #[must_use]
+    pub fn count_bytes(mut self, counter: Arc<AtomicU64>) -> Self {
+        self.done = Some(counter);
+        self
+    }
+}
+
+/// What a capture did.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Captured {
+    /// The number of files of which there is a new version.
+    pub files: u64,
+    /// The number of sessions with such a file.
+    pub sessions: u64,
+    /// The number of sessions without one.
+    pub unchanged: u64,
+    /// The bytes of the files that were not archived before.
+    pub bytes: u64,
+    /// The length of the new packs in bytes.
+    pub stored: u64,
+    /// The number of files that are never captured, as they may hold credentials.
+    pub denied: u64,
+    /// What could not be captured.
+    pub problems: Vec<Error>,
+}
+
+/// What is to do with a file.
+#[derive(Clone, Copy, Debug)]
+enum Plan {
+    Nothing,
+    /// Read it from an offset on: what is before it is that of an earlier version.
+    Read(Option<(VersionId, u64)>),
+}
+
+impl Archive {
+    /// Captures the files of all sessions in `root` that changed since the last capture, and what lies next to them.
+    /// Afterwards each pack is complete and survives a power cut; a kill leaves all of a pack or nothing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`](crate::ErrorKind::Busy); when `root` cannot be read, or the archive cannot be written. Files that
+    /// cannot be read are [`Captured::problems`].
+    pub fn capture(&mut self, root: &Path, options: &CaptureOptions) -> Result<Captured, Error> {
+        let _lock = self.lock()?;
+        self.refresh()?;
+        self.remove_stale()?;
+        let live = LiveFiles::find(&*self.disk, root)?;
+        let now = SystemTime::now();
+        let mut captured = Captured {
+            problems: live.problems,
+            denied: live.denied as u64,
+            ..Captured::default()
+        };
+        let mut changed = Vec::new();
+        let (mut session, mut is_changed) = (None, false);
+        for file in &live.files {
+            let of = session_of(&file.name);
+            if session != Some(of) {
+                captured.count(session.is_some(), is_changed);
+                (session, is_changed) = (Some(of), false);
+            }
+            match self.plan(file, now, options) {
+                Ok(Plan::Nothing) => {}
+                Ok(Plan::Read(from)) => {
+                    is_changed = true;
+                    changed.push((file, from));
+                }
+                Err(error) => captured.problems.push(error),
+            }
+        }
+        captured.count(session.is_some(), is_changed);
+        if changed.is_empty() {
+            return Ok(captured);
+        }
+        let dictionary = self.dictionary_for(&changed)?;
+        let threads = options.threads.map_or_else(
+            || thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            NonZeroUsize::get,
+        );
+        let time = self.next_time(now);
+        let written = thread::scope(|scope| {
+            let mut packer = Packer::start(scope, self, dictionary, threads, time);
+            let mut buffer = Vec::new();
+            for (file, from) in changed {
+                match add_file(&mut packer, file, from, now, options, &mut buffer) {
+                    Ok(bytes) => {
+                        captured.files += 1;
+                        captured.bytes += bytes;
+                    }
+                    Err(Problem::OfFile(error)) => captured.problems.push(error),
+                    Err(Problem::OfArchive(error)) => return Err(error),
+                }
+            }
+            packer.finish()
+        })?;
+        captured.stored = written.stored;
+        Ok(captured)
+    }
+
+    /// Returns the time of a capture, which is later than that of all others.
+    fn next_time(&self, now: SystemTime) -> i64 {
+        let millis = now
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_millis());
+        let millis = i64::try_from(millis).unwrap_or_default();
+        let last = self
+            .catalogue
+            .packs
+            .iter()
+            .map(|pack| pack.index.captured)
+            .max();
+        last.map_or(millis, |last| millis.max(last.saturating_add(1)))
+    }
+
+    fn plan(
+        &self,
+        file: &LiveFile,
+        now: SystemTime,
+        options: &CaptureOptions,
+    ) -> Result<Plan, Error> {
+        let Some(id) = self.catalogue.newest(&file.name) else {
+            return Ok(Plan::Read(None));
+        };
+        let Some(known) = self.version(id) else {
+            return Ok(Plan::Read(None));
+        };
+        let state = state_of(&file.metadata, now);
+        let len = file.metadata.len;
+        if known.len == len && known.state == state && state.is_settled && !options.compares_all {
+            return Ok(Plan::Nothing);
+        }
+        let live = self.disk.open_to_read(&file.path).at(&file.path)?;
+        let same = self.common_start(&*live, id, known, &state, len, options);
+        // What cannot be read in the archive is stored again.
+        let Ok(same) = same else {
+            return Ok(Plan::Read(None));
+        };
+        if same == known.len && same == len {
+            let is_same = known.state == state || known.state.is_settled && options.compares_all;
+            return Ok(match is_same {
+                true => Plan::Nothing,
+                // Its properties changed; or only now it is certain that it does not change unnoticed.
+                false => Plan::Read(Some((id, same))),
+            });
+        }
+        Ok(Plan::Read((same > 0).then_some((id, same))))
+    }
+
+    /// Returns how many bytes of a file are those of the start of a version, up to the end of a line.
+    fn common_start(
+        &self,
+        live: &dyn ReadFile,
+        id: VersionId,
+        known: &Version,
+        state: &State,
+        len: u64,
+        options: &CaptureOptions,
+    ) -> io::Result<u64> {
+        let pieces = self.catalogue.pieces(id);
+        let is_same_file = known.state.number.is_some() && known.state.number == state.number;
+        let is_large = known.len > SMALL && len > known.len;
+        let mut same = if !options.compares_all && is_same_file && is_large {
+            self.is_same_at_places(live, &pieces, known.len)?
+                .then_some(known.len)
+        } else {
+            None
+        };
+        if same.is_none() {
+            same = Some(self.compare(live, &pieces, known.len.min(len))?);
+        }
+        let same = same.unwrap_or_default();
+        if same == known.len && len == known.len {
+            return Ok(same);
+        }
+        // A line that goes on, or is another one, is stored as a whole.
+        if same == known.len {
+            return Ok(same - known.partial.min(same));
+        }
+        self.line_start(&pieces, same)
+    }
+
+    fn is_same_at_places(
+        &self,
+        live: &dyn ReadFile,
+        pieces: &[Piece],
+        len: u64,
+    ) -> io::Result<bool> {
+        let last = len - PLACE as u64;
+        // Other places each time the length is another one.
+        let spread = len.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let places = (0..PLACES).map(|place| spread.rotate_left(place as u32 * 21) % last);
+        for at in [0, last].into_iter().chain(places) {
+            let (mut one, mut other) = ([0; PLACE], [0; PLACE]);
+            live.fill(at, &mut one)?;
+            self.fill(pieces, at, &mut other)?;
+            if one != other {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns the length of the common start of a file and a version, up to `len`.
+    fn compare(&self, live: &dyn ReadFile, pieces: &[Piece], len: u64) -> io::Result<u64> {
+        let (mut one, mut other) = (vec![0; 256 << 10], vec![0; 256 << 10]);
+        let mut at = 0;
+        while at < len {
+            let wanted = usize::try_from(len - at).map_or(one.len(), |left| left.min(one.len()));
+            let read = live.fill(at, &mut one[..wanted])?;
+            let read = read.min(self.fill(pieces, at, &mut other[..wanted])?);
+            let pairs = one[..read].iter().zip(&other[..read]);
+            let same = pairs.take_while(|(one, other)| one == other).count();
+            at += same as u64;
+            if same < wanted {
+                break;
+            }
+        }
+        Ok(at)
+    }
+
+    /// Reads a part of a version. Returns the number of bytes read, which is smaller than the buffer only at the end.
+    pub(crate) fn fill(&self, pieces: &[Piece], at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.read_pieces(pieces, at + done as u64, &mut buffer[done..])? {
+                0 => break,
+                read => done += read,
+            }
+        }
+        Ok(done)
+    }
+
+    /// Returns the offset of the start of the line that has the byte at an offset.
+    fn line_start(&self, pieces: &[Piece], offset: u64) -> io::Result<u64> {
+        let mut end = offset;
+        let mut buffer = vec![0; 64 << 10];
+        while end > 0 {
+            let start = end.saturating_sub(buffer.len() as u64);
+            let part = &mut buffer[..(end - start) as usize];
+            self.fill(pieces, start, part)?;
+            if let Some(at) = memrchr(b'\n', part) {
+                return Ok(start + at as u64 + 1);
+            }
+            end = start;
+        }
+        Ok(0)
+    }
+
+    /// Returns the number of line feeds before an offset.
+    fn lines_before(&self, pieces: &[Piece], offset: u64) -> io::Result<u64> {
+        let at = pieces.partition_point(|piece| piece.at + piece.len <= offset);
+        let Some(piece) = pieces.get(at).or(pieces.last()) else {
+            return Ok(0);
+        };
+        let end = offset.min(piece.at + piece.len);
+        let mut part = vec![0; usize::try_from(end.saturating_sub(piece.at)).unwrap_or_default()];
+        self.fill(pieces, piece.at, &mut part)?;
+        Ok(piece.lines_before + memchr::memchr_iter(b'\n', &part).count() as u64)
+    }
+
+    /// Returns the dictionary for new frames, which is made if there is none.
+    fn dictionary_for(
+        &self,
+        changed: &[(&LiveFile, Option<(VersionId, u64)>)],
+    ) -> Result<Option<Arc<Dictionary>>, Error> {
+        let known = self.layout.dictionaries_on(&*self.disk)?;
+        let mut known: Vec<_> = known
+            .into_iter()
+            .filter_map(|id| self.dictionary(id).ok())
+            .collect();
+        known.sort_by_key(|dictionary| (dictionary.bytes.len(), dictionary.id));
+        if let Some(longest) = known.pop() {
+            return Ok(Some(longest));
+        }
+        let is_lines = |(file, _): &&(&LiveFile, _)| file.name.ends_with(".jsonl");
+        let files: Vec<&LiveFile> = changed
+            .iter()
+            .filter(is_lines)
+            .map(|(file, _)| *file)
+            .collect();
+        let total: u64 = files.iter().map(|file| file.metadata.len).sum();
+        if total < MIN_TRAINING {
+            return Ok(None);
+        }
+        let len = (total / DICTIONARY_PART).clamp(DICTIONARY.0, DICTIONARY.1);
+        let (samples, sizes) = self.samples(&files, total, len * SAMPLES);
+        // Too few or too similar samples are no error: then there is no dictionary yet.
+        let dictionary = zstd::dict::from_continuous(&samples, &sizes, len as usize);
+        let dictionary = dictionary.ok().filter(|dictionary| !dictionary.is_empty());
+        dictionary
+            .map(|bytes| self.add_dictionary(bytes))
+            .transpose()
+    }
+
+    /// Reads parts of files at equal distances.
+    fn samples(&self, files: &[&LiveFile], total: u64, wanted: u64) -> (Vec<u8>, Vec<usize>) {
+        let (mut samples, mut sizes) = (Vec::new(), Vec::new());
+        let distance = (total / (wanted / SAMPLE).max(1)).max(SAMPLE);
+        // Where the next sample is, from the start of the file.
+        let mut next = 0;
+        for file in files {
+            let len = file.metadata.len;
+            let live = (next < len).then(|| self.disk.open_to_read(&file.path));
+            if let Some(Ok(live)) = live {
+                let mut at = next;
+                while at < len {
+                    let mut sample = vec![0; SAMPLE.min(len - at) as usize];
+                    if let Ok(read) = live.fill(at, &mut sample) {
+                        samples.extend(&sample[..read]);
+                        sizes.push(read);
+                    }
+                    at += distance;
+                }
+            }
+            while next < len {
+                next += distance;
+            }
+            next -= len;
+        }
+        sizes.retain(|size| *size > 0);
+        (samples, sizes)
+    }
+}
+
+impl Captured {
+    fn count(&mut self, is_session: bool, is_changed: bool) {
+        self.sessions += u64::from(is_session && is_changed);
+        self.unchanged += u64::from(is_session && !is_changed);
+    }
+}
+
+enum Problem {
+    OfFile(Error),
+    OfArchive(Error),
+}
+
+/// Adds a file to the archive. Returns the number of bytes that are new.
+fn add_file(
+    packer: &mut Packer<'_>,
+    file: &LiveFile,
+    from: Option<(VersionId, u64)>,
+    now: SystemTime,
+    options: &CaptureOptions,
+    buffer: &mut Vec<u8>,
+) -> Result<u64, Problem> {
+    let of_file = |error| Problem::OfFile(Error::io(&file.path, error));
+    let (mut metadata, mut from) = (file.metadata, from);
+    for _ in 0..ATTEMPTS {
+        let live = packer
+            .archive()
+            .disk
+            .open_to_read(&file.path)
+            .map_err(of_file)?;
+        let start = from.map_or(0, |(_, keep)| keep);
+        let read = read_file(packer, &*live, file, start, metadata.len, options, buffer)?;
+        let after = live.metadata().map_err(of_file)?;
+        let is_same_file = after.identity == metadata.identity;
+        let (Some(partial), true) = (read, is_same_file && after.len >= metadata.len) else {
+            // It was cut or replaced while it was read.
+            packer.drop_file();
+            metadata = packer
+                .archive()
+                .disk
+                .metadata(&file.path)
+                .map_err(of_file)?;
+            from = None;
+            continue;
+        };
+        let before = match from {
+            None => None,
+            Some((id, keep)) => {
+                let archive = packer.archive();
+                let lines = archive.lines_before(&archive.catalogue.pieces(id), keep);
+                let lines = lines.map_err(of_file)?;
+                Some(Before {
+                    pack: packer.refer_to(id.pack),
+                    version: id.version,
+                    keep,
+                    lines,
+                })
+            }
+        };
+        let is_session = file.name.starts_with("projects/") && file.name.matches('/').count() == 2;
+        let summarize = options.summarize.as_ref().filter(|_| is_session);
+        let version = Version {
+            path: file.name.clone(),
+            len: metadata.len,
+            state: state_of(&metadata, now),
+            before,
+            extents: Vec::new(),
+            partial,
+            summary: summarize
+                .map(|summarize| summarize(&file.path))
+                .unwrap_or_default(),
+        };
+        packer.end_file(version).map_err(Problem::OfArchive)?;
+        return Ok(metadata.len - start);
+    }
+    let what = "it is changed all the time; it is captured the next time";
+    Err(of_file(io::Error::new(io::ErrorKind::ResourceBusy, what)))
+}
+
+/// Reads a file from an offset up to `len`. Returns the number of bytes after the last line feed, or `None` if the file
+/// is shorter.
+fn read_file(
+    packer: &mut Packer<'_>,
+    live: &dyn ReadFile,
+    file: &LiveFile,
+    start: u64,
+    len: u64,
+    options: &CaptureOptions,
+    buffer: &mut Vec<u8>,
+) -> Result<Option<u64>, Problem> {
+    let is_lines = file.name.ends_with(".jsonl");
+    let search = start == 0 || len - start >= LITTLE;
+    let mut at = start;
+    let mut partial = 0;
+    // What precedes it in the buffer is the start of a line.
+    buffer.clear();
+    while at < len {
+        let kept = buffer.len();
+        let wanted = usize::try_from(len - at).map_or(READ, |left| left.min(READ));
+        buffer.resize(kept + wanted, 0);
+        let read = live.fill(at, &mut buffer[kept..]);
+        let read = read.map_err(|error| Problem::OfFile(Error::io(&file.path, error)));
+        let read = read.inspect_err(|_| packer.drop_file())?;
+        if read < wanted {
+            return Ok(None);
+        }
+        at += read as u64;
+        if let Some(done) = &options.done {
+            done.fetch_add(read as u64, Ordering::Relaxed);
+        }
+        let end = memrchr(b'\n', &buffer[kept..]);
+        partial = match end {
+            Some(end) => (read - end - 1) as u64,
+            None => partial + read as u64,
+        };
+        let whole = match end {
+            _ if at == len || !is_lines => buffer.len(),
+            Some(end) => kept + end + 1,
+            None if buffer.len() >= MAX_LINE => buffer.len(),
+            None => continue,
+        };
+        let added = match is_lines {
+            true => packer.add_lines(&buffer[..whole], search),
+            false => packer.add_bytes(&buffer[..whole]),
+        };
+        added.map_err(Problem::OfArchive)?;
+        buffer.drain(..whole);
+    }
+    Ok(Some(partial.min(len)))
+}
+
+/// Returns the properties of a file that show whether it was changed.
+fn state_of(metadata: &Metadata, now: SystemTime) -> State {
+    let parts = |time: SystemTime| match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => (
+            i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+            since.subsec_nanos(),
+        ),
+        Err(before) => {
+            // Nanoseconds count forward from the second before.
+            let before = before.duration();
+            let seconds = i64::try_from(before.as_secs()).unwrap_or(i64::MAX);
+            match before.subsec_nanos() {
+                0 => (-seconds, 0),
+                nanos => (-seconds - 1, 1_000_000_000 - nanos),
+            }
+        }
+    };
+    let is_older = |time: SystemTime| now.duration_since(time).is_ok_and(|age| age > SETTLED);
+    let times = [metadata.modified, metadata.changed];
+    State {
+        modified: metadata.modified.map(parts),
+        changed: metadata.changed.map(parts),
+        mode: metadata.mode,
+        number: metadata.identity.number,
+        is_settled: times.iter().flatten().all(|time| is_older(*time)) && times[0].is_some(),
+    }
+}
+
+/// Returns the session of a file, by its path in the archive: all files that are captured belong to one.
+pub(crate) fn session_of(name: &str) -> &str {
+    let mut parts = name.split('/');
+    let area = parts.next().unwrap_or_default();
+    if area == "projects" {
+        let _project = parts.next();
+    }
+    let part = parts.next().unwrap_or_default();
+    part.get(..36)
+        .filter(|id| crate::live_files::is_session_name(id))
+        .unwrap_or_else(|| part.strip_suffix(".jsonl").unwrap_or(part))
+}

@@ -1,0 +1,313 @@
+//! Everything that the packs say about themselves, in memory and in one file.
+//!
+//! The file has no authority: it is the indexes of the packs, one after another, and what it lacks is read
+//! from the packs. So it never conflicts with that of another machine, and can be lost.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::Path;
+
+use transcript_storage::Disk;
+
+use crate::error::{AtPath, Error};
+use crate::layout::Layout;
+use crate::pack;
+use crate::record::{PackId, PackIndex, Version};
+
+/// The length of what precedes a section: the name of the pack, and the length.
+const HEADER: usize = 16 + 8;
+/// The longest catalogue that is read, in bytes.
+const MAX_LEN: usize = 4 << 30;
+
+/// The packs, and the versions of files in them.
+#[derive(Debug, Default)]
+pub(crate) struct Catalogue {
+    pub(crate) packs: Vec<Pack>,
+    by_id: HashMap<PackId, u32>,
+    /// The versions of each file, oldest first.
+    pub(crate) files: BTreeMap<String, Vec<VersionId>>,
+    /// Whether the file has all packs.
+    is_complete: bool,
+    /// The length of the part of the file that is whole.
+    end: u64,
+    /// What cannot be read.
+    pub(crate) problems: Vec<Error>,
+}
+
+/// A pack.
+#[derive(Debug)]
+pub(crate) struct Pack {
+    pub(crate) id: PackId,
+    pub(crate) index: PackIndex,
+    /// Whether its file is in the folder.
+    pub(crate) is_there: bool,
+}
+
+/// A version of a file: the number of the pack, and its own in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct VersionId {
+    pub(crate) pack: u32,
+    pub(crate) version: u32,
+}
+
+/// A part of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Its offset in the file.
+    pub(crate) at: u64,
+    pub(crate) len: u64,
+    /// The number of line feeds before it.
+    pub(crate) lines_before: u64,
+    /// Pack, frame, and offset in its content; `None` if the pack that has it is unknown.
+    pub(crate) place: Option<(u32, u32, u32)>,
+}
+
+impl Catalogue {
+    /// Reads the catalogue, and the indexes of packs that it lacks.
+    pub(crate) fn read(disk: &dyn Disk, layout: &Layout) -> Result<Self, Error> {
+        let mut catalogue = Self::default();
+        let path = layout.catalogue();
+        let mut damaged = false;
+        match disk.read(&path, MAX_LEN) {
+            Ok(bytes) => damaged = catalogue.read_sections(&bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io(&path, error)),
+        }
+        let names = layout.packs_on(disk)?;
+        catalogue.is_complete = !damaged;
+        for id in names {
+            if let Some(number) = catalogue.by_id.get(&id) {
+                catalogue.packs[*number as usize].is_there = true;
+                continue;
+            }
+            catalogue.is_complete = false;
+            let path = layout.pack(id);
+            let read = disk.open_to_read(&path);
+            let read = read.and_then(|file| pack::read_section(&pack::read_index(&*file)?));
+            match read {
+                Ok(index) => catalogue.add(id, index, true),
+                Err(error) => catalogue.problems.push(Error::io(&path, error)),
+            }
+        }
+        catalogue.sort();
+        Ok(catalogue)
+    }
+
+    /// Reads the sections of a catalogue; returns whether it is damaged.
+    fn read_sections(&mut self, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            let Some((header, rest)) = bytes.split_at_checked(HEADER) else {
+                return true;
+            };
+            let (mut id, mut len) = ([0; 16], [0; 8]);
+            id.copy_from_slice(&header[..16]);
+            len.copy_from_slice(&header[16..]);
+            let len = usize::try_from(u64::from_le_bytes(len)).unwrap_or(usize::MAX);
+            let Some((section, rest)) = rest.split_at_checked(len) else {
+                return true;
+            };
+            let Ok(index) = pack::read_section(section) else {
+                return true;
+            };
+            if !self.by_id.contains_key(&PackId(id)) {
+                self.add(PackId(id), index, false);
+            }
+            self.end += (HEADER + len) as u64;
+            bytes = rest;
+        }
+        false
+    }
+
+    fn add(&mut self, id: PackId, index: PackIndex, is_there: bool) {
+        let pack = self.packs.len() as u32;
+        for (version, file) in (0..).zip(&index.versions) {
+            let id = VersionId { pack, version };
+            match self.files.get_mut(&file.path) {
+                Some(versions) => versions.push(id),
+                None => drop(self.files.insert(file.path.clone(), vec![id])),
+            }
+        }
+        self.by_id.insert(id, pack);
+        self.packs.push(Pack {
+            id,
+            index,
+            is_there,
+        });
+    }
+
+    /// Sorts the versions of each file by the time of their capture.
+    fn sort(&mut self) {
+        let packs = &self.packs;
+        let key = |id: &VersionId| {
+            let pack = &packs[id.pack as usize];
+            (pack.index.captured, pack.id, id.version)
+        };
+        for versions in self.files.values_mut() {
+            versions.sort_by_key(key);
+        }
+    }
+
+    /// Adds a pack that was just written, and its section to the file. Without the file, or after an error, the next
+    /// reader finds the pack all the same.
+    pub(crate) fn append(
+        &mut self,
+        disk: &dyn Disk,
+        layout: &Layout,
+        id: PackId,
+        index: PackIndex,
+        section: &[u8],
+    ) -> Result<(), Error> {
+        self.add(id, index, true);
+        let mut bytes = Vec::with_capacity(HEADER + section.len());
+        bytes.extend(id.0);
+        bytes.extend((section.len() as u64).to_le_bytes());
+        bytes.extend(section);
+        let path = layout.catalogue();
+        if !self.is_complete {
+            return self.write(disk, layout);
+        }
+        let append = || -> io::Result<()> {
+            let file = disk.open(&path, true)?.file;
+            if file.status()?.len != self.end {
+                file.truncate(self.end)?;
+            }
+            append_all(&*file, &bytes)?;
+            file.sync()
+        };
+        let appended = append();
+        self.is_complete = appended.is_ok();
+        self.end += bytes.len() as u64;
+        appended.at(&path)
+    }
+
+    /// Writes the file anew.
+    pub(crate) fn write(&mut self, disk: &dyn Disk, layout: &Layout) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        for pack in &self.packs {
+            let section = pack::section(&pack.index).at(&layout.catalogue())?;
+            bytes.extend(pack.id.0);
+            bytes.extend((section.len() as u64).to_le_bytes());
+            bytes.extend(section);
+        }
+        let (path, new) = (layout.catalogue(), layout.temporary("catalogue"));
+        let write = || -> io::Result<()> {
+            remove_if_there(disk, &new)?;
+            let file = disk.open(&new, true)?.file;
+            append_all(&*file, &bytes)?;
+            file.sync()?;
+            drop(file);
+            disk.rename(&new, &path)
+        };
+        write().at(&path)?;
+        self.end = bytes.len() as u64;
+        self.is_complete = true;
+        Ok(())
+    }
+
+    /// Returns a version.
+    pub(crate) fn version(&self, id: VersionId) -> Option<&Version> {
+        let pack = self.packs.get(id.pack as usize)?;
+        pack.index.versions.get(id.version as usize)
+    }
+
+    /// Returns the number of the pack to which a pack refers by `number`.
+    pub(crate) fn referred(&self, pack: u32, number: u32) -> Option<u32> {
+        match number.checked_sub(1) {
+            None => Some(pack),
+            Some(number) => {
+                let index = &self.packs.get(pack as usize)?.index;
+                let id = index.packs.get(number as usize)?;
+                self.by_id.get(id).copied()
+            }
+        }
+    }
+
+    /// Returns the newest version of a file.
+    pub(crate) fn newest(&self, path: &str) -> Option<VersionId> {
+        self.files.get(path)?.last().copied()
+    }
+
+    /// Returns the parts of a version, in order.
+    pub(crate) fn pieces(&self, id: VersionId) -> Vec<Piece> {
+        // The versions that it continues, itself first, and how much of each counts.
+        let mut chain = Vec::new();
+        let mut next = Some((id, u64::MAX));
+        let mut missing = None;
+        while let Some((id, keep)) = next {
+            let Some(version) = self.version(id) else {
+                missing = Some(keep);
+                break;
+            };
+            chain.push((id, keep));
+            next = version.before.map(|before| {
+                let pack = self.referred(id.pack, before.pack);
+                // A number that no pack has: what is missing is named where it is used.
+                let pack = pack.unwrap_or(u32::MAX);
+                let version = before.version;
+                (VersionId { pack, version }, before.keep.min(keep))
+            });
+            // Packs refer to earlier packs only; a forged one may not.
+            if chain.len() > self.packs.len() * 2 + 2 && next.is_some() {
+                missing = next.map(|(_, keep)| keep);
+                break;
+            }
+        }
+        let mut pieces = Vec::new();
+        let mut at = 0u64;
+        if let Some(len) = missing.filter(|len| *len > 0) {
+            pieces.push(Piece {
+                at,
+                len,
+                lines_before: 0,
+                place: None,
+            });
+            at = len;
+        }
+        for (id, keep) in chain.into_iter().rev() {
+            let Some(version) = self.version(id) else {
+                continue;
+            };
+            let mut lines;
+            let mut start = version.before.map_or(0, |before| before.keep);
+            lines = version.before.map_or(0, |before| before.lines);
+            for extent in &version.extents {
+                let left = keep.saturating_sub(start);
+                let len = u64::from(extent.len).min(left);
+                start += u64::from(extent.len);
+                if len == 0 {
+                    break;
+                }
+                pieces.push(Piece {
+                    at,
+                    len,
+                    lines_before: lines,
+                    place: Some((id.pack, extent.frame, extent.start)),
+                });
+                at += len;
+                lines += u64::from(extent.lines);
+            }
+        }
+        pieces
+    }
+}
+
+/// Appends all bytes.
+pub(crate) fn append_all(file: &dyn transcript_storage::File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.append(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file that may not exist.
+pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    match disk.remove(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

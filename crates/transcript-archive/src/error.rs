@@ -1,0 +1,146 @@
+//! Why an archive cannot be read or written.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An error of an archive.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    path: PathBuf,
+    source: Option<io::Error>,
+}
+
+/// The kind of an [`Error`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// There is no archive in the folder.
+    NoArchive,
+    /// The folder has files, and no archive.
+    OtherFolder,
+    /// The archive was made by a newer version of this program, in this version of the format.
+    Newer(u32),
+    /// Another process captures or prunes right now.
+    Busy,
+    /// A file exists where one would be restored: it is the same, longer, or another one.
+    Exists(Existing),
+    /// The id of the session is already in use, in this file.
+    IdInUse(PathBuf),
+    /// A part of the archive is damaged or missing, in this way.
+    Damaged(String),
+    /// A path in the archive that must not be written to.
+    UnsafePath,
+    /// The system failed.
+    Io,
+}
+
+/// How a file on the disk compares to what would be restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Existing {
+    /// It has the archived bytes and more.
+    Longer,
+    /// It has other bytes.
+    Other,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, path: &Path) -> Self {
+        Self {
+            kind,
+            path: path.to_owned(),
+            source: None,
+        }
+    }
+
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        Self {
+            kind: ErrorKind::Io,
+            path: path.to_owned(),
+            source: Some(source),
+        }
+    }
+
+    /// Returns the kind of error.
+    #[must_use]
+    pub fn kind(&self) -> &ErrorKind {
+        &self.kind
+    }
+
+    /// Returns the file or folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns whether the same call may succeed later without any change by the caller.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        let of_system = self.source.as_ref().is_some_and(|source| {
+            matches!(
+                source.kind(),
+                io::ErrorKind::Interrupted | io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock
+            )
+        });
+        of_system || self.kind == ErrorKind::Busy
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        match &self.kind {
+            ErrorKind::NoArchive => f.write_str(
+                "there is no archive; `transcript keep` makes one, `--archive DIR` names another",
+            ),
+            ErrorKind::OtherFolder => f.write_str(
+                "the folder is not empty and has no archive; name an empty folder or a new one",
+            ),
+            ErrorKind::Newer(version) => write!(
+                f,
+                "the archive has version {version} of the format, which is newer than this program; update it"
+            ),
+            ErrorKind::Busy => {
+                f.write_str("another process is writing to the archive; try again later")
+            }
+            ErrorKind::Exists(Existing::Longer) => {
+                f.write_str("a file is there that continues what is archived; nothing was changed")
+            }
+            ErrorKind::Exists(Existing::Other) => f.write_str(
+                "another file is there; nothing was changed; restore to another folder with --to",
+            ),
+            ErrorKind::IdInUse(path) => write!(
+                f,
+                "the session is already at {}; two files with one id cannot be resumed",
+                path.display()
+            ),
+            ErrorKind::Damaged(what) => f.write_str(what),
+            ErrorKind::UnsafePath => {
+                f.write_str("the path leads out of its folder; it is not restored")
+            }
+            ErrorKind::Io => match &self.source {
+                Some(source) => source.fmt(f),
+                None => f.write_str("the system failed"),
+            },
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| source as _)
+    }
+}
+
+/// Names the file in an error of the system.
+pub(crate) trait AtPath<T> {
+    fn at(self, path: &Path) -> Result<T, Error>;
+}
+
+impl<T> AtPath<T> for io::Result<T> {
+    fn at(self, path: &Path) -> Result<T, Error> {
+        self.map_err(|error| Error::io(path, error))
+    }
+}

@@ -1,0 +1,35 @@
+//! Keeps every version of sessions in packs, and reads them as if they were files (docs/archive.md).
+//!
+//! A capture stores what changed since the last one: [`Archive::capture`]. A pack is never changed after it
+//! was written, so a folder that is synced with other machines works as an archive. [`ArchiveDisk`] shows
+//! the newest versions as files, for everything that reads through
+//! [`ReadDisk`](transcript_storage::ReadDisk).
+//!
+//! ```no_run
+//! use transcript_archive::{Archive, CaptureOptions};
+//!
+//! let mut archive = Archive::open_or_create("archive".as_ref())?;
+//! let captured = archive.capture("projects".as_ref(), &CaptureOptions::new())?;
+//! println!("{} sessions, {} bytes", captured.sessions, captured.stored);
+//! # Ok::<(), transcript_archive::Error>(())
+//! ```
+
+mod archive;
+mod capture;
+mod catalogue;
+mod error;
+mod frame;
+mod layout;
+mod lines;
+mod live_files;
+mod pack;
+mod packer;
+mod read_disk;
+mod record;
+mod restore;
+
+pub use archive::Archive;
+pub use capture::{CaptureOptions, Captured};
+pub use error::{Error, ErrorKind, Existing};
+pub use read_disk::ArchiveDisk;
+pub use restore::{RestoreOptions, Restored};

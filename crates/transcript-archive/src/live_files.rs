@@ -1,0 +1,193 @@
+//! The files that belong to sessions, on the disk.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use transcript_storage::{FileKind, Metadata, ReadDisk};
+
+use crate::error::{AtPath, Error};
+
+/// The name of the folder of projects, next to which there are others.
+const PROJECTS: &str = "projects";
+/// Folders deeper than this are not looked at.
+const MAX_DEPTH: usize = 12;
+
+/// A file to capture.
+#[derive(Clone, Debug)]
+pub(crate) struct LiveFile {
+    pub(crate) path: PathBuf,
+    /// The path in the archive.
+    pub(crate) name: String,
+    pub(crate) metadata: Metadata,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct LiveFiles {
+    /// Sorted by name.
+    pub(crate) files: Vec<LiveFile>,
+    /// What cannot be captured.
+    pub(crate) problems: Vec<Error>,
+    /// The number of files that are omitted as they may hold credentials.
+    pub(crate) denied: usize,
+}
+
+impl LiveFiles {
+    /// Finds the files of the sessions of all projects in `root`, and those of the same sessions in the folders next to
+    /// it: `tasks`, `file-history` and `todos`.
+    pub(crate) fn find(disk: &dyn ReadDisk, root: &Path) -> Result<Self, Error> {
+        let mut found = Self::default();
+        let mut folders = VecDeque::new();
+        for name in found.entries(disk, root).at(root)? {
+            let path = root.join(&name);
+            if disk.is_folder(&path) {
+                folders.push_back((path, format!("{PROJECTS}/{name}")));
+            }
+        }
+        for (path, name) in folders {
+            found.add_project(disk, &path, &name);
+        }
+        // Below another name the folders next to it may be anything.
+        let above = root.parent().filter(|_| root.ends_with(PROJECTS));
+        for area in ["tasks", "file-history"] {
+            let Some(folder) = above.map(|above| above.join(area)) else {
+                break;
+            };
+            for name in found.entries(disk, &folder).unwrap_or_default() {
+                if is_session_name(&name) {
+                    found.add_below(disk, &folder.join(&name), &format!("{area}/{name}"));
+                }
+            }
+        }
+        if let Some(folder) = above.map(|above| above.join("todos")) {
+            for name in found.entries(disk, &folder).unwrap_or_default() {
+                let is_ours = name.get(..36).is_some_and(is_session_name);
+                if is_ours && name.ends_with(".json") {
+                    found.add(disk, &folder.join(&name), format!("todos/{name}"));
+                }
+            }
+        }
+        found.files.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
+    }
+
+    /// Returns the names in a folder, sorted.
+    fn entries(&mut self, disk: &dyn ReadDisk, folder: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in disk.list(folder)? {
+            match entry?.name.into_string() {
+                Ok(name) => names.push(name),
+                Err(name) => {
+                    let what = "the name is not UTF-8; the file is not captured";
+                    let error = io::Error::new(io::ErrorKind::InvalidInput, what);
+                    self.problems.push(Error::io(&folder.join(name), error));
+                }
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn add_project(&mut self, disk: &dyn ReadDisk, folder: &Path, name: &str) {
+        let names = match self.entries(disk, folder) {
+            Ok(names) => names,
+            Err(error) => return self.problems.push(Error::io(folder, error)),
+        };
+        for file in names {
+            let path = folder.join(&file);
+            let below = format!("{name}/{file}");
+            if file.ends_with(".jsonl") {
+                self.add(disk, &path, below);
+            } else if is_session_name(&file) && disk.is_folder(&path) {
+                self.add_below(disk, &path, &below);
+            }
+        }
+    }
+
+    /// Adds all files in a folder of a session.
+    fn add_below(&mut self, disk: &dyn ReadDisk, folder: &Path, name: &str) {
+        let mut folders = vec![(folder.to_owned(), name.to_owned(), 0)];
+        while let Some((folder, name, depth)) = folders.pop() {
+            let names = match self.entries(disk, &folder) {
+                Ok(names) => names,
+                Err(error) => {
+                    self.problems.push(Error::io(&folder, error));
+                    continue;
+                }
+            };
+            for file in names {
+                let path = folder.join(&file);
+                let below = format!("{name}/{file}");
+                // A link may lead anywhere.
+                let kind = disk.link_metadata(&path).map(|found| found.kind);
+                match kind {
+                    Ok(FileKind::Folder) if depth < MAX_DEPTH => {
+                        folders.push((path, below, depth + 1));
+                    }
+                    Ok(FileKind::File) => self.add(disk, &path, below),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, disk: &dyn ReadDisk, path: &Path, name: String) {
+        let file = name.rsplit('/').next().unwrap_or(&name);
+        if is_denied(file) {
+            self.denied += 1;
+            return;
+        }
+        if is_temporary(file) {
+            return;
+        }
+        match disk.metadata(path) {
+            Ok(metadata) if metadata.is_file() => self.files.push(LiveFile {
+                path: path.to_owned(),
+                name,
+                metadata,
+            }),
+            Ok(_) => {}
+            // It was deleted just now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => self.problems.push(Error::io(path, error)),
+        }
+    }
+}
+
+/// Returns whether a name is that of a session, a UUID.
+pub(crate) fn is_session_name(name: &str) -> bool {
+    name.len() == 36
+        && name.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// Returns whether a file may hold credentials, by its name.
+fn is_denied(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    const NAMES: [&str; 9] = [
+        ".credentials.json",
+        "credentials.json",
+        "auth.json",
+        "oauth_creds.json",
+        "agent.db",
+        ".env",
+        ".netrc",
+        ".npmrc",
+        ".pgpass",
+    ];
+    const ENDS: [&str; 6] = [".vscdb", ".pem", ".key", ".p12", ".pfx", ".keychain-db"];
+    NAMES.contains(&&*name)
+        || ENDS.iter().any(|end| name.ends_with(end))
+        || name.starts_with(".env.")
+        || name.starts_with("id_rsa")
+        || name.starts_with("id_ed25519")
+        || name.starts_with("id_ecdsa")
+}
+
+/// Returns whether a file is one of ours that is not complete.
+fn is_temporary(name: &str) -> bool {
+    name.starts_with(".transcript-") || name.starts_with(".new-")
+}

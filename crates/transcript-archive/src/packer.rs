@@ -1,0 +1,784 @@
+//! Writes packs: cuts files into frames, finds what is stored already, and compresses on several threads.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io;
+use std::mem;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::Scope;
+
+use transcript_storage::File;
+
+use crate::archive::{Archive, lock};
+use crate::catalogue::{append_all, remove_if_there};
+use crate::error::{AtPath, Error};
+use crate::frame::{Compressor, Dictionary, compress_after, decompress};
+use crate::lines::{Feature, FrameLines, feature, first_line, is_similar};
+use crate::pack;
+use crate::record::{
+    Coding, Extent, Features, Frame, Hash, PackId, PackIndex, Slice, Version, hash,
+};
+
+/// A frame ends when it has so much content, in bytes.
+const FRAME: usize = 1 << 20;
+/// Longer lines are cut, as a frame holds less than 4 GiB.
+const MAX_LINE: usize = 32 << 20;
+/// A pack ends after the file with which it gets so long, in bytes.
+const PACK: u64 = 256 << 20;
+/// So many frames are compressed or wait for it, for each thread.
+const WAITING: usize = 3;
+/// So many frames are kept to compare lines with.
+const ACTIVE: usize = 6;
+/// Of so many features one is kept; more are kept of the first lines of a file.
+const SAMPLE: Feature = 16;
+const FIRST_LINES: usize = 4;
+/// A frame is read to compare lines with it when so many lines in a row may be in it.
+const HITS: u32 = 3;
+/// After so many copied lines in a row the next frame is expected to have the next one.
+const LONG_RUN: u32 = 16;
+/// So many frames are read to compare lines with, and one more for each of so many bytes.
+const READS: u64 = 8;
+const READ_EVERY: u64 = 512 << 10;
+/// The length of a kept feature.
+const KEPT: usize = 12;
+/// The number that stands for the pack that is being written.
+const THIS: u32 = u32::MAX;
+
+/// A frame to which content is added.
+#[derive(Debug, Default)]
+struct OpenFrame {
+    /// Its number, once it has content.
+    number: Option<u32>,
+    content: Vec<u8>,
+    prefix: Vec<u8>,
+    slices: Vec<Slice>,
+}
+
+/// A frame to compress.
+struct Job {
+    order: u64,
+    number: u32,
+    content: Arc<[u8]>,
+    how: How,
+    is_lines: bool,
+}
+
+enum How {
+    Alone,
+    Dictionary,
+    Prefix(Vec<u8>, Vec<Slice>),
+}
+
+/// A compressed frame.
+struct Done {
+    number: u32,
+    stored: io::Result<Vec<u8>>,
+    len: usize,
+    hash: Hash,
+    coding: Coding,
+    is_lines: bool,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Written {
+    pub(crate) packs: u64,
+    /// The length of the packs, in bytes.
+    pub(crate) stored: u64,
+}
+
+/// Where lines are that other lines may repeat.
+#[derive(Debug, Default)]
+struct Known {
+    /// By the lower half of the feature: pack, frame and offset.
+    places: HashMap<u32, (u32, u32, u32)>,
+    /// The frames in which lines were found last.
+    active: VecDeque<(u32, u32, Arc<FrameLines>)>,
+    /// The line after the last one that was found.
+    next: Option<(u32, u32, u32)>,
+    /// The number of lines in a row that were found.
+    run: u32,
+    /// The frame that is not active in which the last known line may be, and how many in a row were in it.
+    candidate: Option<(u32, u32)>,
+    hits: u32,
+    /// The number of frames that were read, and of bytes that were searched.
+    reads: u64,
+    searched: u64,
+    /// The features of the pack that is being written.
+    new: Vec<u8>,
+    is_loaded: bool,
+}
+
+/// Writes packs. Threads of `scope` compress.
+pub(crate) struct Packer<'a> {
+    archive: &'a mut Archive,
+    dictionary: Option<Arc<Dictionary>>,
+    jobs: SyncSender<Job>,
+    done: Receiver<(u64, Done)>,
+    /// What is compressed, and cannot be written before an earlier frame.
+    early: BTreeMap<u64, Done>,
+    sent: u64,
+    written: u64,
+    most_waiting: u64,
+    lines: OpenFrame,
+    other: OpenFrame,
+    repeated: OpenFrame,
+    known: Known,
+    index: PackIndex,
+    frames: Vec<Option<Frame>>,
+    layout: pack::Layout,
+    file: Option<(Arc<dyn File>, PathBuf)>,
+    hasher: blake3::Hasher,
+    len: u64,
+    total: Written,
+    /// The file that is being added.
+    extents: Vec<Extent>,
+    first_lines: usize,
+}
+
+impl<'a> Packer<'a> {
+    /// Starts to write packs.
+    pub(crate) fn start<'scope, 'env: 'scope>(
+        scope: &'scope Scope<'scope, 'env>,
+        archive: &'a mut Archive,
+        dictionary: Option<Arc<Dictionary>>,
+        threads: usize,
+        captured: i64,
+    ) -> Self {
+        let most_waiting = threads * WAITING;
+        let (jobs, waiting) = sync_channel::<Job>(most_waiting);
+        let (finished, done) = channel();
+        let waiting = Arc::new(Mutex::new(waiting));
+        for _ in 0..threads {
+            let (waiting, finished) = (Arc::clone(&waiting), finished.clone());
+            let dictionary = dictionary.clone();
+            scope.spawn(move || compress_all(&waiting, &finished, dictionary.as_deref()));
+        }
+        Self {
+            archive,
+            dictionary,
+            jobs,
+            done,
+            early: BTreeMap::new(),
+            sent: 0,
+            written: 0,
+            most_waiting: most_waiting as u64,
+            lines: OpenFrame::default(),
+            other: OpenFrame::default(),
+            repeated: OpenFrame::default(),
+            known: Known::default(),
+            index: PackIndex {
+                captured,
+                ..PackIndex::default()
+            },
+            frames: Vec::new(),
+            layout: pack::Layout::default(),
+            file: None,
+            hasher: blake3::Hasher::new(),
+            len: 0,
+            total: Written::default(),
+            extents: Vec::new(),
+            first_lines: 0,
+        }
+    }
+
+    pub(crate) fn archive(&self) -> &Archive {
+        self.archive
+    }
+
+    /// Returns the number by which the pack that is being written refers to a pack.
+    pub(crate) fn refer_to(&mut self, pack: u32) -> u32 {
+        if pack == THIS {
+            return 0;
+        }
+        let Some(pack) = self.archive.catalogue.packs.get(pack as usize) else {
+            return 0;
+        };
+        let known = self.index.packs.iter().position(|id| *id == pack.id);
+        let at = known.unwrap_or_else(|| {
+            self.index.packs.push(pack.id);
+            self.index.packs.len() - 1
+        });
+        at as u32 + 1
+    }
+
+    /// Adds lines of a file, whole ones but for the last of the file. With `search` they may be copies of
+    /// lines of other files.
+    pub(crate) fn add_lines(&mut self, mut bytes: &[u8], search: bool) -> Result<(), Error> {
+        while !bytes.is_empty() {
+            let line = first_line(bytes);
+            let line = &line[..line.len().min(MAX_LINE)];
+            bytes = &bytes[line.len()..];
+            self.add_line(line, search)?;
+        }
+        Ok(())
+    }
+
+    fn add_line(&mut self, line: &[u8], search: bool) -> Result<(), Error> {
+        let feature = feature(line);
+        if search && let Some((pack, frame, start)) = self.find(line, feature)? {
+            let Some((_, _, lines)) = self.known.active.front() else {
+                return Ok(());
+            };
+            let lines = Arc::clone(lines);
+            let base = lines.line_at(start).unwrap_or_default();
+            self.known.next = Some((pack, frame, start + base.len() as u32));
+            let pack = self.refer_to(pack);
+            self.repeated.repeat(pack, frame, start, base);
+            let number = self.number_of(Which::Repeated);
+            self.add_extent(number, self.repeated.content.len(), line);
+            self.repeated.content.extend(line);
+            let is_full =
+                self.repeated.content.len() >= FRAME || self.repeated.prefix.len() >= FRAME;
+            return if is_full {
+                self.close(Which::Repeated)
+            } else {
+                Ok(())
+            };
+        }
+        (self.known.next, self.known.run) = (None, 0);
+        let number = self.number_of(Which::Lines);
+        let start = self.lines.content.len();
+        if let Some(feature) = feature {
+            let is_kept = feature.is_multiple_of(SAMPLE) || self.first_lines < FIRST_LINES;
+            self.first_lines += 1;
+            if is_kept {
+                let key = feature as u32;
+                self.known.new.extend(key.to_le_bytes());
+                self.known.new.extend(number.to_le_bytes());
+                self.known.new.extend((start as u32).to_le_bytes());
+                self.known.places.insert(key, (THIS, number, start as u32));
+            }
+        }
+        self.add_extent(number, start, line);
+        self.lines.content.extend(line);
+        match self.lines.content.len() >= FRAME {
+            true => self.close(Which::Lines),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds bytes of a file that is not lines.
+    pub(crate) fn add_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        for part in bytes.chunks(FRAME) {
+            let number = self.number_of(Which::Other);
+            self.add_extent(number, self.other.content.len(), part);
+            self.other.content.extend(part);
+            if self.other.content.len() >= FRAME {
+                self.close(Which::Other)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_extent(&mut self, frame: u32, start: usize, bytes: &[u8]) {
+        let lines = memchr::memchr_iter(b'\n', bytes).count() as u32;
+        let (start, len) = (start as u32, bytes.len() as u32);
+        if let Some(last) = self.extents.last_mut()
+            && last.frame == frame
+            && last.start + last.len == start
+        {
+            last.len += len;
+            last.lines += lines;
+            return;
+        }
+        self.extents.push(Extent {
+            frame,
+            start,
+            len,
+            lines,
+        });
+    }
+
+    /// Ends a file: `version` has everything but what was added.
+    pub(crate) fn end_file(&mut self, mut version: Version) -> Result<(), Error> {
+        version.extents = mem::take(&mut self.extents);
+        self.first_lines = 0;
+        self.known.next = None;
+        // The next line starts a line also for a zstd that knows no files.
+        if self.lines.content.last().is_some_and(|last| *last != b'\n') {
+            self.lines.content.push(b'\n');
+        }
+        self.index.versions.push(version);
+        if self.len >= PACK {
+            self.end_pack()?;
+        }
+        Ok(())
+    }
+
+    /// Leaves out the file that is being added.
+    pub(crate) fn drop_file(&mut self) {
+        self.extents.clear();
+        self.first_lines = 0;
+        self.known.next = None;
+        if self.lines.content.last().is_some_and(|last| *last != b'\n') {
+            self.lines.content.push(b'\n');
+        }
+    }
+
+    /// Returns where a similar line is: pack, frame and offset. Its frame is the first active one then.
+    fn find(
+        &mut self,
+        line: &[u8],
+        feature: Option<Feature>,
+    ) -> Result<Option<(u32, u32, u32)>, Error> {
+        let found = self.find_next(line)?;
+        let found = match (found, feature) {
+            (None, Some(feature)) => self.find_feature(line, feature)?,
+            (found, _) => found,
+        };
+        self.known.searched += line.len() as u64;
+        self.known.run = found.map_or(0, |_| self.known.run + 1);
+        Ok(found)
+    }
+
+    /// Looks at the line after the one that was found last.
+    fn find_next(&mut self, line: &[u8]) -> Result<Option<(u32, u32, u32)>, Error> {
+        let Some((pack, frame, start)) = self.known.next else {
+            return Ok(None);
+        };
+        if self.is_base(pack, frame, start, line) {
+            return Ok(Some((pack, frame, start)));
+        }
+        let active = self.known.active.front();
+        let is_end = active.is_some_and(|(_, _, lines)| lines.line_at(start).is_none());
+        if !is_end || self.known.run < LONG_RUN || !self.activate(pack, frame + 1)? {
+            return Ok(None);
+        }
+        let is_base = self.is_base(pack, frame + 1, 0, line);
+        Ok(is_base.then_some((pack, frame + 1, 0)))
+    }
+
+    /// Looks for a line with the same feature.
+    fn find_feature(
+        &mut self,
+        line: &[u8],
+        feature: Feature,
+    ) -> Result<Option<(u32, u32, u32)>, Error> {
+        self.load_features();
+        for at in 0..self.known.active.len() {
+            let (pack, frame, lines) = &self.known.active[at];
+            let (pack, frame) = (*pack, *frame);
+            if let Some(start) = lines.find(feature)
+                && self.is_base(pack, frame, start, line)
+            {
+                return Ok(Some((pack, frame, start)));
+            }
+        }
+        let Some((pack, frame, start)) = self.known.places.get(&(feature as u32)).copied() else {
+            return Ok(None);
+        };
+        let known = &mut self.known;
+        if known.candidate != Some((pack, frame)) {
+            (known.candidate, known.hits) = (Some((pack, frame)), 0);
+        }
+        known.hits += 1;
+        if known.hits < HITS || !self.activate(pack, frame)? {
+            return Ok(None);
+        }
+        let is_base = self.is_base(pack, frame, start, line);
+        Ok(is_base.then_some((pack, frame, start)))
+    }
+
+    /// Makes a frame one that lines are compared with. Returns false if that is not possible, or costs too much.
+    fn activate(&mut self, pack: u32, frame: u32) -> Result<bool, Error> {
+        let is_it = |(of, number, _): &(u32, u32, _)| (*of, *number) == (pack, frame);
+        if self.known.active.iter().any(is_it) {
+            return Ok(true);
+        }
+        // The frame that is being filled repeats its own lines without help.
+        let is_open = pack == THIS && self.lines.number == Some(frame);
+        if is_open || self.known.reads > READS + self.known.searched / READ_EVERY {
+            return Ok(false);
+        }
+        self.known.reads += 1;
+        // What cannot be read is stored again.
+        let Ok(content) = self.content(pack, frame)? else {
+            return Ok(false);
+        };
+        let lines = Arc::new(FrameLines::new(content));
+        self.known.active.push_front((pack, frame, lines));
+        self.known.active.truncate(ACTIVE);
+        Ok(true)
+    }
+
+    /// Returns whether a line of an active frame is similar, and makes its frame the first one.
+    fn is_base(&mut self, pack: u32, frame: u32, start: u32, line: &[u8]) -> bool {
+        let active = &mut self.known.active;
+        let Some(at) = active
+            .iter()
+            .position(|(of, number, _)| (*of, *number) == (pack, frame))
+        else {
+            return false;
+        };
+        let base = active[at].2.line_at(start);
+        let is_similar = base.is_some_and(|base| is_similar(line, base));
+        if is_similar
+            && at > 0
+            && let Some(found) = active.remove(at)
+        {
+            active.push_front(found);
+        }
+        is_similar
+    }
+
+    /// Returns the content of a frame, which may be in the pack that is being written.
+    fn content(&mut self, pack: u32, frame: u32) -> Result<io::Result<Arc<[u8]>>, Error> {
+        if pack != THIS {
+            return Ok(match self.archive.is_with_prefix(pack, frame) {
+                // Nothing repeats a line that repeats another one.
+                true => Err(io::ErrorKind::InvalidData.into()),
+                false => self.archive.content(pack, frame),
+            });
+        }
+        let is_open = [&self.lines, &self.other, &self.repeated];
+        let is_open = is_open.iter().any(|open| open.number == Some(frame));
+        if is_open || frame as usize >= self.frames.len() {
+            return Ok(Err(io::ErrorKind::NotFound.into()));
+        }
+        while self.frames[frame as usize].is_none() {
+            if self.written == self.sent {
+                return Ok(Err(io::ErrorKind::NotFound.into()));
+            }
+            self.receive()?;
+        }
+        let (Some(found), Some((file, _))) = (&self.frames[frame as usize], &self.file) else {
+            return Ok(Err(io::ErrorKind::NotFound.into()));
+        };
+        let mut stored = vec![0; found.stored as usize];
+        let mut read = || -> io::Result<Arc<[u8]>> {
+            if file.fill(found.at, &mut stored)? < stored.len() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let dictionary = match found.coding {
+                Coding::Dictionary(_) => self.dictionary.as_deref(),
+                Coding::Plain => None,
+                Coding::Prefix(_) => return Err(io::ErrorKind::InvalidData.into()),
+            };
+            let content = decompress(&stored, found.len as usize, dictionary)?;
+            match hash(&content) == found.hash {
+                true => Ok(content.into()),
+                false => Err(io::ErrorKind::InvalidData.into()),
+            }
+        };
+        Ok(read())
+    }
+
+    /// Reads where lines are that are in packs.
+    fn load_features(&mut self) {
+        if mem::replace(&mut self.known.is_loaded, true) {
+            return;
+        }
+        for (number, pack) in (0..).zip(&self.archive.catalogue.packs) {
+            if !pack.is_there {
+                continue;
+            }
+            for kept in pack.index.features.0.chunks_exact(KEPT) {
+                let number_at = |at: usize| {
+                    u32::from_le_bytes([kept[at], kept[at + 1], kept[at + 2], kept[at + 3]])
+                };
+                let place = (number, number_at(4), number_at(8));
+                self.known.places.insert(number_at(0), place);
+            }
+        }
+    }
+
+    fn number_of(&mut self, which: Which) -> u32 {
+        let frames = &mut self.frames;
+        let open = match which {
+            Which::Lines => &mut self.lines,
+            Which::Other => &mut self.other,
+            Which::Repeated => &mut self.repeated,
+        };
+        *open.number.get_or_insert_with(|| {
+            frames.push(None);
+            frames.len() as u32 - 1
+        })
+    }
+
+    /// Sends a frame to be compressed, if it has content.
+    fn close(&mut self, which: Which) -> Result<(), Error> {
+        let open = match which {
+            Which::Lines => &mut self.lines,
+            Which::Other => &mut self.other,
+            Which::Repeated => &mut self.repeated,
+        };
+        let open = mem::take(open);
+        let Some(number) = open.number else {
+            return Ok(());
+        };
+        let how = match which {
+            Which::Repeated => How::Prefix(open.prefix, open.slices),
+            _ => How::Dictionary,
+        };
+        self.send(number, open.content, how, which == Which::Lines)
+    }
+
+    fn send(
+        &mut self,
+        number: u32,
+        content: Vec<u8>,
+        how: How,
+        is_lines: bool,
+    ) -> Result<(), Error> {
+        while self.sent - self.written >= self.most_waiting {
+            self.receive()?;
+        }
+        let job = Job {
+            order: self.sent,
+            number,
+            content: content.into(),
+            how,
+            is_lines,
+        };
+        self.sent += 1;
+        let gone = || {
+            Error::io(
+                &self.archive.layout.folder,
+                io::Error::other("a thread ended"),
+            )
+        };
+        self.jobs.send(job).map_err(|_| gone())?;
+        while let Ok((order, done)) = self.done.try_recv() {
+            self.early.insert(order, done);
+        }
+        self.write_early()
+    }
+
+    /// Waits for a compressed frame.
+    fn receive(&mut self) -> Result<(), Error> {
+        let gone = || {
+            Error::io(
+                &self.archive.layout.folder,
+                io::Error::other("a thread ended"),
+            )
+        };
+        let (order, done) = self.done.recv().map_err(|_| gone())?;
+        self.early.insert(order, done);
+        self.write_early()
+    }
+
+    /// Writes the frames that are next.
+    fn write_early(&mut self) -> Result<(), Error> {
+        while let Some(done) = self.early.remove(&self.written) {
+            self.written += 1;
+            let path = self.archive.layout.new_pack();
+            let stored = done.stored.at(&path)?;
+            let stored_len = stored.len() as u32;
+            let (bytes, at) = self.layout.frame(stored, done.len, done.is_lines);
+            self.write(&bytes)?;
+            self.frames[done.number as usize] = Some(Frame {
+                at,
+                stored: stored_len,
+                len: done.len as u32,
+                hash: done.hash,
+                coding: done.coding,
+            });
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if self.file.is_none() {
+            let path = self.archive.layout.new_pack();
+            let disk = &*self.archive.disk;
+            remove_if_there(disk, &path).at(&path)?;
+            let opened = disk.open(&path, true).at(&path)?;
+            self.file = Some((opened.file, path));
+        }
+        if let Some((file, path)) = &self.file {
+            append_all(&**file, bytes).at(path)?;
+        }
+        self.hasher.update(bytes);
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Completes the pack: from now on its files are captured.
+    fn end_pack(&mut self) -> Result<(), Error> {
+        for which in [Which::Lines, Which::Other, Which::Repeated] {
+            self.close(which)?;
+        }
+        while self.written < self.sent {
+            self.receive()?;
+        }
+        if self.index.versions.is_empty() {
+            return Ok(());
+        }
+        self.add_dictionary_copy()?;
+        let captured = self.index.captured;
+        let mut index = mem::take(&mut self.index);
+        self.index.captured = captured;
+        // What a file that was left out had is not used, but is there.
+        index.frames = mem::take(&mut self.frames).into_iter().flatten().collect();
+        index.features = Features(mem::take(&mut self.known.new));
+        let new = self.archive.layout.new_pack();
+        let (end, section) = mem::take(&mut self.layout).finish(&index).at(&new)?;
+        self.write(&end)?;
+        let mut id = PackId([0; 16]);
+        id.0.copy_from_slice(&self.hasher.finalize().as_bytes()[..16]);
+        self.hasher = blake3::Hasher::new();
+        self.total.packs += 1;
+        self.total.stored += mem::take(&mut self.len);
+        let Some((file, new)) = self.file.take() else {
+            return Ok(());
+        };
+        file.sync().at(&new)?;
+        drop(file);
+        let path = self.archive.layout.pack(id);
+        let archive = &mut *self.archive;
+        archive.disk.rename_new(&new, &path).at(&path)?;
+        let number = archive.catalogue.packs.len() as u32;
+        // Whatever happens to the catalogue, the pack is there.
+        let appended =
+            archive
+                .catalogue
+                .append(&*archive.disk, &archive.layout, id, index, &section);
+        if let Err(error) = appended {
+            archive.catalogue.problems.push(error);
+        }
+        for place in self.known.places.values_mut() {
+            if place.0 == THIS {
+                place.0 = number;
+            }
+        }
+        for (pack, _, _) in &mut self.known.active {
+            if *pack == THIS {
+                *pack = number;
+            }
+        }
+        if let Some((pack, _, _)) = &mut self.known.next
+            && *pack == THIS
+        {
+            *pack = number;
+        }
+        Ok(())
+    }
+
+    /// Adds the dictionary to the pack, if no other pack has a copy or this one is long enough for another.
+    fn add_dictionary_copy(&mut self) -> Result<(), Error> {
+        let Some(dictionary) = self.dictionary.clone() else {
+            return Ok(());
+        };
+        let uses = |frame: &Option<Frame>| {
+            matches!(
+                frame,
+                Some(Frame {
+                    coding: Coding::Dictionary(_),
+                    ..
+                })
+            )
+        };
+        if !self.frames.iter().any(uses) {
+            return Ok(());
+        }
+        self.index.dictionaries.push(dictionary.id);
+        let has_copy = self.archive.catalogue.packs.iter().any(|pack| {
+            let of = &pack.index.dictionaries;
+            let mut copies = pack.index.copies.iter();
+            copies.any(|(number, _)| of.get(*number as usize) == Some(&dictionary.id))
+        });
+        if has_copy && self.len < PACK / 4 {
+            return Ok(());
+        }
+        self.frames.push(None);
+        let number = self.frames.len() as u32 - 1;
+        self.send(number, dictionary.bytes.clone(), How::Alone, false)?;
+        while self.written < self.sent {
+            self.receive()?;
+        }
+        self.index.copies.push((0, number));
+        Ok(())
+    }
+
+    /// Completes the last pack.
+    pub(crate) fn finish(mut self) -> Result<Written, Error> {
+        self.end_pack()?;
+        Ok(self.total)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    Lines,
+    Other,
+    Repeated,
+}
+
+impl OpenFrame {
+    /// Adds a line to the prefix.
+    fn repeat(&mut self, pack: u32, frame: u32, start: u32, base: &[u8]) {
+        let len = base.len() as u32;
+        if let Some(last) = self.slices.last_mut()
+            && (last.pack, last.frame) == (pack, frame)
+            && last.start + last.len == start
+        {
+            last.len += len;
+        } else {
+            self.slices.push(Slice {
+                pack,
+                frame,
+                start,
+                len,
+            });
+        }
+        self.prefix.extend(base);
+    }
+}
+
+/// Compresses frames until no more can come.
+fn compress_all(
+    waiting: &Mutex<Receiver<Job>>,
+    finished: &Sender<(u64, Done)>,
+    dictionary: Option<&Dictionary>,
+) {
+    let mut compressor = None;
+    loop {
+        // The guard is dropped before the work starts.
+        let Ok(job) = lock(waiting).recv() else {
+            return;
+        };
+        let order = job.order;
+        if finished
+            .send((order, compress(&job, &mut compressor, dictionary)))
+            .is_err()
+        {
+            return;
+        }
+    }
+}
+
+fn compress<'d>(
+    job: &Job,
+    compressor: &mut Option<Compressor<'d>>,
+    dictionary: Option<&'d Dictionary>,
+) -> Done {
+    let hash = hash(&job.content);
+    let coding = match &job.how {
+        How::Prefix(_, slices) => Coding::Prefix(slices.clone()),
+        How::Dictionary if dictionary.is_some() => Coding::Dictionary(0),
+        _ => Coding::Plain,
+    };
+    let mut run = || -> io::Result<Vec<u8>> {
+        if let How::Prefix(prefix, _) = &job.how {
+            return compress_after(prefix, &job.content);
+        }
+        let compressor = match compressor {
+            Some(compressor) => compressor,
+            None => compressor.insert(Compressor::new(dictionary)?),
+        };
+        match job.how {
+            How::Alone => compressor.compress_alone(&job.content),
+            _ => compressor.compress(&job.content),
+        }
+    };
+    Done {
+        number: job.number,
+        stored: run(),
+        len: job.content.len(),
+        hash,
+        coding,
+        is_lines: job.is_lines,
+    }
+}

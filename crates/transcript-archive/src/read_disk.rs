@@ -1,0 +1,219 @@
+//! The newest versions of files, as a disk to read from.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use transcript_storage::{
+    DirEntry, Entries, FileKind, Identity, Metadata, ReadDisk, ReadFile, RealDisk,
+};
+
+use crate::archive::Archive;
+use crate::catalogue::{Piece, VersionId};
+use crate::layout::Layout;
+use crate::record::{State, Version};
+
+/// The device number of archived files. The system numbers devices from small to large.
+const DEVICE: u64 = u64::MAX - 0x7472;
+
+/// A disk on which the folder of an archive has the folders `projects`, `tasks`, `file-history` and `todos`, with the
+/// newest versions of all archived files. Everywhere else it is the disk of this machine.
+///
+/// The archive is opened when it is first asked for something in these folders.
+#[derive(Debug)]
+pub struct ArchiveDisk {
+    layout: Layout,
+    archive: OnceLock<Result<Arc<Archive>, String>>,
+    real: RealDisk,
+}
+
+impl ArchiveDisk {
+    /// Shows the archive in a folder, which need not exist.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self {
+            layout: Layout {
+                folder: folder.to_owned(),
+            },
+            archive: OnceLock::new(),
+            real: RealDisk,
+        }
+    }
+
+    /// Shows an archive that is open.
+    #[must_use]
+    pub fn of(archive: Arc<Archive>) -> Self {
+        Self {
+            layout: archive.layout.clone(),
+            archive: OnceLock::from(Ok(archive)),
+            real: RealDisk,
+        }
+    }
+
+    /// Returns the folder in which the projects appear.
+    #[must_use]
+    pub fn projects(&self) -> PathBuf {
+        self.layout.virtual_path("projects")
+    }
+
+    /// Returns the archive.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn archive(&self) -> io::Result<&Arc<Archive>> {
+        let open = || {
+            let archive = Archive::open(&self.layout.folder);
+            archive.map(Arc::new).map_err(|error| error.to_string())
+        };
+        let archive = self.archive.get_or_init(open).as_ref();
+        archive.map_err(|error| io::Error::other(error.clone()))
+    }
+
+    /// Returns the path in the archive, if it is there that `path` leads.
+    fn inside(&self, path: &Path) -> Option<String> {
+        self.layout.path_in_archive(path)
+    }
+
+    fn found(&self, name: &str) -> io::Result<Found> {
+        let archive = self.archive()?;
+        if let Some(id) = archive.catalogue.newest(name) {
+            return Ok(Found::File(id));
+        }
+        let below = format!("{name}/");
+        let mut files = archive.catalogue.files.range(below.clone()..);
+        match files.next() {
+            Some((first, _)) if first.starts_with(&below) => Ok(Found::Folder(below)),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn metadata_of(&self, name: &str) -> io::Result<Metadata> {
+        match self.found(name)? {
+            Found::Folder(_) => Ok(Metadata::of_folder_in_memory()),
+            Found::File(id) => {
+                let archive = self.archive()?;
+                let version = archive.version(id).ok_or(io::ErrorKind::NotFound)?;
+                Ok(metadata(id, version))
+            }
+        }
+    }
+}
+
+enum Found {
+    File(VersionId),
+    /// With a slash at its end.
+    Folder(String),
+}
+
+impl ReadDisk for ArchiveDisk {
+    fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        let Some(name) = self.inside(path) else {
+            return self.real.open_to_read(path);
+        };
+        let Found::File(id) = self.found(&name)? else {
+            return Err(io::ErrorKind::IsADirectory.into());
+        };
+        let archive = self.archive()?;
+        let version = archive.version(id).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Arc::new(ArchivedFile {
+            metadata: metadata(id, version),
+            pieces: archive.catalogue.pieces(id),
+            archive: Arc::clone(archive),
+        }))
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Entries> {
+        let Some(name) = self.inside(folder) else {
+            return self.real.list(folder);
+        };
+        let Found::Folder(below) = self.found(&name)? else {
+            return Err(io::ErrorKind::NotADirectory.into());
+        };
+        let archive = self.archive()?;
+        let files = archive.catalogue.files.range(below.clone()..);
+        let files = files.take_while(|(name, _)| name.starts_with(&below));
+        let entries = files.map(|(name, _)| match name[below.len()..].split_once('/') {
+            Some((folder, _)) => (folder, FileKind::Folder as u8),
+            None => (&name[below.len()..], FileKind::File as u8),
+        });
+        let entries: BTreeSet<(&str, u8)> = entries.collect();
+        let entries = entries.into_iter().map(|(name, kind)| {
+            Ok(DirEntry {
+                name: OsString::from(name),
+                kind: match kind == FileKind::File as u8 {
+                    true => FileKind::File,
+                    false => FileKind::Folder,
+                },
+            })
+        });
+        let entries: Vec<_> = entries.collect();
+        Ok(Box::new(entries.into_iter()))
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        match self.inside(path) {
+            Some(name) => self.metadata_of(&name),
+            None => self.real.metadata(path),
+        }
+    }
+
+    fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
+        match self.inside(path) {
+            Some(name) => self.metadata_of(&name),
+            None => self.real.link_metadata(path),
+        }
+    }
+
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        match self.inside(path) {
+            Some(name) => self.metadata_of(&name).map(|_| path.to_owned()),
+            None => self.real.real_path(path),
+        }
+    }
+}
+
+fn metadata(id: VersionId, version: &Version) -> Metadata {
+    Metadata {
+        kind: FileKind::File,
+        len: version.len,
+        modified: modified(&version.state),
+        changed: None,
+        mode: version.state.mode,
+        identity: Identity {
+            number: Some((DEVICE, u64::from(id.pack) << 32 | u64::from(id.version))),
+            created: None,
+        },
+    }
+}
+
+/// Returns the time of the last change of the content.
+pub(crate) fn modified(state: &State) -> Option<SystemTime> {
+    let (seconds, nanos) = state.modified?;
+    let nanos = Duration::from_nanos(nanos.into());
+    let time = match u64::try_from(seconds) {
+        Ok(seconds) => UNIX_EPOCH.checked_add(Duration::from_secs(seconds)),
+        Err(_) => UNIX_EPOCH.checked_sub(Duration::from_secs(seconds.unsigned_abs())),
+    };
+    time?.checked_add(nanos)
+}
+
+/// A version of a file, open for reading.
+#[derive(Debug)]
+struct ArchivedFile {
+    archive: Arc<Archive>,
+    metadata: Metadata,
+    pieces: Vec<Piece>,
+}
+
+impl ReadFile for ArchivedFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.archive.read_pieces(&self.pieces, offset, buffer)
+    }
+
+    fn metadata(&self) -> io::Result<Metadata> {
+        Ok(self.metadata)
+    }
+}

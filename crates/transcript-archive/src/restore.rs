@@ -1,0 +1,261 @@
+//! Puts archived files back, and never over a file.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use transcript_storage::{Disk, ReadDisk};
+
+use crate::archive::Archive;
+use crate::capture::session_of;
+use crate::catalogue::{Piece, VersionId, append_all, remove_if_there};
+use crate::error::{AtPath, Error, ErrorKind, Existing};
+use crate::read_disk::modified;
+
+/// The size of writes, in bytes.
+const WRITE: usize = 1 << 20;
+
+/// Which sessions are restored, and to where.
+#[derive(Clone, Debug, Default)]
+pub struct RestoreOptions {
+    sessions: Option<Vec<(String, String)>>,
+}
+
+impl RestoreOptions {
+    /// Restores all sessions.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Restores only these sessions: the names of their project folders, and their ids.
+    #[must_use]
+    pub fn sessions(mut self, sessions: Vec<(String, String)>) -> Self {
+        self.sessions = Some(sessions);
+        self
+    }
+}
+
+/// What was restored.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Restored {
+    /// The files of sessions that were written.
+    pub sessions: Vec<PathBuf>,
+    /// The number of all files that were written.
+    pub files: u64,
+    /// The number of their bytes.
+    pub bytes: u64,
+    /// The number of files that were there already, with the same bytes.
+    pub present: u64,
+    /// What was not restored, and why. Of a session whose own file is refused nothing is restored.
+    pub problems: Vec<Error>,
+}
+
+impl Archive {
+    /// Writes the newest version of archived files to `root`, a folder of projects, with their times and modes; what lay
+    /// next to the projects goes next to `root`, if that is named `projects`. A file that exists is never changed.
+    ///
+    /// # Errors
+    /// When `root` cannot be read. Everything else is one of [`Restored::problems`].
+    pub fn restore(&self, root: &Path, options: &RestoreOptions) -> Result<Restored, Error> {
+        let mut restored = Restored::default();
+        let in_use = ids_in(&*self.disk, root)?;
+        // The own file of a session comes last: without it, a client does not see the rest.
+        let mut sessions = BTreeMap::<_, Vec<(&str, VersionId)>>::new();
+        for (name, versions) in &self.catalogue.files {
+            let Some(version) = versions.last() else {
+                continue;
+            };
+            let key = (project_of(name), session_of(name));
+            sessions.entry(key).or_default().push((name, *version));
+        }
+        let wanted = options.sessions.as_ref();
+        let is_wanted = |project: Option<&str>, id: &str| {
+            wanted.is_none_or(|wanted| {
+                let mut wanted = wanted.iter();
+                wanted.any(|(of, session)| {
+                    session == id && project.is_none_or(|project| project == of)
+                })
+            })
+        };
+        for ((project, id), mut files) in sessions {
+            if !is_wanted(project, id) {
+                continue;
+            }
+            let own = project.map(|project| format!("projects/{project}/{id}.jsonl"));
+            files.sort_by_key(|(name, _)| own.as_deref() == Some(*name));
+            if let Some(project) = project {
+                let others = in_use.get(id).into_iter().flatten();
+                let mut others = others.filter(|other| other.parent() != Some(&root.join(project)));
+                if let Some(other) = others.next() {
+                    let path = root.join(project).join(format!("{id}.jsonl"));
+                    let kind = ErrorKind::IdInUse(other.clone());
+                    restored.problems.push(Error::new(kind, &path));
+                    continue;
+                }
+                // Refused before anything of the session is written.
+                if let Some((name, version)) =
+                    files.last().filter(|last| own.as_deref() == Some(last.0))
+                    && let Some(path) = target(root, name)
+                    && let Err(error) = self.existing(&path, *version)
+                {
+                    restored.problems.push(error);
+                    continue;
+                }
+            }
+            for (name, version) in files {
+                let Some(path) = target(root, name) else {
+                    if name.starts_with("projects/") {
+                        let path = self.layout.virtual_path(name);
+                        restored
+                            .problems
+                            .push(Error::new(ErrorKind::UnsafePath, &path));
+                    }
+                    continue;
+                };
+                match self.restore_file(&path, version) {
+                    Ok(None) => restored.present += 1,
+                    Ok(Some(bytes)) => {
+                        restored.files += 1;
+                        restored.bytes += bytes;
+                        if own.as_deref() == Some(name) {
+                            restored.sessions.push(path);
+                        }
+                    }
+                    Err(error) => restored.problems.push(error),
+                }
+            }
+        }
+        Ok(restored)
+    }
+
+    /// Compares a version with what is at a path: nothing, or the same bytes.
+    fn existing(&self, path: &Path, version: VersionId) -> Result<bool, Error> {
+        let found = match self.disk.link_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            found => found.at(path)?,
+        };
+        let other = |kind| Err(Error::new(ErrorKind::Exists(kind), path));
+        let archived = self.version(version).map_or(0, |version| version.len);
+        if !found.is_file() || found.len < archived {
+            return other(Existing::Other);
+        }
+        let file = self.disk.open_to_read(path).at(path)?;
+        let pieces = self.catalogue.pieces(version);
+        let (mut one, mut two) = (vec![0; WRITE], vec![0; WRITE]);
+        let mut at = 0;
+        while at < archived {
+            let read = self.fill(&pieces, at, &mut one).at(path)?;
+            let of_file = file.fill(at, &mut two[..read]).at(path)?;
+            if read == 0 || one[..read] != two[..of_file] {
+                return other(Existing::Other);
+            }
+            at += read as u64;
+        }
+        match found.len == archived {
+            true => Ok(true),
+            false => other(Existing::Longer),
+        }
+    }
+
+    /// Writes a version to a new file. Returns `None` if it is there already.
+    fn restore_file(&self, path: &Path, id: VersionId) -> Result<Option<u64>, Error> {
+        if self.existing(path, id)? {
+            return Ok(None);
+        }
+        let version = self
+            .version(id)
+            .ok_or_else(|| Error::new(ErrorKind::Damaged("its version is missing".into()), path))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let new = path.with_file_name(format!(".transcript-restore-{name}"));
+        let pieces = self.catalogue.pieces(id);
+        let written = self.write(&new, &pieces, version.len);
+        let placed = written.and_then(|()| {
+            let state = &version.state;
+            self.disk
+                .set_properties(&new, modified(state), state.mode)
+                .at(&new)?;
+            match self.disk.rename_new(&new, path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    Err(Error::new(ErrorKind::Exists(Existing::Other), path))
+                }
+                placed => placed.at(path),
+            }
+        });
+        if let Err(error) = placed {
+            // The first error is the one to report.
+            let _ = remove_if_there(&*self.disk, &new);
+            return Err(error);
+        }
+        Ok(Some(version.len))
+    }
+
+    fn write(&self, path: &Path, pieces: &[Piece], len: u64) -> Result<(), Error> {
+        remove_if_there(&*self.disk, path).at(path)?;
+        let file = self.disk.open(path, true).at(path)?.file;
+        let mut at = 0;
+        let mut buffer = vec![0; WRITE];
+        while at < len {
+            let read = self.fill(pieces, at, &mut buffer).at(path)?;
+            if read == 0 {
+                let what = "the end of the file is missing in the archive";
+                return Err(Error::new(ErrorKind::Damaged(what.into()), path));
+            }
+            append_all(&*file, &buffer[..read]).at(path)?;
+            at += read as u64;
+        }
+        file.sync().at(path)
+    }
+}
+
+/// Returns the project of a file, by its path in the archive.
+fn project_of(name: &str) -> Option<&str> {
+    name.strip_prefix("projects/")?.split('/').next()
+}
+
+/// Returns where a file is restored; `None` if nowhere.
+fn target(root: &Path, name: &str) -> Option<PathBuf> {
+    let is_safe = |path: &Path| {
+        path.components()
+            .all(|part| matches!(part, Component::Normal(_)))
+    };
+    if !is_safe(Path::new(name)) || name.contains('\\') || name.split('/').any(str::is_empty) {
+        return None;
+    }
+    match name.strip_prefix("projects/") {
+        Some(below) => Some(root.join(below)),
+        None => Some(
+            root.parent()
+                .filter(|_| root.ends_with("projects"))?
+                .join(name),
+        ),
+    }
+}
+
+/// Returns the files of the sessions in all projects, by id.
+fn ids_in(disk: &dyn Disk, root: &Path) -> Result<HashMap<String, Vec<PathBuf>>, Error> {
+    let list = |folder: &Path| match ReadDisk::list(disk, folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries
+            .at(folder)?
+            .collect::<io::Result<Vec<_>>>()
+            .at(folder),
+    };
+    let mut ids = HashMap::<String, Vec<PathBuf>>::new();
+    for project in list(root)? {
+        let folder = root.join(&project.name);
+        if !disk.is_folder(&folder) {
+            continue;
+        }
+        for file in list(&folder)? {
+            let name = file.name.to_string_lossy();
+            if let Some(id) = name.strip_suffix(".jsonl") {
+                ids.entry(id.to_owned())
+                    .or_default()
+                    .push(folder.join(&file.name));
+            }
+        }
+    }
+    Ok(ids)
+}
