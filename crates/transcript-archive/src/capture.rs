@@ -120,6 +120,8 @@ pub struct Captured {
     pub stored: u64,
     /// The number of files that are never captured, as they may hold credentials.
     pub denied: u64,
+    /// The time of the capture, which is later than that of all earlier ones. `None` if nothing had changed.
+    pub time: Option<SystemTime>,
     /// What could not be captured.
     pub problems: Vec<Error>,
 }
@@ -193,6 +195,8 @@ impl Archive {
             packer.finish()
         })?;
         captured.stored = written.stored;
+        captured.time =
+            Some(UNIX_EPOCH + Duration::from_millis(u64::try_from(time).unwrap_or_default()));
         Ok(captured)
     }
 
@@ -433,8 +437,23 @@ enum Problem {
     OfArchive(Error),
 }
 
-/// Adds a file to the archive. Returns the number of bytes that are new.
+/// Adds a file to the archive, or nothing of it. Returns the number of bytes that are new.
 fn add_file(
+    packer: &mut Packer<'_>,
+    file: &LiveFile,
+    from: Option<(VersionId, u64)>,
+    now: SystemTime,
+    options: &CaptureOptions,
+    buffer: &mut Vec<u8>,
+) -> Result<u64, Problem> {
+    let added = try_add_file(packer, file, from, now, options, buffer);
+    if let Err(Problem::OfFile(_)) = added {
+        packer.drop_file();
+    }
+    added
+}
+
+fn try_add_file(
     packer: &mut Packer<'_>,
     file: &LiveFile,
     from: Option<(VersionId, u64)>,
@@ -522,7 +541,7 @@ fn read_file(
         buffer.resize(kept + wanted, 0);
         let read = live.fill(at, &mut buffer[kept..]);
         let read = read.map_err(|error| Problem::OfFile(Error::io(&file.path, error)));
-        let read = read.inspect_err(|_| packer.drop_file())?;
+        let read = read?;
         if read < wanted {
             return Ok(None);
         }

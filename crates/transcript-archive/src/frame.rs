@@ -10,7 +10,7 @@ use zstd::zstd_safe::{CCtx, CParameter, DCtx, compress_bound, get_error_name};
 use crate::record::{DictionaryId, hash};
 
 /// The level of frames with a dictionary. Higher ones are slower than the disk, lower ones need more space.
-const LEVEL: i32 = 5;
+const LEVEL: i32 = 6;
 /// The level of frames with a prefix, of which nearly all is in the prefix.
 const PREFIX_LEVEL: i32 = 3;
 /// The base-2 logarithm of the number of places in a prefix that the compressor remembers. By default it would
@@ -153,9 +153,10 @@ mod tests {
             (state >> 56) as u8
         };
         let prefix: Vec<u8> = (0..2 << 20).map(|_| byte()).collect();
-        let content = &prefix[..1 << 20];
-        let frame = compress_after(&prefix, content).unwrap();
-        assert!(frame.len() < 1 << 10, "{} bytes", frame.len());
+        // zstd ignores a prefix that shares memory with the content.
+        let content = prefix[..1 << 20].to_vec();
+        let frame = compress_after(&prefix, &content).unwrap();
+        assert!(frame.len() < 2 << 10, "{} bytes", frame.len());
         let again = decompress_after(&prefix, &frame, content.len()).unwrap();
         assert!(again == content);
         assert!(decompress_after(&prefix[1..], &frame, content.len()).is_err());

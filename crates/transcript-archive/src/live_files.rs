@@ -1,6 +1,5 @@
 //! The files that belong to sessions, on the disk.
 
-use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -38,11 +37,11 @@ impl LiveFiles {
     /// it: `tasks`, `file-history` and `todos`.
     pub(crate) fn find(disk: &dyn ReadDisk, root: &Path) -> Result<Self, Error> {
         let mut found = Self::default();
-        let mut folders = VecDeque::new();
+        let mut folders = Vec::new();
         for name in found.entries(disk, root).at(root)? {
             let path = root.join(&name);
-            if disk.is_folder(&path) {
-                folders.push_back((path, format!("{PROJECTS}/{name}")));
+            if found.is_folder(disk, &path) {
+                folders.push((path, format!("{PROJECTS}/{name}")));
             }
         }
         for (path, name) in folders {
@@ -54,14 +53,14 @@ impl LiveFiles {
             let Some(folder) = above.map(|above| above.join(area)) else {
                 break;
             };
-            for name in found.entries(disk, &folder).unwrap_or_default() {
+            for name in found.entries_next_to(disk, &folder) {
                 if is_session_name(&name) {
                     found.add_below(disk, &folder.join(&name), &format!("{area}/{name}"));
                 }
             }
         }
         if let Some(folder) = above.map(|above| above.join("todos")) {
-            for name in found.entries(disk, &folder).unwrap_or_default() {
+            for name in found.entries_next_to(disk, &folder) {
                 let is_ours = name.get(..36).is_some_and(is_session_name);
                 if is_ours && name.ends_with(".json") {
                     found.add(disk, &folder.join(&name), format!("todos/{name}"));
@@ -70,6 +69,31 @@ impl LiveFiles {
         }
         found.files.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(found)
+    }
+
+    /// Returns whether something is a folder. An error is a problem: what is in it would be missing.
+    fn is_folder(&mut self, disk: &dyn ReadDisk, path: &Path) -> bool {
+        match disk.metadata(path) {
+            Ok(found) => found.is_folder(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => {
+                self.problems.push(Error::io(path, error));
+                false
+            }
+        }
+    }
+
+    /// Returns the names in a folder that need not exist.
+    fn entries_next_to(&mut self, disk: &dyn ReadDisk, folder: &Path) -> Vec<String> {
+        match self.entries(disk, folder) {
+            Ok(names) => names,
+            Err(error) => {
+                if error.kind() != io::ErrorKind::NotFound {
+                    self.problems.push(Error::io(folder, error));
+                }
+                Vec::new()
+            }
+        }
     }
 
     /// Returns the names in a folder, sorted.
@@ -99,7 +123,7 @@ impl LiveFiles {
             let below = format!("{name}/{file}");
             if file.ends_with(".jsonl") {
                 self.add(disk, &path, below);
-            } else if is_session_name(&file) && disk.is_folder(&path) {
+            } else if is_session_name(&file) && self.is_folder(disk, &path) {
                 self.add_below(disk, &path, &below);
             }
         }
@@ -126,7 +150,9 @@ impl LiveFiles {
                         folders.push((path, below, depth + 1));
                     }
                     Ok(FileKind::File) => self.add(disk, &path, below),
-                    _ => {}
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => self.problems.push(Error::io(&path, error)),
                 }
             }
         }

@@ -3,15 +3,20 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use transcript_storage::{Disk, ReadDisk};
 
-use crate::archive::Archive;
+use crate::archive::{Archive, lock};
 use crate::capture::session_of;
 use crate::catalogue::{Piece, VersionId, append_all, remove_if_there};
 use crate::error::{AtPath, Error, ErrorKind, Existing};
 use crate::read_disk::modified;
 
+/// So many sessions are restored at a time. Most of the time is spent waiting for the disk.
+const THREADS: usize = 8;
 /// The size of writes, in bytes.
 const WRITE: usize = 1 << 20;
 
@@ -19,6 +24,7 @@ const WRITE: usize = 1 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct RestoreOptions {
     sessions: Option<Vec<(String, String)>>,
+    as_of: Option<SystemTime>,
 }
 
 impl RestoreOptions {
@@ -32,6 +38,13 @@ impl RestoreOptions {
     #[must_use]
     pub fn sessions(mut self, sessions: Vec<(String, String)>) -> Self {
         self.sessions = Some(sessions);
+        self
+    }
+
+    /// Restores each file as it was captured last until then; not at all if it was captured only later.
+    #[must_use]
+    pub fn as_of(mut self, time: SystemTime) -> Self {
+        self.as_of = Some(time);
         self
     }
 }
@@ -52,6 +65,16 @@ pub struct Restored {
     pub problems: Vec<Error>,
 }
 
+impl Restored {
+    fn add(&mut self, other: Self) {
+        self.sessions.extend(other.sessions);
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.present += other.present;
+        self.problems.extend(other.problems);
+    }
+}
+
 impl Archive {
     /// Writes the newest version of archived files to `root`, a folder of projects, with their times and modes; what lay
     /// next to the projects goes next to `root`, if that is named `projects`. A file that exists is never changed.
@@ -59,75 +82,115 @@ impl Archive {
     /// # Errors
     /// When `root` cannot be read. Everything else is one of [`Restored::problems`].
     pub fn restore(&self, root: &Path, options: &RestoreOptions) -> Result<Restored, Error> {
-        let mut restored = Restored::default();
         let in_use = ids_in(&*self.disk, root)?;
-        // The own file of a session comes last: without it, a client does not see the rest.
         let mut sessions = BTreeMap::<_, Vec<(&str, VersionId)>>::new();
         for (name, versions) in &self.catalogue.files {
-            let Some(version) = versions.last() else {
+            let is_early = |version: &&VersionId| {
+                let captured = self.captured(**version);
+                options.as_of.is_none_or(|time| captured <= time)
+            };
+            let Some(version) = versions.iter().rev().find(is_early) else {
                 continue;
             };
             let key = (project_of(name), session_of(name));
             sessions.entry(key).or_default().push((name, *version));
         }
         let wanted = options.sessions.as_ref();
-        let is_wanted = |project: Option<&str>, id: &str| {
+        sessions.retain(|(project, id), _| {
             wanted.is_none_or(|wanted| {
                 let mut wanted = wanted.iter();
                 wanted.any(|(of, session)| {
                     session == id && project.is_none_or(|project| project == of)
                 })
             })
-        };
-        for ((project, id), mut files) in sessions {
-            if !is_wanted(project, id) {
-                continue;
-            }
-            let own = project.map(|project| format!("projects/{project}/{id}.jsonl"));
-            files.sort_by_key(|(name, _)| own.as_deref() == Some(*name));
-            if let Some(project) = project {
-                let others = in_use.get(id).into_iter().flatten();
-                let mut others = others.filter(|other| other.parent() != Some(&root.join(project)));
-                if let Some(other) = others.next() {
-                    let path = root.join(project).join(format!("{id}.jsonl"));
-                    let kind = ErrorKind::IdInUse(other.clone());
-                    restored.problems.push(Error::new(kind, &path));
-                    continue;
-                }
-                // Refused before anything of the session is written.
-                if let Some((name, version)) =
-                    files.last().filter(|last| own.as_deref() == Some(last.0))
-                    && let Some(path) = target(root, name)
-                    && let Err(error) = self.existing(&path, *version)
-                {
-                    restored.problems.push(error);
-                    continue;
-                }
-            }
-            for (name, version) in files {
-                let Some(path) = target(root, name) else {
-                    if name.starts_with("projects/") {
-                        let path = self.layout.virtual_path(name);
-                        restored
-                            .problems
-                            .push(Error::new(ErrorKind::UnsafePath, &path));
+        });
+        let queue = Mutex::new(sessions.into_iter());
+        let restored = Mutex::new(Restored::default());
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    loop {
+                        let Some(((project, id), files)) = lock(&queue).next() else {
+                            return;
+                        };
+                        let of_session = self.restore_session(root, project, id, files, &in_use);
+                        lock(&restored).add(of_session);
                     }
-                    continue;
-                };
-                match self.restore_file(&path, version) {
-                    Ok(None) => restored.present += 1,
-                    Ok(Some(bytes)) => {
-                        restored.files += 1;
-                        restored.bytes += bytes;
-                        if own.as_deref() == Some(name) {
-                            restored.sessions.push(path);
-                        }
-                    }
-                    Err(error) => restored.problems.push(error),
-                }
+                });
+            }
+        });
+        let mut restored = restored
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        restored.sessions.sort();
+        restored
+            .problems
+            .sort_by(|one, other| one.path().cmp(other.path()));
+        Ok(restored)
+    }
+
+    /// Restores the files of a session: in a project, or those next to the projects.
+    fn restore_session(
+        &self,
+        root: &Path,
+        project: Option<&str>,
+        id: &str,
+        mut files: Vec<(&str, VersionId)>,
+        in_use: &HashMap<String, Vec<PathBuf>>,
+    ) -> Restored {
+        let mut restored = Restored::default();
+        let own = project.map(|project| format!("projects/{project}/{id}.jsonl"));
+        // The own file of a session comes last: without it, a client does not see the rest.
+        files.sort_by_key(|(name, _)| own.as_deref() == Some(*name));
+        if let Some(project) = project {
+            let others = in_use.get(id).into_iter().flatten();
+            let mut others = others.filter(|other| other.parent() != Some(&root.join(project)));
+            if let Some(other) = others.next() {
+                let path = root.join(project).join(format!("{id}.jsonl"));
+                let kind = ErrorKind::IdInUse(other.clone());
+                restored.problems.push(Error::new(kind, &path));
+                return restored;
+            }
+            // Refused before anything of the session is written.
+            if let Some((name, version)) =
+                files.last().filter(|last| own.as_deref() == Some(last.0))
+                && let Some(path) = target(root, name)
+                && let Err(error) = self.existing(&path, *version)
+            {
+                restored.problems.push(error);
+                return restored;
             }
         }
-        Ok(restored)
+        for (name, version) in files {
+            let Some(path) = target(root, name) else {
+                if name.starts_with("projects/") {
+                    let path = self.layout.virtual_path(name);
+                    restored
+                        .problems
+                        .push(Error::new(ErrorKind::UnsafePath, &path));
+                }
+                continue;
+            };
+            match self.restore_file(&path, version) {
+                Ok(None) => restored.present += 1,
+                Ok(Some(bytes)) => {
+                    restored.files += 1;
+                    restored.bytes += bytes;
+                    if own.as_deref() == Some(name) {
+                        restored.sessions.push(path);
+                    }
+                }
+                Err(error) => restored.problems.push(error),
+            }
+        }
+        restored
+    }
+
+    /// Returns when a version was captured.
+    fn captured(&self, version: VersionId) -> SystemTime {
+        let pack = self.catalogue.packs.get(version.pack as usize);
+        let millis = pack.map_or(0, |pack| pack.index.captured);
+        UNIX_EPOCH + Duration::from_millis(u64::try_from(millis).unwrap_or_default())
     }
 
     /// Compares a version with what is at a path: nothing, or the same bytes.

@@ -1,0 +1,254 @@
+//! A capture is whole or not there, whenever the process or the power ends.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use transcript_archive::{Archive, CaptureOptions, RestoreOptions};
+use transcript_storage::Disk;
+use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
+use transcript_testkit::rng::Rng;
+
+const ROOT: &str = "/home/projects";
+const ARCHIVE: &str = "/archive";
+
+/// The bytes of the files of sessions.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+fn session(number: u64) -> PathBuf {
+    Path::new(ROOT).join(format!("-p/{number:08x}-2222-4333-8444-555555555555.jsonl"))
+}
+
+fn lines(rng: &mut Rng, count: usize) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for _ in 0..count {
+        let number = rng.next_u64();
+        let text = "what was said ".repeat(rng.range(1, 40));
+        lines.extend(format!("{{\"uuid\":\"{number:x}\",\"text\":\"{text}\"}}\n").bytes());
+    }
+    if rng.one_in(4) {
+        lines.truncate(lines.len() - rng.range(1, lines.len()));
+    }
+    lines
+}
+
+/// Changes the live files.
+fn change(disk: &FakeDisk, rng: &mut Rng) {
+    for _ in 0..rng.range(1, 4) {
+        let path = session(rng.below(5) as u64);
+        let more = lines(rng, 6);
+        match disk.bytes(&path) {
+            Some(old) if !rng.one_in(4) => {
+                disk.put(&path, &[old, more].concat());
+            }
+            Some(old) if rng.one_in(2) => {
+                let cut = rng.below(old.len() + 1);
+                disk.put(&path, &old[..cut]);
+            }
+            _ => disk.put(&path, &more),
+        }
+    }
+}
+
+fn live(disk: &FakeDisk) -> Files {
+    let names = disk.names().into_iter();
+    let names = names.filter(|name| name.starts_with(ROOT));
+    names
+        .map(|name| (name.clone(), disk.bytes(&name).unwrap()))
+        .collect()
+}
+
+fn capture(disk: &Arc<dyn Disk>) -> Result<(), transcript_archive::Error> {
+    let mut archive = Archive::open_or_create_on(Arc::clone(disk), Path::new(ARCHIVE))?;
+    let threads = std::num::NonZeroUsize::MIN;
+    let captured = archive.capture(Path::new(ROOT), &CaptureOptions::new().threads(threads))?;
+    match captured.problems.into_iter().next() {
+        Some(problem) => Err(problem),
+        None => Ok(()),
+    }
+}
+
+/// Returns what the archive has, read by another process.
+fn archived(disk: &FakeDisk) -> Files {
+    let disk: Arc<dyn Disk> = disk.process();
+    if disk.metadata(Path::new(ARCHIVE)).is_err() {
+        return Files::new();
+    }
+    let archive = match Archive::open_on(Arc::clone(&disk), Path::new(ARCHIVE)) {
+        Ok(archive) => archive,
+        Err(error) => panic!("{error}"),
+    };
+    assert!(archive.problems().is_empty(), "{:?}", archive.problems());
+    let target = Path::new("/restored/projects");
+    let restored = archive.restore(target, &RestoreOptions::new()).unwrap();
+    assert!(restored.problems.is_empty(), "{:?}", restored.problems);
+    let mut files = Files::new();
+    for path in restored.sessions {
+        let name = Path::new(ROOT).join(path.strip_prefix(target).unwrap());
+        files.insert(name, disk.read(&path, usize::MAX >> 1).unwrap());
+        disk.remove(&path).unwrap();
+    }
+    files
+}
+
+/// Archives as a script would: compresses each file to one in the archive, which it writes in place, without a sync.
+fn naive_capture(disk: &Arc<dyn Disk>) -> std::io::Result<()> {
+    for entry in disk.list(&Path::new(ROOT).join("-p"))? {
+        let name = entry?.name;
+        let path = Path::new(ROOT).join("-p").join(&name);
+        let bytes = disk.read(&path, usize::MAX >> 1)?;
+        let target = Path::new(ARCHIVE).join(&name);
+        let file = disk.open(&target, true)?.file;
+        file.truncate(0)?;
+        file.append(&bytes)?;
+    }
+    Ok(())
+}
+
+fn naive_archived(disk: &FakeDisk) -> Files {
+    let names = disk.names().into_iter();
+    let names = names.filter(|name| name.starts_with(ARCHIVE));
+    let live = |name: &Path| Path::new(ROOT).join("-p").join(name.file_name().unwrap());
+    names
+        .map(|name| (live(&name), disk.bytes(&name).unwrap()))
+        .collect()
+}
+
+/// What ends a capture.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Kill,
+    Power,
+    /// The operation fails.
+    Error,
+    /// The sync fails, and drops what was not synced.
+    LostSync,
+}
+
+/// Runs a capture that is ended at operation `nth`, and returns how it went: whether it came so far, and whether
+/// something that was archived before is gone or changed, or something is archived that never was.
+fn run(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(), String>) {
+    let disk = FakeDisk::new(seed);
+    let mut rng = Rng::new(seed);
+    let capture = |disk: &FakeDisk| -> Result<(), String> {
+        match is_naive {
+            true => naive_capture(&disk.process()).map_err(|error| error.to_string()),
+            false => capture(&disk.process()).map_err(|error| error.to_string()),
+        }
+    };
+    let archived = |disk: &FakeDisk| match is_naive {
+        true => naive_archived(disk),
+        false => archived(disk),
+    };
+    let mut before = Files::new();
+    for _ in 0..rng.range(0, 2) {
+        change(&disk, &mut rng);
+        capture(&disk).unwrap();
+        before.extend(live(&disk));
+    }
+    change(&disk, &mut rng);
+    let after: Files = before.clone().into_iter().chain(live(&disk)).collect();
+    let first = disk.operations();
+    match end {
+        End::Kill | End::Power => disk.kill_at(nth),
+        End::Error => disk.set(Fault::error(std::io::ErrorKind::Other).at_any(nth)),
+        End::LostSync => disk.set(Fault::lost_sync().at(Op::Sync, nth)),
+    }
+    let result = capture(&disk);
+    let came_so_far = disk.faults_left() == 0 && disk.operations() >= first;
+    disk.clear_faults();
+    match end {
+        End::Power => drop(disk.cut_power(seed ^ nth)),
+        _ => disk.restart(),
+    }
+    let check = || -> Result<(), String> {
+        let found = archived(&disk);
+        for (path, bytes) in &found {
+            let is_old = before.get(path) == Some(bytes);
+            if !is_old && after.get(path) != Some(bytes) {
+                return Err(format!("{} is neither old nor new", path.display()));
+            }
+        }
+        if let Some(lost) = before.keys().find(|path| !found.contains_key(*path)) {
+            return Err(format!("{} is gone", lost.display()));
+        }
+        if result.is_ok() && found != after && !matches!(end, End::Kill | End::Power) {
+            return Err("a capture that succeeded is incomplete".into());
+        }
+        // A pack is whole or not there, and all of this is in one pack.
+        let changed: Vec<&PathBuf> = after
+            .keys()
+            .filter(|path| before.get(*path) != after.get(*path))
+            .collect();
+        let new = changed
+            .iter()
+            .filter(|path| found.get(**path) == after.get(**path))
+            .count();
+        // What an error kept from being read is reported, and the rest is captured.
+        let is_reported = matches!(end, End::Error) && result.is_err();
+        if new != 0 && new != changed.len() && !is_reported {
+            return Err("half of a capture is there".into());
+        }
+        // The next capture completes it.
+        capture(&disk)?;
+        match archived(&disk) == after {
+            true => Ok(()),
+            false => Err("the next capture is incomplete".into()),
+        }
+    };
+    (came_so_far, check())
+}
+
+fn run_all(seed: u64, is_naive: bool) -> (u64, Vec<String>) {
+    let (mut runs, mut faults) = (0, Vec::new());
+    for end in [End::Kill, End::Power, End::Error, End::LostSync] {
+        for nth in 1.. {
+            let (came_so_far, result) = run(seed, nth, end, is_naive);
+            if !came_so_far {
+                break;
+            }
+            runs += 1;
+            if let Err(fault) = result {
+                faults.push(format!("seed {seed}, {end:?} at {nth}: {fault}"));
+            }
+        }
+    }
+    (runs, faults)
+}
+
+/// The number of seeds. The environment may ask for more.
+fn seeds() -> u64 {
+    let wanted = std::env::var("TRANSCRIPT_ARCHIVE_KILLS");
+    wanted
+        .ok()
+        .and_then(|seeds| seeds.parse().ok())
+        .unwrap_or(12)
+}
+
+#[test]
+fn nothing_is_lost_when_a_capture_ends_at_any_operation() {
+    let mut runs = 0;
+    for seed in 0..seeds() {
+        let (count, faults) = run_all(seed, false);
+        assert!(
+            faults.is_empty(),
+            "{} of {count} runs: {}",
+            faults.len(),
+            faults.join("\n")
+        );
+        runs += count;
+    }
+    assert!(runs > 500, "only {runs} runs");
+    println!("{runs} runs");
+}
+
+#[test]
+fn the_naive_archiver_fails_this_test() {
+    let faults: Vec<String> = (0..3).flat_map(|seed| run_all(seed, true).1).collect();
+    for fault in ["neither old nor new", "half of a capture"] {
+        assert!(
+            faults.iter().any(|found| found.contains(fault)),
+            "{fault}: {faults:?}"
+        );
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of archives.
+
+mod crash;
+mod round_trip;

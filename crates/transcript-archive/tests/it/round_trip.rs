@@ -1,0 +1,327 @@
+//! What was captured comes back as it was: bytes, times and modes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use transcript_archive::{Archive, CaptureOptions, Captured, ErrorKind, RestoreOptions};
+use transcript_testkit::changes::Changes;
+use transcript_testkit::rng::Rng;
+use transcript_testkit::trees::tree;
+
+/// A file: bytes, time of the last change in nanoseconds, and mode.
+type Found = (Vec<u8>, i128, u32);
+
+/// Returns the files in a folder that belong to sessions, by their path.
+fn files(root: &Path) -> BTreeMap<PathBuf, Found> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let below = path.strip_prefix(root).unwrap().to_owned();
+            let parts: Vec<String> = below
+                .iter()
+                .map(|part| part.to_str().unwrap().to_owned())
+                .collect();
+            let is_session = parts.len() == 2 && parts[1].ends_with(".jsonl");
+            let is_of_session = parts.len() > 2 && parts[1].len() == 36;
+            if is_session || is_of_session {
+                let found = fs::metadata(&path).unwrap();
+                let time =
+                    i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
+                files.insert(
+                    below,
+                    (fs::read(&path).unwrap(), time, found.mode() & 0o7777),
+                );
+            }
+        }
+    }
+    files
+}
+
+fn capture(archive: &mut Archive, root: &Path) -> Captured {
+    let captured = archive.capture(root, &CaptureOptions::new()).unwrap();
+    assert!(captured.problems.is_empty(), "{:?}", captured.problems);
+    captured
+}
+
+fn restored(archive: &Archive, options: &RestoreOptions) -> BTreeMap<PathBuf, Found> {
+    let folder = TempDir::new().unwrap();
+    let root = folder.path().join("projects");
+    let restored = archive.restore(&root, options).unwrap();
+    assert!(restored.problems.is_empty(), "{:?}", restored.problems);
+    match root.exists() {
+        true => files(&root),
+        false => BTreeMap::new(),
+    }
+}
+
+fn assert_same(found: &BTreeMap<PathBuf, Found>, expected: &BTreeMap<PathBuf, Found>, what: &str) {
+    let names = |files: &BTreeMap<PathBuf, Found>| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(found), names(expected), "{what}");
+    for (path, (bytes, time, mode)) in expected {
+        let (of_bytes, of_time, of_mode) = &found[path];
+        assert!(of_bytes == bytes, "{what}: the bytes of {}", path.display());
+        assert_eq!(
+            (of_time, of_mode),
+            (time, mode),
+            "{what}: {}",
+            path.display()
+        );
+    }
+}
+
+/// The number of generated trees. The environment may ask for more.
+fn trees() -> u64 {
+    let wanted = std::env::var("TRANSCRIPT_ARCHIVE_TREES");
+    wanted
+        .ok()
+        .and_then(|trees| trees.parse().ok())
+        .unwrap_or(60)
+}
+
+#[test]
+fn every_version_of_every_file_comes_back_whatever_happens_to_the_files() {
+    for seed in 0..trees() {
+        let folder = TempDir::new().unwrap();
+        let root = folder.path().join("projects");
+        let tree = tree(seed);
+        tree.write(&root).unwrap();
+        let mut rng = Rng::new(seed);
+        let mut changes = Changes::default();
+        if !rng.one_in(3) {
+            changes.age_all(&root, &tree).unwrap();
+        }
+        let place = folder.path().join("archive");
+        let mut archive = Archive::open_or_create(&place).unwrap();
+        let mut known = BTreeMap::new();
+        let mut states = Vec::new();
+        for step in 0..8 {
+            let mut what = format!("seed {seed}, step {step}");
+            if step > 0 {
+                for _ in 0..rng.range(1, 3) {
+                    let change = changes.change(&root, &tree, &mut rng).unwrap();
+                    what = format!("{what}, {}", change.what);
+                }
+            }
+            if rng.one_in(4) {
+                let now = files(&root);
+                let paths: Vec<&PathBuf> = now.keys().collect();
+                if !paths.is_empty() {
+                    let path = root.join(rng.pick(&paths));
+                    let mode = *rng.pick(&[0o600, 0o644, 0o400]);
+                    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+                }
+            }
+            // Another process, as a rule.
+            if rng.one_in(2) {
+                archive = Archive::open(&place).unwrap();
+            }
+            let time = capture(&mut archive, &root).time;
+            known.extend(files(&root));
+            assert_same(&restored(&archive, &RestoreOptions::new()), &known, &what);
+            if let Some(time) = time {
+                states.push((time, known.clone(), what));
+            }
+        }
+        // From the packs alone, in another process.
+        if rng.one_in(2) {
+            fs::remove_file(place.join("catalogue")).unwrap();
+        }
+        let archive = Archive::open(&place).unwrap();
+        for (time, known, what) in states {
+            let options = RestoreOptions::new().as_of(time);
+            assert_same(
+                &restored(&archive, &options),
+                &known,
+                &format!("{what}, later"),
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_is_stored_for_files_that_did_not_change() {
+    let folder = TempDir::new().unwrap();
+    let root = folder.path().join("projects");
+    let tree = tree(11);
+    tree.write(&root).unwrap();
+    Changes::default().age_all(&root, &tree).unwrap();
+    let mut archive = Archive::open_or_create(&folder.path().join("archive")).unwrap();
+    let first = capture(&mut archive, &root);
+    assert!(first.sessions > 0 && first.unchanged == 0);
+    // The time of a change of properties was just now, which settles with the second capture at the latest.
+    std::thread::sleep(std::time::Duration::from_millis(2_100));
+    capture(&mut archive, &root);
+    let third = capture(&mut archive, &root);
+    assert_eq!(
+        (third.files, third.stored, third.unchanged),
+        (0, 0, first.sessions)
+    );
+}
+
+#[test]
+fn files_next_to_the_projects_come_along_and_credentials_never() {
+    let folder = TempDir::new().unwrap();
+    let home = folder.path().join("home");
+    let id = "11111111-2222-4333-8444-555555555555";
+    let texts = [
+        format!("projects/-p/{id}.jsonl"),
+        format!("projects/-p/{id}/subagents/agent-a1.jsonl"),
+        format!("projects/-p/{id}/tool-results/x.txt"),
+        format!("tasks/{id}/1.json"),
+        format!("file-history/{id}/0123@v1"),
+        format!("todos/{id}-agent-{id}.json"),
+    ];
+    let others = [
+        format!("projects/-p/{id}/.credentials.json"),
+        format!("projects/-p/{id}/tool-results/.env"),
+        "projects/-p/sessions-index.json".to_owned(),
+        "tasks/other/1.json".to_owned(),
+        ".credentials.json".to_owned(),
+        "settings.json".to_owned(),
+    ];
+    for name in texts.iter().chain(&others) {
+        let path = home.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{{\"file\":\"{name}\"}}\n")).unwrap();
+    }
+    let place = folder.path().join("archive");
+    let mut archive = Archive::open_or_create(&place).unwrap();
+    let captured = capture(&mut archive, &home.join("projects"));
+    assert_eq!((captured.files, captured.denied), (6, 2));
+    let other = folder.path().join("other");
+    let restored = archive
+        .restore(&other.join("projects"), &RestoreOptions::new())
+        .unwrap();
+    assert!(restored.problems.is_empty(), "{:?}", restored.problems);
+    for name in &texts {
+        assert_eq!(
+            fs::read(home.join(name)).unwrap(),
+            fs::read(other.join(name)).unwrap(),
+            "{name}"
+        );
+    }
+    for name in &others {
+        assert!(!other.join(name).exists(), "{name}");
+    }
+    // Below another name there is nothing next to the projects.
+    let place = folder.path().join("sub").join("elsewhere");
+    let restored = archive.restore(&place, &RestoreOptions::new()).unwrap();
+    assert_eq!((restored.files, restored.problems.len()), (3, 0));
+}
+
+#[test]
+fn a_file_that_exists_is_never_changed() {
+    let folder = TempDir::new().unwrap();
+    let root = folder.path().join("projects");
+    let id = "11111111-2222-4333-8444-555555555555";
+    let path = root.join("-p").join(format!("{id}.jsonl"));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "{\"a\":1}\n").unwrap();
+    let agent = root.join("-p").join(id).join("subagents/agent-a.jsonl");
+    fs::create_dir_all(agent.parent().unwrap()).unwrap();
+    fs::write(&agent, "{\"b\":1}\n").unwrap();
+    let mut archive = Archive::open_or_create(&folder.path().join("archive")).unwrap();
+    capture(&mut archive, &root);
+    let all = RestoreOptions::new();
+    let same = archive.restore(&root, &all).unwrap();
+    assert_eq!((same.files, same.present, same.problems.len()), (0, 2, 0));
+    fs::remove_file(&agent).unwrap();
+    for live in ["{\"a\":1}\n{\"more\":2}\n", "{\"a\":2}\n", "{"] {
+        fs::write(&path, live).unwrap();
+        let refused = archive.restore(&root, &all).unwrap();
+        assert!(matches!(refused.problems[0].kind(), ErrorKind::Exists(_)));
+        assert_eq!(fs::read_to_string(&path).unwrap(), live);
+        // Nothing of the session is restored then.
+        assert!(!agent.exists());
+    }
+    fs::remove_file(&path).unwrap();
+    // The id is in use elsewhere.
+    let moved = root.join("-q").join(format!("{id}.jsonl"));
+    fs::create_dir_all(moved.parent().unwrap()).unwrap();
+    fs::write(&moved, "{}\n").unwrap();
+    let refused = archive.restore(&root, &all).unwrap();
+    assert_eq!(
+        refused.problems[0].kind(),
+        &ErrorKind::IdInUse(moved.clone())
+    );
+    assert!(!path.exists() && !agent.exists());
+    fs::remove_file(&moved).unwrap();
+    let restored = archive.restore(&root, &all).unwrap();
+    assert_eq!((restored.files, restored.problems.len()), (2, 0));
+}
+
+#[test]
+fn forks_take_little_space_and_any_zstd_reads_every_line() {
+    let folder = TempDir::new().unwrap();
+    let root = folder.path().join("projects").join("-p");
+    fs::create_dir_all(&root).unwrap();
+    let mut rng = Rng::new(3);
+    let words: Vec<String> = (0..4000).map(|_| format!("{:x}", rng.next_u64())).collect();
+    let texts: Vec<String> = (0..600)
+        .map(|_| {
+            (0..60)
+                .map(|_| rng.pick(&words).as_str())
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
+    let session = |number: u64| format!("{number:08x}-2222-4333-8444-555555555555");
+    let mut raw = 0;
+    for fork in 0..12 {
+        let mut lines = String::new();
+        for (number, text) in texts.iter().enumerate() {
+            lines.push_str(&format!(
+                "{{\"sessionId\":\"{}\",\"uuid\":\"{number}-{fork}\",\"message\":{{\"content\":\"{text}\"}}}}\n",
+                session(fork)
+            ));
+        }
+        raw += lines.len() as u64;
+        fs::write(root.join(format!("{}.jsonl", session(fork))), lines).unwrap();
+    }
+    let mut archive = Archive::open_or_create(&folder.path().join("archive")).unwrap();
+    let one = {
+        let alone = folder.path().join("alone").join("-p");
+        fs::create_dir_all(&alone).unwrap();
+        let name = format!("{}.jsonl", session(0));
+        fs::copy(root.join(&name), alone.join(&name)).unwrap();
+        let mut archive = Archive::open_or_create(&folder.path().join("one")).unwrap();
+        capture(&mut archive, alone.parent().unwrap()).stored
+    };
+    let stored = capture(&mut archive, root.parent().unwrap()).stored;
+    assert!(
+        stored < one + raw / 40,
+        "{stored} bytes, {one} for one of them, {raw} in all"
+    );
+    // What is in it once can be read without us.
+    let of = |folder: &str| {
+        let entries = fs::read_dir(archive.folder().join(folder)).unwrap();
+        entries.map(|entry| fs::read(entry.unwrap().path()).unwrap())
+    };
+    let dictionary = of("dictionaries").next().unwrap();
+    let mut lines = Vec::new();
+    for pack in of("packs") {
+        let mut decoder =
+            zstd::stream::read::Decoder::with_dictionary(&pack[..], &dictionary).unwrap();
+        decoder.read_to_end(&mut lines).unwrap();
+    }
+    let first = fs::read(root.join(format!("{}.jsonl", session(0)))).unwrap();
+    assert!(lines.starts_with(&first));
+    for line in lines.split_inclusive(|byte| *byte == b'\n') {
+        assert!(line.starts_with(b"{") && line.ends_with(b"}\n"));
+    }
+    assert_same(
+        &restored(&archive, &RestoreOptions::new()),
+        &files(root.parent().unwrap()),
+        "forks",
+    );
+}
