@@ -1,13 +1,12 @@
 //! Captures and restores, and says how fast: `archive capture ROOT ARCHIVE`, `archive restore ARCHIVE ROOT`.
 
-#![allow(clippy::print_stdout, reason = "an example that prints")]
-
 use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
 use transcript_archive::{Archive, CaptureOptions, RestoreOptions};
 
+#[expect(clippy::print_stdout, reason = "an example prints what it did")]
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let start = Instant::now();

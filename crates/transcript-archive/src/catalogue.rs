@@ -12,10 +12,14 @@ use transcript_storage::Disk;
 use crate::error::{AtPath, Error};
 use crate::layout::Layout;
 use crate::pack;
-use crate::record::{PackId, PackIndex, Version};
+use crate::record::{PackId, PackIndex, Version, hash};
 
-/// The length of what precedes a section: the name of the pack, and the length.
-const HEADER: usize = 16 + 8;
+/// The length of what precedes a section: the name of the pack, the length, and a checksum of both and of
+/// the start of the section, which has a checksum of the rest.
+const HEADER: usize = 16 + 8 + CHECKSUM;
+const CHECKSUM: usize = 8;
+/// So much of the section is part of the checksum.
+const START: usize = 32;
 /// The longest catalogue that is read, in bytes.
 const MAX_LEN: usize = 4 << 30;
 
@@ -58,6 +62,8 @@ pub(crate) struct Piece {
     pub(crate) len: u64,
     /// The number of line feeds before it.
     pub(crate) lines_before: u64,
+    /// The number of line feeds in it; 0 where that is not known.
+    pub(crate) lines: u64,
     /// Pack, frame, and offset in its content; `None` if the pack that has it is unknown.
     pub(crate) place: Option<(u32, u32, u32)>,
 }
@@ -101,11 +107,14 @@ impl Catalogue {
             };
             let (mut id, mut len) = ([0; 16], [0; 8]);
             id.copy_from_slice(&header[..16]);
-            len.copy_from_slice(&header[16..]);
+            len.copy_from_slice(&header[16..24]);
             let len = usize::try_from(u64::from_le_bytes(len)).unwrap_or(usize::MAX);
             let Some((section, rest)) = rest.split_at_checked(len) else {
                 return true;
             };
+            if header != entry(PackId(id), section) {
+                return true;
+            }
             let Ok(index) = pack::read_section(section) else {
                 return true;
             };
@@ -158,10 +167,7 @@ impl Catalogue {
         section: &[u8],
     ) -> Result<(), Error> {
         self.add(id, index, true);
-        let mut bytes = Vec::with_capacity(HEADER + section.len());
-        bytes.extend(id.0);
-        bytes.extend((section.len() as u64).to_le_bytes());
-        bytes.extend(section);
+        let bytes = [&entry(id, section)[..], section].concat();
         let path = layout.catalogue();
         if !self.is_complete {
             return self.write(disk, layout);
@@ -185,8 +191,7 @@ impl Catalogue {
         let mut bytes = Vec::new();
         for pack in &self.packs {
             let section = pack::section(&pack.index).at(&layout.catalogue())?;
-            bytes.extend(pack.id.0);
-            bytes.extend((section.len() as u64).to_le_bytes());
+            bytes.extend(entry(pack.id, &section));
             bytes.extend(section);
         }
         let (path, new) = (layout.catalogue(), layout.temporary("catalogue"));
@@ -259,6 +264,7 @@ impl Catalogue {
                 at,
                 len,
                 lines_before: 0,
+                lines: 0,
                 place: None,
             });
             at = len;
@@ -281,6 +287,7 @@ impl Catalogue {
                     at,
                     len,
                     lines_before: lines,
+                    lines: extent.lines.into(),
                     place: Some((id.pack, extent.frame, extent.start)),
                 });
                 at += len;
@@ -289,6 +296,17 @@ impl Catalogue {
         }
         pieces
     }
+}
+
+/// Returns what precedes the section of a pack.
+fn entry(id: PackId, section: &[u8]) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..16].copy_from_slice(&id.0);
+    header[16..24].copy_from_slice(&(section.len() as u64).to_le_bytes());
+    let start = &section[..section.len().min(START)];
+    let checksum = hash(&[&header[..24], start].concat());
+    header[24..].copy_from_slice(&checksum[..CHECKSUM]);
+    header
 }
 
 /// Appends all bytes.

@@ -17,6 +17,7 @@
 mod archive;
 mod capture;
 mod catalogue;
+mod check;
 mod error;
 mod frame;
 mod layout;
@@ -30,6 +31,7 @@ mod restore;
 
 pub use archive::Archive;
 pub use capture::{CaptureOptions, Captured};
+pub use check::{Check, CheckOptions, Damage, Loss};
 pub use error::{Error, ErrorKind, Existing};
 pub use read_disk::ArchiveDisk;
 pub use restore::{RestoreOptions, Restored};

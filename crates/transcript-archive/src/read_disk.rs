@@ -22,6 +22,8 @@ const DEVICE: u64 = u64::MAX - 0x7472;
 /// A disk on which the folder of an archive has the folders `projects`, `tasks`, `file-history` and `todos`, with the
 /// newest versions of all archived files. Everywhere else it is the disk of this machine.
 ///
+/// What is lost of a file reads as NULs, so that the rest can be read; [`Archive::check`] names it.
+///
 /// The archive is opened when it is first asked for something in these folders.
 #[derive(Debug)]
 pub struct ArchiveDisk {
@@ -200,7 +202,33 @@ pub(crate) fn modified(state: &State) -> Option<SystemTime> {
     time?.checked_add(nanos)
 }
 
-/// A version of a file, open for reading.
+/// Returns whether an error means that a part of the archive is damaged or missing.
+fn is_lost(error: &io::Error) -> bool {
+    let kinds = [
+        io::ErrorKind::InvalidData,
+        io::ErrorKind::NotFound,
+        io::ErrorKind::UnexpectedEof,
+    ];
+    kinds.contains(&error.kind())
+}
+
+/// Fills a buffer with what stands for a lost part: NULs, as after a power cut, and at its end as many line feeds as it had. So
+/// readers see one damaged line, and everything else where it was.
+fn fill_lost(pieces: &[Piece], offset: u64, buffer: &mut [u8]) -> usize {
+    let at = pieces.partition_point(|piece| piece.at + piece.len <= offset);
+    let Some(piece) = pieces.get(at) else {
+        return 0;
+    };
+    let end = piece.at + piece.len;
+    let len = usize::try_from(end - offset).map_or(buffer.len(), |left| left.min(buffer.len()));
+    let feeds = end - piece.lines.min(piece.len);
+    for (at, byte) in (offset..).zip(&mut buffer[..len]) {
+        *byte = if at < feeds { 0 } else { b'\n' };
+    }
+    len
+}
+
+/// A version of a file, open for reading. What is lost of it reads as NULs.
 #[derive(Debug)]
 struct ArchivedFile {
     archive: Arc<Archive>,
@@ -210,7 +238,10 @@ struct ArchivedFile {
 
 impl ReadFile for ArchivedFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.archive.read_pieces(&self.pieces, offset, buffer)
+        match self.archive.read_pieces(&self.pieces, offset, buffer) {
+            Err(error) if is_lost(&error) => Ok(fill_lost(&self.pieces, offset, buffer)),
+            read => read,
+        }
     }
 
     fn metadata(&self) -> io::Result<Metadata> {

@@ -1,4 +1,7 @@
 //! Tests of archives.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod crash;
+mod damage;
 mod round_trip;

@@ -1,0 +1,257 @@
+//! Reads everything in an archive, and names what is lost.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::SystemTime;
+
+use crate::archive::{Archive, lock};
+use crate::catalogue::VersionId;
+use crate::record::{Coding, DictionaryId};
+
+/// Which parts of an archive are read.
+#[derive(Clone, Debug, Default)]
+pub struct CheckOptions {
+    subset: Option<(u32, NonZeroU32)>,
+    done: Option<Arc<AtomicU64>>,
+}
+
+impl CheckOptions {
+    /// Reads everything.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads part `part` of `of` parts, counted from 0: all parts together are everything, whatever is added in the meantime.
+    #[must_use]
+    pub fn subset(mut self, part: u32, of: NonZeroU32) -> Self {
+        self.subset = Some((part, of));
+        self
+    }
+
+    /// Adds the bytes of frames that are done to this counter, out of [`Archive::stored_bytes`].
+    #[must_use]
+    pub fn count_bytes(mut self, counter: Arc<AtomicU64>) -> Self {
+        self.done = Some(counter);
+        self
+    }
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Check {
+    /// The number of frames that were read.
+    pub frames: u64,
+    /// The number of bytes of their content.
+    pub bytes: u64,
+    /// What is damaged or missing, sorted by path.
+    pub damages: Vec<Damage>,
+    /// What is lost thereby, sorted by file: of each the newest version that has the loss.
+    pub losses: Vec<Loss>,
+}
+
+/// A part of the archive that is damaged or missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Damage {
+    /// A pack or a dictionary.
+    pub path: PathBuf,
+    /// The offset of the damaged frame in the pack.
+    pub offset: Option<u64>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// A part of a file that is lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Loss {
+    /// The file, as [`ArchiveDisk`](crate::ArchiveDisk) names it.
+    pub path: PathBuf,
+    /// When the version was captured.
+    pub captured: SystemTime,
+    /// The first and the last line that are lost, or parts of which are, counted from 1.
+    pub lines: (u64, u64),
+    /// The offsets at which the loss starts and ends.
+    pub bytes: (u64, u64),
+}
+
+/// What is wrong with frames: by pack and number.
+type Bad = HashMap<(u32, u32), String>;
+
+impl Archive {
+    /// Returns the length of all frames in the archive, in bytes.
+    #[must_use]
+    pub fn stored_bytes(&self) -> u64 {
+        let packs = self.catalogue.packs.iter();
+        let frames = packs.flat_map(|pack| &pack.index.frames);
+        frames.map(|frame| u64::from(frame.stored)).sum()
+    }
+
+    /// Reads frames, compares them with their hashes, and names what cannot be read.
+    #[must_use]
+    pub fn check(&self, options: &CheckOptions) -> Check {
+        let mut check = Check::default();
+        for problem in &self.catalogue.problems {
+            check.damages.push(Damage {
+                path: problem.path().to_owned(),
+                offset: None,
+                reason: problem.to_string(),
+            });
+        }
+        check.damages.extend(self.lost_dictionaries());
+        let is_in_subset = |id: &[u8; 16]| {
+            options.subset.is_none_or(|(part, of)| {
+                u32::from_le_bytes([id[0], id[1], id[2], id[3]]) % of == part % of
+            })
+        };
+        let mut bad = Bad::new();
+        let mut frames = Vec::new();
+        for (number, pack) in (0..).zip(&self.catalogue.packs) {
+            let all = 0..pack.index.frames.len() as u32;
+            if !pack.is_there {
+                check.damages.push(Damage {
+                    path: self.layout.pack(pack.id),
+                    offset: None,
+                    reason: "the pack is missing".into(),
+                });
+                bad.extend(all.map(|frame| ((number, frame), String::new())));
+            } else if is_in_subset(&pack.id.0) {
+                frames.extend(all.map(|frame| (number, frame)));
+            }
+        }
+        let (next, read) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let found = Mutex::new(Bad::new());
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let Some((pack, frame)) = frames.get(next.fetch_add(1, Ordering::Relaxed))
+                    {
+                        match self.read_frame(*pack, *frame) {
+                            Ok(content) => {
+                                read.fetch_add(content.len() as u64, Ordering::Relaxed);
+                            }
+                            Err(error) => {
+                                lock(&found).insert((*pack, *frame), error.to_string());
+                            }
+                        }
+                        if let Some(done) = &options.done {
+                            let pack = &self.catalogue.packs[*pack as usize];
+                            let stored = pack.index.frames[*frame as usize].stored;
+                            done.fetch_add(stored.into(), Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        check.frames = frames.len() as u64;
+        check.bytes = read.into_inner();
+        for ((pack, frame), reason) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            let of = &self.catalogue.packs[pack as usize];
+            check.damages.push(Damage {
+                path: self.layout.pack(of.id),
+                offset: Some(of.index.frames[frame as usize].at),
+                reason: reason.clone(),
+            });
+            bad.insert((pack, frame), reason);
+        }
+        check
+            .damages
+            .sort_by(|one, other| (&one.path, one.offset).cmp(&(&other.path, other.offset)));
+        self.add_losses(&bad, &mut check);
+        check
+    }
+
+    fn lost_dictionaries(&self) -> Vec<Damage> {
+        let needs = self.catalogue.packs.iter().flat_map(|pack| {
+            let is_used = |number: &usize| {
+                let mut frames = pack.index.frames.iter();
+                frames.any(|frame| frame.coding == Coding::Dictionary(*number as u32))
+            };
+            let dictionaries = pack.index.dictionaries.iter().enumerate();
+            dictionaries
+                .filter(move |(number, _)| is_used(number))
+                .map(|(_, id)| *id)
+        });
+        let mut needed: Vec<DictionaryId> = needs.collect();
+        needed.sort_unstable();
+        needed.dedup();
+        let lost = needed.into_iter().filter_map(|id| {
+            let path = self.layout.dictionary(id);
+            let is_there = self.disk.read(&path, 64 << 20);
+            let is_there =
+                is_there.is_ok_and(|bytes| DictionaryId(crate::record::hash(&bytes)) == id);
+            let reason = match is_there {
+                true => return None,
+                false if self.dictionary(id).is_ok() => {
+                    "the dictionary is missing or damaged; a copy in a pack is used"
+                }
+                false => "the dictionary is missing or damaged, and no pack has a copy",
+            };
+            Some(Damage {
+                path,
+                offset: None,
+                reason: reason.into(),
+            })
+        });
+        lost.collect()
+    }
+
+    /// Finds the parts of files that are in bad frames.
+    fn add_losses(&self, bad: &Bad, check: &mut Check) {
+        for (name, versions) in &self.catalogue.files {
+            let mut known: Vec<(u64, u64)> = Vec::new();
+            for version in versions.iter().rev() {
+                let losses = self.losses_of(name, *version, bad);
+                // Versions share what they have in common.
+                for loss in losses {
+                    if !known.contains(&loss.bytes) {
+                        known.push(loss.bytes);
+                        check.losses.push(loss);
+                    }
+                }
+            }
+        }
+    }
+
+    fn losses_of(&self, name: &str, version: VersionId, bad: &Bad) -> Vec<Loss> {
+        let mut losses: Vec<Loss> = Vec::new();
+        for piece in self.catalogue.pieces(version) {
+            let is_bad = match piece.place {
+                None => true,
+                Some((pack, frame, _)) => {
+                    let of = self.catalogue.packs.get(pack as usize);
+                    let is_known =
+                        of.is_some_and(|pack| (frame as usize) < pack.index.frames.len());
+                    !is_known || bad.contains_key(&(pack, frame))
+                }
+            };
+            if !is_bad {
+                continue;
+            }
+            let first = piece.lines_before + 1;
+            let lines = (first, first.max(piece.lines_before + piece.lines));
+            let bytes = (piece.at, piece.at + piece.len);
+            if let Some(last) = losses.last_mut()
+                && last.bytes.1 == bytes.0
+            {
+                last.bytes.1 = bytes.1;
+                last.lines.1 = lines.1;
+                continue;
+            }
+            losses.push(Loss {
+                path: self.layout.virtual_path(name),
+                captured: self.captured(version),
+                lines,
+                bytes,
+            });
+        }
+        losses
+    }
+}
