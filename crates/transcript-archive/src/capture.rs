@@ -120,10 +120,24 @@ pub struct Captured {
     pub stored: u64,
     /// The number of files that are never captured, as they may hold credentials.
     pub denied: u64,
+    /// The sessions that are there, sorted by project and id, whether they were captured or not.
+    pub live: Vec<LiveSession>,
     /// The time of the capture, which is later than that of all earlier ones. `None` if nothing had changed.
     pub time: Option<SystemTime>,
     /// What could not be captured.
     pub problems: Vec<Error>,
+}
+
+/// A session whose file is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LiveSession {
+    /// The name of its file without `.jsonl`.
+    pub id: String,
+    /// The name of its project folder.
+    pub project: String,
+    /// When its file was last changed, where the system says so.
+    pub modified: Option<SystemTime>,
 }
 
 /// What is to do with a file.
@@ -155,6 +169,7 @@ impl Archive {
         let mut changed = Vec::new();
         let (mut session, mut is_changed) = (None, false);
         for file in &live.files {
+            captured.live.extend(live_session(file));
             let of = session_of(&file.name);
             if session != Some(of) {
                 captured.count(session.is_some(), is_changed);
@@ -430,6 +445,17 @@ impl Captured {
         self.sessions += u64::from(is_session && is_changed);
         self.unchanged += u64::from(is_session && !is_changed);
     }
+}
+
+/// Returns the session whose own file it is.
+fn live_session(file: &LiveFile) -> Option<LiveSession> {
+    let (project, name) = file.name.strip_prefix("projects/")?.split_once('/')?;
+    let id = name.strip_suffix(".jsonl").filter(|id| !id.contains('/'))?;
+    Some(LiveSession {
+        id: id.to_owned(),
+        project: project.to_owned(),
+        modified: file.metadata.modified,
+    })
 }
 
 enum Problem {

@@ -30,7 +30,7 @@ mod record;
 mod restore;
 
 pub use archive::Archive;
-pub use capture::{CaptureOptions, Captured};
+pub use capture::{CaptureOptions, Captured, LiveSession};
 pub use check::{Check, CheckOptions, Damage, Loss};
 pub use error::{Error, ErrorKind, Existing};
 pub use read_disk::ArchiveDisk;

@@ -10,7 +10,7 @@ use transcript::wire::ForkRecord;
 
 use crate::path_args::PolicyName;
 use crate::ui::Ui;
-use crate::{exit, record, session};
+use crate::{archive, exit, record, session};
 
 /// Copy one conversation of a session into a new session
 ///
@@ -61,6 +61,11 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     }
     if let Some(out) = &args.out {
         options = options.out(out);
+    } else if let Some(below) = archive::path_below_projects(ui, history.source().path()) {
+        // Nothing is written to the archive: the copy is where the session was.
+        let store = session::store(ui)?;
+        let project = below.parent().unwrap_or(Path::new(""));
+        options = options.folder(store.root().join(project));
     }
     let (path, id) = history.fork(args.policy.policy(), &options)?;
     drop(progress);

@@ -10,7 +10,7 @@ use jiff::Zoned;
 use transcript::wire::SessionRecord;
 use transcript::{SessionRow, SessionState};
 use transcript_format::time;
-use transcript_reader::subagents;
+use transcript_reader::{Listing, subagents_on};
 use transcript_render::{Escaping, Styles, TextStyle, clock, count, cut_text};
 use unicode_width::UnicodeWidthStr;
 
@@ -19,7 +19,7 @@ use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::{Ui, terminal_width};
 use crate::usage::{self, Costs};
-use crate::{exit, record, session};
+use crate::{archive, exit, record, session};
 
 /// List sessions, the most recent conversation first
 ///
@@ -39,6 +39,12 @@ pub(crate) struct Args {
     /// Group the sessions
     #[arg(long, value_enum, value_name = "GROUP")]
     by: Option<Group>,
+    /// List the archived sessions
+    #[arg(long)]
+    archived: bool,
+    /// Also list archived sessions whose files are gone
+    #[arg(long, conflicts_with = "archived")]
+    all: bool,
     /// Print one JSON object per line for each session
     #[arg(long)]
     json: bool,
@@ -81,12 +87,24 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let window = args.filter.window()?;
     let store = session::store(ui)?;
     let progress = Progress::start(ui);
-    let (listing, costs) = std::thread::scope(|scope| {
+    let (live, costs) = std::thread::scope(|scope| {
         // Only what is kept: a list does not read whole files.
         let costs = scope.spawn(|| usage::kept_costs(store.root()));
         (store.list(), costs.join().unwrap_or_default())
     });
-    let listing = listing?;
+    let mut listing = live?;
+    if args.archived || args.all && archive::exists(ui) {
+        let mut archived = Listing::of(archive::sessions(ui)?);
+        if args.all {
+            // A session is listed once: its file says more than the archive.
+            let live: HashSet<(&str, &str)> = listing.rows.iter().map(name).collect();
+            archived.rows.retain(|row| !live.contains(&name(row)));
+        }
+        if args.archived {
+            listing.rows.clear();
+        }
+        listing.add(archived);
+    }
     drop(progress);
     for problem in &listing.problems {
         ui.note(&format!("transcript: {problem}"));
@@ -119,7 +137,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         false => Output::paged(),
     };
     let written = match args.json {
-        true => write_json(&mut out, &rows, &costs, args.filter.sidechains),
+        true => write_json(ui, &mut out, &rows, &costs, args.filter.sidechains),
         false => {
             let table = Table::new(ui, &rows, &costs, terminal_width(), args);
             table.print(&mut out, &ui.render.styles())
@@ -134,6 +152,11 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         ui.note(&format!("no {such}sessions in {}", store.root().display()));
     }
     Ok(exit::DONE)
+}
+
+/// Returns what a session is known by: its project and its id.
+fn name(row: &SessionRow) -> (&str, &str) {
+    (&row.project, &row.session_id)
 }
 
 fn name_of(state: State) -> &'static str {
@@ -194,6 +217,7 @@ fn folder_of(row: &SessionRow) -> &str {
 }
 
 fn write_json(
+    ui: &Ui,
     out: &mut impl Write,
     rows: &[&SessionRow],
     costs: &Costs,
@@ -201,10 +225,11 @@ fn write_json(
 ) -> Result<()> {
     for row in rows {
         let mut record = SessionRecord::new(row);
+        record.in_archive = archive::path_below_projects(ui, &row.path).is_some();
         let cost = costs.get(&row.session_id);
         record.cost_nano_usd = cost.and_then(|cost| u64::try_from(*cost).ok());
         if with_agents && row.subagents > 0 {
-            let agents = subagents(&row.path).unwrap_or_default();
+            let agents = subagents_on(&ui.disk(), &row.path).unwrap_or_default();
             record.agents = agents.into_iter().map(|agent| agent.id).collect();
         }
         record::write(out, &record)?;
@@ -318,7 +343,7 @@ impl<'r> Table<'r> {
         }
         let agents = rows.iter().map(|row| match args.filter.sidechains {
             true if row.subagents > 0 => {
-                let agents = session::agents(&row.path).into_iter();
+                let agents = session::agents(ui, &row.path).into_iter();
                 agents.map(|agent| ui.escaping.one_line(&agent)).collect()
             }
             _ => Vec::new(),

@@ -10,11 +10,13 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 mod append;
+mod archive;
 mod browse;
 mod closed;
 mod exit;
 mod filter;
 mod fork;
+mod keep;
 mod list;
 mod manual;
 mod merge;
@@ -27,6 +29,7 @@ mod progress;
 mod record;
 mod repair;
 mod replay;
+mod restore;
 mod resume;
 mod salvage;
 mod search;
@@ -47,6 +50,9 @@ struct Cli {
     /// The folder that holds the projects [default: projects in $CLAUDE_CONFIG_DIR or ~/.claude]
     #[arg(long, global = true, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// The folder of the archive [default: $TRANSCRIPT_ARCHIVE, or transcript/archive in the data folder]
+    #[arg(long, global = true, value_name = "DIR", num_args = 0..=1)]
+    archive: Option<Option<PathBuf>>,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -56,11 +62,13 @@ enum Command {
     Append(append::Args),
     Browse(browse::Args),
     Fork(fork::Args),
+    Keep(keep::Args),
     List(list::Args),
     Merge(merge::Args),
     Move(move_sessions::Args),
     Repair(repair::Args),
     Replay(replay::Args),
+    Restore(restore::Args),
     Resume(resume::Args),
     Search(search::Args),
     Tail(tail::Args),
@@ -86,7 +94,7 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let ui = ui::Ui::new(&cli.output, cli.root);
+    let ui = ui::Ui::new(&cli.output, cli.root, cli.archive);
     let Some(command) = cli.command.or_else(browse_here) else {
         // Without a terminal nothing can be browsed: the same answer as for a wrong command line.
         let _ = write!(io::stderr(), "{}", Cli::command().render_help());
@@ -96,11 +104,13 @@ fn main() -> ExitCode {
         Command::Append(args) => append::run(&ui, &args),
         Command::Browse(args) => browse::run(&ui, &args),
         Command::Fork(args) => fork::run(&ui, args),
+        Command::Keep(args) => keep::run(&ui, &args),
         Command::List(args) => list::run(&ui, &args),
         Command::Merge(args) => merge::run(&ui, &args),
         Command::Move(args) => move_sessions::run(&ui, &args),
         Command::Repair(args) => repair::run(&ui, &args),
         Command::Replay(args) => replay::run(&ui, args),
+        Command::Restore(args) => restore::run(&ui, &args),
         Command::Resume(args) => resume::run(&ui, args),
         Command::Search(args) => search::run(&ui, &args),
         Command::Tail(args) => tail::run(&ui, &args),

@@ -10,7 +10,7 @@ use transcript::wire::{
     EntryRecord, ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain,
 };
 use transcript_format::finding::{Finding, Severity};
-use transcript_reader::{Bodies, EntryNo, Id, Index, Source, subagents};
+use transcript_reader::{Bodies, EntryNo, Id, Index, Source, subagents_on};
 use transcript_render::{
     Conversation, Escaping, Header, Pace, ReplayPrinter, count, explain, usage, write_markdown,
 };
@@ -203,13 +203,13 @@ fn write_text(
     // If the files of subagents cannot be listed, the conversation itself is still printed.
     let found = match file.to_str() {
         Some("-") => Vec::new(),
-        _ => subagents(file).unwrap_or_default(),
+        _ => subagents_on(&ui.disk(), file).unwrap_or_default(),
     };
     let in_this_file = sidechains(tree).len();
     let mut agents = Vec::new();
     if args.filter.common.sidechains {
         for agent in &found {
-            let history = progress.read(Source::open(&agent.path)?)?;
+            let history = progress.read(Source::open_on(&ui.disk(), &agent.path)?)?;
             agents.push((Origin::from(agent), history));
         }
     }

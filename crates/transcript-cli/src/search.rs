@@ -73,6 +73,9 @@ pub(crate) struct Args {
     /// Read all files, and neither use nor make the filters in the cache folder
     #[arg(long)]
     no_cache: bool,
+    /// Also search archived sessions whose files are gone
+    #[arg(long)]
+    all: bool,
     /// Print one JSON object per line for each hit
     #[arg(long)]
     json: bool,
@@ -96,7 +99,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         }
     };
     let project = args.filter.common.project.as_deref();
-    let catalog = places::catalog(ui, &args.places, project)?;
+    let catalog = places::catalog(ui, &args.places, project, args.all)?;
     let limit = args.filter.common.last;
     let default = (!args.json).then_some(SHOWN);
     let mut options = SearchOptions::new().sort(match args.sort {

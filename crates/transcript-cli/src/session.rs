@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use jiff::Zoned;
 use transcript::{EntryId, EntryMatch, Error, ErrorKind, History, Index, Store, entries_named};
-use transcript_reader::{Source, subagents};
+use transcript_reader::{Source, subagents_on};
 use transcript_render::clock;
 
+use crate::archive;
 use crate::progress::Progress;
 use crate::ui::Ui;
 
@@ -55,7 +56,7 @@ fn source_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<Source>
         let spooled = spool(io::stdin().lock())?;
         Source::from_file(spooled, Path::new("-"))?
     } else {
-        Source::open(&find_in(ui, argument, project)?)?
+        Source::open_on(&ui.disk(), &find_in(ui, argument, project)?)?
     };
     source.check_messages()?;
     Ok(source)
@@ -69,7 +70,12 @@ pub(crate) fn find(ui: &Ui, argument: &Path) -> Result<PathBuf> {
 
 /// Finds a session as [`find`] does; an id and `latest` only among those of the project at this path.
 pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<PathBuf> {
-    if argument.exists() {
+    if argument.exists()
+        || ui
+            .disk()
+            .metadata(argument)
+            .is_ok_and(|found| found.is_file())
+    {
         return Ok(argument.to_owned());
     }
     let text = argument.to_string_lossy();
@@ -84,7 +90,20 @@ pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Resul
         Some(project) => store.find_in(project, &text),
         None => store.find(&text),
     };
-    let path = found.map_err(|error| explained(&text, error))?;
+    let path = match found {
+        // What is gone may be archived.
+        Err(error) if matches!(error.kind(), ErrorKind::NoSuchSession) && project.is_none() => {
+            match archive::find(ui, &text)? {
+                Some(path) => {
+                    ui.note(&format!("archived: {}", path.display()));
+                    Ok(path)
+                }
+                None => Err(error),
+            }
+        }
+        found => found,
+    };
+    let path = path.map_err(|error| explained(&text, error))?;
     if text == "latest" {
         ui.note(&format!("latest: {}", path.display()));
     }
@@ -154,11 +173,11 @@ fn describe(entry: &EntryMatch) -> String {
 
 /// Describes the subagents of a session that have files of their own: id, type and task. Empty if they
 /// cannot be listed.
-pub(crate) fn agents(session: &Path) -> Vec<String> {
+pub(crate) fn agents(ui: &Ui, session: &Path) -> Vec<String> {
     if session == Path::new("-") {
         return Vec::new();
     }
-    let agents = subagents(session).unwrap_or_default();
+    let agents = subagents_on(&ui.disk(), session).unwrap_or_default();
     let agents = agents.iter().map(|agent| {
         let meta = agent.meta();
         let kind = meta.as_ref().and_then(|meta| meta.agent_type());

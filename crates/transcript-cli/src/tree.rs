@@ -55,7 +55,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             printer = printer.only(&has_match);
         }
         if common.sidechains {
-            printer = printer.agents(session::agents(session.source().path()));
+            printer = printer.agents(session::agents(ui, session.source().path()));
         }
         printer.draw(&mut out)?;
     }

@@ -4,10 +4,13 @@ use std::borrow::Cow;
 use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
+use transcript::archive::ArchiveDisk;
 use transcript_render::{Escaping, RenderOptions, Tools};
+use transcript_storage::ReadDisk;
 
 use transcript::wire;
 
@@ -41,6 +44,10 @@ pub(crate) struct Ui {
     pub(crate) quiet: bool,
     /// The folder that holds the projects, if it was named.
     pub(crate) root: Option<PathBuf>,
+    /// The option `--archive`, if it was given, and the folder, if it was named.
+    pub(crate) archive: Option<Option<PathBuf>>,
+    /// The disk, with the archive on it.
+    disk: OnceLock<Arc<ArchiveDisk>>,
     /// How text for people looks.
     pub(crate) render: RenderOptions,
     pub(crate) escaping: Escaping,
@@ -53,7 +60,11 @@ pub(crate) struct Ui {
 }
 
 impl Ui {
-    pub(crate) fn new(options: &OutputOptions, root: Option<PathBuf>) -> Self {
+    pub(crate) fn new(
+        options: &OutputOptions,
+        root: Option<PathBuf>,
+        archive: Option<Option<PathBuf>>,
+    ) -> Self {
         let is_terminal = io::stdout().is_terminal();
         let coloured = match options.color {
             When::Always => true,
@@ -77,12 +88,29 @@ impl Ui {
         Self {
             quiet: options.quiet,
             root,
+            archive,
+            disk: OnceLock::new(),
             render,
             escaping,
             is_coloured: coloured,
             width,
             is_json_shown: is_terminal && escaping == Escaping::Visible,
         }
+    }
+
+    /// Returns the disk on which the folder of the archive has archived sessions as files. It is opened when it is
+    /// first needed.
+    pub(crate) fn archive_disk(&self) -> &Arc<ArchiveDisk> {
+        self.disk.get_or_init(|| {
+            // Without a folder there is no archive: nothing is at this path.
+            let folder = crate::archive::folder(self).unwrap_or_default();
+            Arc::new(ArchiveDisk::new(&folder))
+        })
+    }
+
+    /// Returns the disk to read sessions from.
+    pub(crate) fn disk(&self) -> Arc<dyn ReadDisk> {
+        Arc::clone(self.archive_disk()) as _
     }
 
     /// Returns JSON of a transcript: verbatim for programs, escaped on a terminal.

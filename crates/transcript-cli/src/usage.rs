@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -21,7 +22,6 @@ use transcript::catalog::usage::{
 use transcript::wire::{ClientCostRecord, CostRecord, CostRow, CostTotal, StatusRecord};
 use transcript_reader::{Listing, SessionFile, SessionFiles};
 use transcript_render::{count, cut_text};
-use transcript_storage::RealDisk;
 use unicode_width::UnicodeWidthStr;
 
 use crate::pager::Output;
@@ -87,6 +87,9 @@ pub(crate) struct Args {
     /// Neither use nor keep in the cache folder what was read of files
     #[arg(long)]
     no_cache: bool,
+    /// Also count archived sessions whose files are gone
+    #[arg(long)]
+    all: bool,
     /// From now on, keep and count the sums of deleted sessions; `off` ends it
     #[arg(long, value_enum, value_name = "ON", num_args = 0..=1, require_equals = true, default_missing_value = "on", conflicts_with = "no_cache")]
     keep: Option<Switch>,
@@ -140,7 +143,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     report.since = time("--since", args.since.as_ref())?;
     report.until = time("--until", args.until.as_ref())?;
     report.zone = now.time_zone().clone();
-    let catalog = places::catalog(ui, &args.places, args.project.as_deref())?;
+    let catalog = places::catalog(ui, &args.places, args.project.as_deref(), args.all)?;
     let is_all = args.places.is_empty() && args.project.is_none();
     let progress = Progress::start(ui);
     progress.expect(catalog.bytes());
@@ -537,11 +540,12 @@ impl Reporter<'_> {
     /// Reads the titles of these sessions, else their first prompts.
     fn titles<'s>(&self, ids: impl IntoIterator<Item = &'s str>) -> HashMap<String, String> {
         let ids: HashSet<&str> = ids.into_iter().collect();
-        let mut files = SessionFiles::default();
+        let disk = self.ui.disk();
+        let mut files = SessionFiles::on(Arc::clone(&disk));
         let sessions = self.catalog.sessions().iter();
         let sessions = sessions.filter(|session| ids.contains(&*session.id));
         files.sessions = sessions
-            .map(|session| SessionFile::at(&RealDisk, &session.path))
+            .map(|session| SessionFile::at(&*disk, &session.path))
             .collect();
         let rows = Listing::of(files).rows.into_iter();
         rows.filter_map(|row| Some((row.session_id, row.title.or(row.first_prompt)?)))
@@ -930,7 +934,7 @@ fn statusline(
 ) -> Result<u8> {
     let midnight = now.start_of_day()?.timestamp();
     let start = u64::try_from(midnight.as_millisecond()).unwrap_or_default();
-    let catalog = places::catalog(ui, &[], None)?;
+    let catalog = places::catalog(ui, &[], None, false)?;
     let today = options
         .clone()
         .changed_since(UNIX_EPOCH + Duration::from_millis(start));

@@ -1,32 +1,40 @@
 //! `transcript verify`: says what is wrong with sessions, and what a resume would lose.
 
 use std::io::Write;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
+use transcript::archive::{Archive, CheckOptions};
 use transcript::verify::{
     LocatedFinding, Report, Verdict, VerifyOptions, advice, verify, verify_folder, verify_source,
 };
-use transcript::wire::VerifyRecord;
-use transcript_reader::subagents;
+use transcript::wire::{ArchiveCheckReport, LossRecord, VerifyRecord};
+use transcript_reader::{Source, subagents};
 use transcript_render::{TextStyle, count};
 
 use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{exit, record, session};
+use crate::{archive, exit, list, record, session};
 
 /// Say what is wrong with sessions, and what a resume would lose
 ///
 /// Checks every line, every link, and the requests that the client and this program would send. The
 /// exit code is 0 if nothing is wrong, 1 if there are findings, and 3 if the client would show less
 /// of a conversation than its file has.
+///
+/// With `--archive` and no session, reads the archive and names what is lost of it: exit code 0 or 1.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Paths of .jsonl files or of folders, ids of sessions (with their subagents), or - for
     /// standard input
-    #[arg(required = true, value_name = "SESSION|DIR")]
+    #[arg(
+        required_unless_present = "archive",
+        conflicts_with = "archive",
+        value_name = "SESSION|DIR"
+    )]
     sessions: Vec<PathBuf>,
     /// Build every request again that the file records about itself
     #[arg(long)]
@@ -34,12 +42,18 @@ pub(crate) struct Args {
     /// Report sessions that the client deletes within so many days
     #[arg(long, value_name = "DAYS", default_value_t = 7)]
     sweep: u32,
+    /// With --archive: read only part K of N parts of the archive
+    #[arg(long, value_name = "K/N", requires = "archive", value_parser = subset)]
+    subset: Option<(u32, NonZeroU32)>,
     /// Print one JSON object per line for each session
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    if args.sessions.is_empty() {
+        return verify_archive(ui, args);
+    }
     let mut out = match args.json {
         true => Output::plain(),
         false => Output::paged(),
@@ -60,6 +74,82 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         _ => out.finish()?,
     }
     Ok(printer.code)
+}
+
+/// Reads `K/N`, counted from 1.
+fn subset(text: &str) -> Result<(u32, NonZeroU32), String> {
+    let parts = text.split_once('/');
+    let parts = parts.and_then(|(part, of)| Some((part.parse::<u32>().ok()?, of.parse().ok()?)));
+    match parts {
+        Some((part, of)) if (1..=NonZeroU32::get(of)).contains(&part) => Ok((part - 1, of)),
+        _ => Err("it is not of the form K/N with K from 1 to N, such as 1/7".into()),
+    }
+}
+
+fn verify_archive(ui: &Ui, args: &Args) -> Result<u8> {
+    let folder = archive::folder(ui)?;
+    let archive = Archive::open(&folder)?;
+    let progress = Progress::start(ui);
+    progress.expect(archive.stored_bytes());
+    let mut options = CheckOptions::new().count_bytes(progress.counter());
+    if let Some((part, of)) = args.subset {
+        options = options.subset(part, of);
+    }
+    let check = archive.check(&options);
+    drop(progress);
+    let report = ArchiveCheckReport::new(&folder, &check);
+    let mut out = Output::plain();
+    if args.json {
+        record::write(&mut out, &report)?;
+    } else {
+        let shown = |path: &str| ui.escaping.one_line(path);
+        for damage in &report.damages {
+            let at = damage.offset.map(|offset| format!(", offset {offset}"));
+            let at = at.unwrap_or_default();
+            writeln!(
+                out,
+                "{}{at}: {}",
+                shown(&damage.path),
+                shown(&damage.reason)
+            )?;
+        }
+        for loss in &report.losses {
+            let LossRecord {
+                path,
+                first_line,
+                last_line,
+                ..
+            } = loss;
+            writeln!(
+                out,
+                "lost: {}, lines {first_line} to {last_line}",
+                shown(path)
+            )?;
+        }
+        let frames = usize::try_from(report.frames).unwrap_or(usize::MAX);
+        let read = format!("{}, {}", count(frames, "frame"), list::size(report.bytes));
+        match report.damages.is_empty() {
+            true => writeln!(
+                out,
+                "nothing is damaged: {read} in {}",
+                shown(&report.archive)
+            )?,
+            false => writeln!(
+                out,
+                "{} in {}; {read} read; {} lost. Sessions whose files are still there are whole again \
+                 after `transcript keep --full`",
+                count(report.damages.len(), "damage"),
+                shown(&report.archive),
+                count(report.losses.len(), "part of a file")
+                    .replace("part of a files", "parts of files"),
+            )?,
+        }
+    }
+    out.finish()?;
+    Ok(match report.damages.is_empty() {
+        true => exit::DONE,
+        false => exit::NO,
+    })
 }
 
 struct Printer<'u> {
@@ -116,6 +206,13 @@ impl Printer<'_> {
         }
         let path = session::find(self.ui, argument)?;
         progress.expect(path.metadata().map_or(0, |found| 2 * found.len()));
+        if archive::path_below_projects(self.ui, &path).is_some() {
+            let source = Source::open_on(&self.ui.disk(), &path)?;
+            progress.expect(2 * source.len());
+            let report = verify_source(&source, &options)?;
+            drop(progress);
+            return self.report(out, Ok(report));
+        }
         let report = verify(&path, &options)?;
         drop(progress);
         self.report(out, Ok(report))?;

@@ -336,10 +336,20 @@ impl Listing {
             listing.problems.extend(problem);
         }
         listing.count_agents_next_to(&files.agents);
+        listing.sort();
         listing
-            .rows
+    }
+
+    /// Adds the sessions of another listing.
+    pub fn add(&mut self, other: Self) {
+        self.rows.extend(other.rows);
+        self.problems.extend(other.problems);
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.rows
             .sort_by_cached_key(|row| (std::cmp::Reverse(row.order_millis()), row.path.clone()));
-        listing
     }
 
     /// Returns the rows of the project at `path`, the newest first: the sessions that work there

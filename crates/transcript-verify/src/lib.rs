@@ -26,6 +26,7 @@ pub use options::VerifyOptions;
 pub use report::{LocatedFinding, PolicyLint, RebuiltRequests, Report, Verdict};
 pub use secrets::{SecretPlace, secrets};
 pub use session::verify_source;
+pub use store::{cleanup_days, days_until_deleted};
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -196,18 +196,32 @@ fn open_mode(_: &fs::Metadata) -> Option<u32> {
 /// Returns the number of days until the client deletes a file of this age; `None` if its settings
 /// do not say.
 fn days_left(project: &Path, modified: Option<SystemTime>) -> Option<u64> {
-    let config = project.parent()?.parent()?;
+    let kept = cleanup_days(project.parent()?.parent()?)?;
+    Some(days_until_deleted(kept, modified?))
+}
+
+/// Returns after how many days the client deletes sessions, by the settings in its folder; `None` if it does not, or
+/// if that depends on its version.
+#[must_use]
+pub fn cleanup_days(config: &Path) -> Option<u64> {
     let setting = |name: &str| {
         let text = fs::read_to_string(config.join(name)).ok()?;
         Object::parse(&text).ok()?.u64("cleanupPeriodDays")
     };
     let kept = setting("settings.local.json").or_else(|| setting("settings.json"));
     let kept = kept.unwrap_or(CLEANUP_DAYS);
-    let age = SystemTime::now()
-        .duration_since(modified?)
-        .unwrap_or_default();
     // What 0 means depends on the version of the client.
-    (kept > 0).then(|| kept.saturating_sub(age.as_secs() / DAY.as_secs()))
+    (kept > 0).then_some(kept)
+}
+
+/// Returns the number of days until the client deletes a file that was changed at this time, if it keeps sessions for
+/// `kept` days.
+#[must_use]
+pub fn days_until_deleted(kept: u64, modified: SystemTime) -> u64 {
+    let age = SystemTime::now()
+        .duration_since(modified)
+        .unwrap_or_default();
+    kept.saturating_sub(age.as_secs() / DAY.as_secs())
 }
 
 /// Returns whether any message was written in the folder that the project is named after.

@@ -6,7 +6,7 @@ use std::path::{self, PathBuf};
 use transcript_format::ids::Uuid;
 use transcript_reader::Bodies;
 use transcript_resume::{ConversationPath, Policy, Refusal, Tree, fork};
-use transcript_storage::{NewFile, folder_of};
+use transcript_storage::{Disk, NewFile, RealDisk, folder_of};
 use transcript_writer::EntryId;
 
 use crate::error::{Error, ErrorKind};
@@ -40,7 +40,12 @@ impl History {
     /// [`ErrorKind::Exists`] when [`ForkOptions::out`] already exists, [`ErrorKind::Fork`] when the
     /// copy cannot be written.
     pub fn fork(&self, policy: Policy, options: &ForkOptions) -> Result<(PathBuf, Uuid), Error> {
-        let ForkOptions { at, title, out } = options;
+        let ForkOptions {
+            at,
+            title,
+            out,
+            folder,
+        } = options;
         let source = self.source().path();
         let refused = |refusal| Error::new(ErrorKind::NotResumable(refusal), source);
         let (tree, path) = match at {
@@ -58,8 +63,12 @@ impl History {
         let named = out.as_deref().and_then(path::Path::file_stem);
         let named = named.and_then(|stem| Uuid::parse(stem.as_encoded_bytes()));
         let session = named.unwrap_or_else(new_id);
-        let next_to_source = || source.with_file_name(format!("{session}.jsonl"));
-        let copy = out.clone().unwrap_or_else(next_to_source);
+        let name = format!("{session}.jsonl");
+        let in_folder = || match folder {
+            Some(folder) => folder.join(name),
+            None => source.with_file_name(name),
+        };
+        let copy = out.clone().unwrap_or_else(in_folder);
         if copy.exists() {
             return Err(Error::new(ErrorKind::Exists, &copy));
         }
@@ -73,6 +82,9 @@ impl History {
             io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, &copy),
             _ => Error::fork(&copy, error),
         };
+        if folder.is_some() {
+            RealDisk.create_folder(folder_of(&copy)).map_err(failed)?;
+        }
         NewFile::remove_stale(folder_of(&copy));
         let file = NewFile::beside(&copy).map_err(failed)?;
         let mut file = BufWriter::with_capacity(256 << 10, file);

@@ -135,8 +135,10 @@ pub use options::{ForkOptions, SessionOptions};
 pub use repair_files::{SessionRepair, undo_repair};
 pub use salvage_files::SessionSalvage;
 pub use session::{Resumed, Session};
-pub use store::{MIN_PREFIX, Store, cache_folder};
+pub use store::{MIN_PREFIX, Store, cache_folder, data_folder};
 
+#[cfg(feature = "archive")]
+pub use transcript_archive as archive;
 #[cfg(feature = "search")]
 pub use transcript_catalog as catalog;
 pub use transcript_format::finding::Finding;

@@ -90,6 +90,7 @@ pub struct ForkOptions {
     pub(crate) at: Option<EntryId>,
     pub(crate) title: Option<String>,
     pub(crate) out: Option<PathBuf>,
+    pub(crate) folder: Option<PathBuf>,
 }
 
 impl ForkOptions {
@@ -108,6 +109,13 @@ impl ForkOptions {
     /// Sets the title of the copy.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
+        self
+    }
+
+    /// Writes the new session to this folder, which is created, under the name of its id. Without it, and without
+    /// [`out`](Self::out), it is next to the original.
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
         self
     }
 

@@ -189,11 +189,27 @@ impl Store {
     }
 }
 
+/// Returns the folder of this user for what must be kept: `transcript` in `$XDG_DATA_HOME`, else in the data
+/// folder of the system: `Library/Application Support` (macOS), `%APPDATA%` (Windows), or `.local/share` in the
+/// home folder, which must exist. `None` when none of them is known. The folder `transcript` need not exist.
+#[must_use]
+pub fn data_folder() -> Option<PathBuf> {
+    let below = ["Library/Application Support", ".local/share"];
+    Some(folder_of_user("XDG_DATA_HOME", "APPDATA", below)?.join("transcript"))
+}
+
 /// Returns the folder of this user for what can be made again: `transcript` in `$XDG_CACHE_HOME`, else in
 /// the cache folder of the system: `Library/Caches` (macOS), `%LOCALAPPDATA%` (Windows), or `.cache` in the
 /// home folder, which must exist. `None` when none of them is known. The folder `transcript` need not exist.
 #[must_use]
 pub fn cache_folder() -> Option<PathBuf> {
+    let below = ["Library/Caches", ".cache"];
+    Some(folder_of_user("XDG_CACHE_HOME", "LOCALAPPDATA", below)?.join("transcript"))
+}
+
+/// Returns the folder that a variable names, else that of the system: below the home folder on macOS and on other
+/// systems, or in another variable (Windows).
+fn folder_of_user(variable: &str, on_windows: &str, below: [&str; 2]) -> Option<PathBuf> {
     let folder = |name| {
         env::var_os(name)
             .map(PathBuf::from)
@@ -201,10 +217,9 @@ pub fn cache_folder() -> Option<PathBuf> {
     };
     let home = |below| Some(folder("HOME").filter(|home| home.is_dir())?.join(below));
     let of_system = || match env::consts::OS {
-        "macos" => home("Library/Caches"),
-        "windows" => folder("LOCALAPPDATA"),
-        _ => home(".cache"),
+        "macos" => home(below[0]),
+        "windows" => folder(on_windows),
+        _ => home(below[1]),
     };
-    let caches = folder("XDG_CACHE_HOME").or_else(of_system)?;
-    Some(caches.join("transcript"))
+    folder(variable).or_else(of_system)
 }

@@ -209,9 +209,11 @@ const DIRECTIONS: [(&str, &[&str]); 14] = [
             "transcript-resume",
         ],
     ),
+    ("transcript-archive", &["transcript-storage"]),
     (
         "transcript",
         &[
+            "transcript-archive",
             "transcript-format",
             "transcript-storage",
             "transcript-messages",

@@ -54,6 +54,9 @@ pub struct SessionRecord<'a> {
     /// knows all prices.
     #[serde(default)]
     pub cost_nano_usd: Option<u64>,
+    /// Whether the session is read from the archive, as its file is gone.
+    #[serde(default)]
+    pub in_archive: bool,
     /// The ids of the subagents with a file of their own, with `--sidechains`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
@@ -85,6 +88,7 @@ impl<'a> SessionRecord<'a> {
             message_count: row.messages,
             forked: text(&row.forked),
             cost_nano_usd: None,
+            in_archive: false,
             agents: Vec::new(),
         }
     }

@@ -23,6 +23,8 @@
 //! key order, digits and escapes are those of the file.
 
 mod append;
+#[cfg(feature = "archive")]
+mod archive;
 mod entry;
 mod fork;
 mod list;
@@ -47,6 +49,11 @@ use std::borrow::Cow;
 pub use append::{
     Answer, Append, Command, CommandError, CommandLine, CompactCommand, WrittenEntries,
     WrittenEntry,
+};
+#[cfg(feature = "archive")]
+pub use archive::{
+    ArchiveCheckReport, AtRiskRecord, DamageRecord, KeepReport, LossRecord, RefusedFileRecord,
+    RestoreReport,
 };
 pub use entry::EntryRecord;
 pub use fork::ForkRecord;

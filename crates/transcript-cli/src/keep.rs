@@ -1,0 +1,181 @@
+//! `transcript keep`: captures sessions in the archive.
+
+use std::env;
+use std::io::{self, Write};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use transcript::archive::{Archive, CaptureOptions, ErrorKind};
+use transcript::verify::cleanup_days;
+use transcript::wire::KeepReport;
+use transcript_render::count;
+
+use crate::list::size;
+use crate::progress::Progress;
+use crate::ui::Ui;
+use crate::{archive, exit, record, session};
+
+/// Keep every version of all sessions in the archive, whatever happens to their files
+///
+/// Captures what changed since the last time, with subagents, stored results, tasks and file history.
+/// Nothing in the projects folder is touched. Other commands find archived sessions by their id;
+/// `restore` puts them back. Files that may hold credentials are never captured.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Go on, and capture again and again
+    #[arg(long)]
+    watch: bool,
+    /// Seconds between two captures, with --watch
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
+    every: u64,
+    /// Name the sessions that the client deletes within so many days
+    #[arg(long, value_name = "DAYS", default_value_t = 7)]
+    sweep: u64,
+    /// Compare every byte of each file with the archive
+    #[arg(long)]
+    full: bool,
+    /// Print a timer and a hook of the client that run this command; install nothing
+    #[arg(long, conflicts_with_all = ["watch", "full"])]
+    install: bool,
+    /// Print one JSON object, with --watch one a capture
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    let folder = archive::folder(ui)?;
+    if args.install {
+        return install(ui, &folder);
+    }
+    let store = session::store(ui)?;
+    let root = std::path::absolute(store.root()).context("the projects folder")?;
+    let mut archive = Archive::open_or_create(&folder)?;
+    loop {
+        let progress = Progress::start(ui);
+        let options = CaptureOptions::new()
+            .compare_all(args.full)
+            .count_bytes(progress.counter());
+        let captured = archive.capture(&root, &options);
+        drop(progress);
+        let captured = match captured {
+            // Whoever has the lock captures the same.
+            Err(error) if args.watch && *error.kind() == ErrorKind::Busy => {
+                ui.note(&format!("transcript: {error}"));
+                thread::sleep(Duration::from_secs(args.every));
+                continue;
+            }
+            captured => captured?,
+        };
+        let kept = root.parent().and_then(cleanup_days);
+        let report = KeepReport::new(&captured, kept, args.sweep);
+        for problem in &report.problems {
+            ui.warn(&format!("transcript: not captured: {problem}"));
+        }
+        if !args.watch || report.captured > 0 {
+            print(ui, &folder, &report, args.json)?;
+        }
+        if !args.watch {
+            return Ok(match report.problems.is_empty() {
+                true => exit::DONE,
+                false => exit::NO,
+            });
+        }
+        thread::sleep(Duration::from_secs(args.every));
+    }
+}
+
+fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<()> {
+    let mut out = io::stdout().lock();
+    if is_json {
+        return record::write(&mut out, report);
+    }
+    let folder = folder.display().to_string();
+    let folder = ui.escaping.one_line(&folder);
+    let sessions = usize::try_from(report.captured).unwrap_or(usize::MAX);
+    let unchanged = usize::try_from(report.unchanged).unwrap_or(usize::MAX);
+    match report.captured {
+        0 => writeln!(
+            out,
+            "nothing changed: {} in {folder}",
+            count(unchanged, "session")
+        )?,
+        _ => writeln!(
+            out,
+            "kept {}: {} in {} of {folder}; {unchanged} unchanged",
+            count(sessions, "session"),
+            size(report.bytes),
+            size(report.stored),
+        )?,
+    }
+    if report.denied > 0 {
+        let denied = usize::try_from(report.denied).unwrap_or(usize::MAX);
+        writeln!(
+            out,
+            "{} that may hold credentials left out",
+            count(denied, "file")
+        )?;
+    }
+    if let Some(first) = report.at_risk.first() {
+        let when = match first.days {
+            0 => "when it is started next".to_owned(),
+            1 => "tomorrow".to_owned(),
+            days => format!("in {days} days"),
+        };
+        writeln!(
+            out,
+            "the client deletes {} soon, the first {when}; they stay in the archive",
+            count(report.at_risk.len(), "session"),
+        )?;
+    }
+    Ok(())
+}
+
+/// Prints what runs this command every hour, and at the end of each session.
+fn install(ui: &Ui, folder: &Path) -> Result<u8> {
+    let program = env::current_exe().context("the path of this program")?;
+    let mut words = vec![
+        program.display().to_string(),
+        "keep".into(),
+        "--quiet".into(),
+    ];
+    words.extend(["--archive".into(), folder.display().to_string()]);
+    if let Some(root) = &ui.root {
+        let root = std::path::absolute(root).context("--root")?;
+        words.extend(["--root".into(), root.display().to_string()]);
+    }
+    let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
+    let command = quoted.join(" ");
+    // In a unit, % starts a name of systemd.
+    let in_unit = command.replace('%', "%%");
+    let hook = serde_json::json!({"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": command}]}]}});
+    let hook = serde_json::to_string_pretty(&hook)?;
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "Nothing was installed. To keep sessions by themselves, do one of these, or both.\n\n\
+         1. A timer of systemd, each hour. Write two files, then run\n\
+         \x20  systemctl --user daemon-reload && systemctl --user enable --now transcript-keep.timer\n\n\
+         ~/.config/systemd/user/transcript-keep.service\n\
+         [Unit]\nDescription=Keep agent sessions\n\n[Service]\nType=oneshot\nExecStart={in_unit}\n\n\
+         ~/.config/systemd/user/transcript-keep.timer\n\
+         [Unit]\nDescription=Keep agent sessions each hour\n\n[Timer]\nOnCalendar=hourly\nPersistent=true\n\n\
+         [Install]\nWantedBy=timers.target\n\n\
+         Without systemd, a line for `crontab -e`:\n\
+         0 * * * * {command}\n\n\
+         2. A hook of the client, at the end of each session: add this to ~/.claude/settings.json\n\
+         {hook}"
+    )?;
+    Ok(exit::DONE)
+}
+
+/// Quotes a word for a shell, if it needs that.
+fn quote(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:@".contains(&byte);
+    match !word.is_empty() && word.bytes().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}

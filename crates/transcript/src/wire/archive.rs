@@ -1,0 +1,200 @@
+//! The output of `keep --json`, `restore --json` and `verify --archive --json`.
+
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use transcript_archive::{Captured, Check, Damage, Loss, Restored};
+
+use super::SCHEMA;
+
+/// What `keep` did: its only object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct KeepReport {
+    /// The version of the shape: [`SCHEMA`].
+    pub schema: u32,
+    /// The number of sessions of which something was captured.
+    pub captured: u64,
+    /// The number of bytes that were not archived before.
+    pub bytes: u64,
+    /// The length of what was added to the archive, in bytes.
+    pub stored: u64,
+    /// The number of sessions that did not change.
+    pub unchanged: u64,
+    /// The number of files that are never captured, as they may hold credentials.
+    pub denied: u64,
+    /// The sessions that the client deletes soon.
+    pub at_risk: Vec<AtRiskRecord>,
+    /// What could not be captured, and why.
+    pub problems: Vec<String>,
+}
+
+/// A session that the client deletes soon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct AtRiskRecord {
+    /// The name of the file without `.jsonl`.
+    pub session_id: String,
+    /// The number of days until then; 0 if it is deleted when the client is started next.
+    pub days: u64,
+}
+
+impl KeepReport {
+    /// Describes a capture. `kept` is the number of days for which the client keeps sessions, and the sessions that it
+    /// deletes within `within` days are at risk.
+    #[must_use]
+    pub fn new(captured: &Captured, kept: Option<u64>, within: u64) -> Self {
+        let days = |modified: Option<SystemTime>| {
+            let days = transcript_verify::days_until_deleted(kept?, modified?);
+            (days <= within).then_some(days)
+        };
+        let at_risk = captured.live.iter().filter_map(|session| {
+            Some(AtRiskRecord {
+                session_id: session.id.clone(),
+                days: days(session.modified)?,
+            })
+        });
+        let mut at_risk: Vec<AtRiskRecord> = at_risk.collect();
+        at_risk.sort_by(|one, other| {
+            (one.days, &one.session_id).cmp(&(other.days, &other.session_id))
+        });
+        Self {
+            schema: SCHEMA,
+            captured: captured.sessions,
+            bytes: captured.bytes,
+            stored: captured.stored,
+            unchanged: captured.unchanged,
+            denied: captured.denied,
+            at_risk,
+            problems: captured.problems.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// What `restore` did: its only object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RestoreReport {
+    /// The version of the shape: [`SCHEMA`].
+    pub schema: u32,
+    /// The paths of the sessions that were restored.
+    pub restored: Vec<String>,
+    /// The number of files that were written.
+    pub files: u64,
+    /// The number of their bytes.
+    pub bytes: u64,
+    /// The number of files that were there already, with the same bytes.
+    pub present: u64,
+    /// What was not restored, and why.
+    pub refused: Vec<RefusedFileRecord>,
+}
+
+/// A file that was not restored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RefusedFileRecord {
+    /// Its path.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl RestoreReport {
+    /// Describes what was restored.
+    #[must_use]
+    pub fn new(restored: &Restored) -> Self {
+        let refused = restored.problems.iter().map(|problem| RefusedFileRecord {
+            path: problem.path().display().to_string(),
+            reason: problem.to_string(),
+        });
+        let sessions = restored.sessions.iter();
+        Self {
+            schema: SCHEMA,
+            restored: sessions.map(|path| path.display().to_string()).collect(),
+            files: restored.files,
+            bytes: restored.bytes,
+            present: restored.present,
+            refused: refused.collect(),
+        }
+    }
+}
+
+/// What `verify --archive` found: its only object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ArchiveCheckReport {
+    /// The version of the shape: [`SCHEMA`].
+    pub schema: u32,
+    /// The folder of the archive.
+    pub archive: String,
+    /// The number of frames that were read.
+    pub frames: u64,
+    /// The number of bytes of their content.
+    pub bytes: u64,
+    /// What is damaged or missing.
+    pub damages: Vec<DamageRecord>,
+    /// What is lost thereby.
+    pub losses: Vec<LossRecord>,
+}
+
+/// A part of an archive that is damaged or missing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct DamageRecord {
+    /// A pack or a dictionary.
+    pub path: String,
+    /// The offset of a damaged frame in the pack.
+    pub offset: Option<u64>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// A part of an archived file that is lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LossRecord {
+    /// The path of the file in the archive.
+    pub path: String,
+    /// The first line that is lost, or parts of which are.
+    pub first_line: u64,
+    /// The last one.
+    pub last_line: u64,
+    /// The offset of the first byte that is lost.
+    pub offset: u64,
+    /// The number of bytes.
+    pub len: u64,
+}
+
+impl ArchiveCheckReport {
+    /// Describes what was found in the archive in `folder`.
+    #[must_use]
+    pub fn new(folder: &std::path::Path, check: &Check) -> Self {
+        let damage = |damage: &Damage| DamageRecord {
+            path: damage.path.display().to_string(),
+            offset: damage.offset,
+            reason: damage.reason.clone(),
+        };
+        let loss = |loss: &Loss| LossRecord {
+            path: loss.path.display().to_string(),
+            first_line: loss.lines.0,
+            last_line: loss.lines.1,
+            offset: loss.bytes.0,
+            len: loss.bytes.1 - loss.bytes.0,
+        };
+        Self {
+            schema: SCHEMA,
+            archive: folder.display().to_string(),
+            frames: check.frames,
+            bytes: check.bytes,
+            damages: check.damages.iter().map(damage).collect(),
+            losses: check.losses.iter().map(loss).collect(),
+        }
+    }
+}
