@@ -15,7 +15,7 @@ use transcript_storage::{Metadata, ReadFile};
 use crate::archive::Archive;
 use crate::catalogue::{Piece, VersionId};
 use crate::error::{AtPath, Error};
-use crate::frame::Dictionary;
+use crate::frame::{Dictionary, Effort};
 use crate::live_files::{LiveFile, LiveFiles};
 use crate::packer::Packer;
 use crate::record::{Before, State, Version};
@@ -43,6 +43,8 @@ const DICTIONARY: (u64, u64) = (16 << 10, 1 << 20);
 const SAMPLES: u64 = 12;
 /// The size of a sample, in bytes.
 const SAMPLE: u64 = 16 << 10;
+/// So many new bytes are much at once.
+const MUCH: u64 = 128 << 20;
 /// A file that is changed while it is read is read again so many times.
 const ATTEMPTS: usize = 3;
 
@@ -194,8 +196,16 @@ impl Archive {
             NonZeroUsize::get,
         );
         let time = self.next_time(now);
+        let new = changed.iter().map(|(file, from)| {
+            let kept = from.map_or(0, |(_, keep)| keep);
+            file.metadata.len - kept
+        });
+        let effort = match new.sum::<u64>() {
+            MUCH.. => Effort::Fast,
+            _ => Effort::Dense,
+        };
         let written = thread::scope(|scope| {
-            let mut packer = Packer::start(scope, self, dictionary, threads, time);
+            let mut packer = Packer::start(scope, self, dictionary, threads, time, effort);
             let mut buffer = Vec::new();
             for (file, from) in changed {
                 match add_file(&mut packer, file, from, now, options, &mut buffer) {

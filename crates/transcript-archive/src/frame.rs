@@ -9,8 +9,25 @@ use zstd::zstd_safe::{CCtx, CParameter, DCtx, compress_bound, get_error_name};
 
 use crate::record::{DictionaryId, hash};
 
-/// The level of frames with a dictionary. Higher ones are slower than the disk, lower ones need more space.
-const LEVEL: i32 = 6;
+/// How much time is spent to save space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// For much at once: as fast as a disk.
+    Fast,
+    /// For what changed since yesterday.
+    Dense,
+}
+
+impl Effort {
+    /// The level of zstd.
+    fn level(self) -> i32 {
+        match self {
+            Self::Fast => 4,
+            Self::Dense => 6,
+        }
+    }
+}
+
 /// The level of frames with a prefix, of which nearly all is in the prefix.
 const PREFIX_LEVEL: i32 = 3;
 /// The base-2 logarithm of the number of places in a prefix that the compressor remembers. By default it would
@@ -23,7 +40,7 @@ const PREFIX_WINDOW_LOG: u32 = 22;
 pub(crate) struct Dictionary {
     pub(crate) id: DictionaryId,
     pub(crate) bytes: Vec<u8>,
-    encoder: OnceLock<EncoderDictionary<'static>>,
+    encoders: [OnceLock<EncoderDictionary<'static>>; 2],
     decoder: OnceLock<DecoderDictionary<'static>>,
 }
 
@@ -39,14 +56,14 @@ impl Dictionary {
         Self {
             id: DictionaryId(hash(&bytes)),
             bytes,
-            encoder: OnceLock::new(),
+            encoders: [OnceLock::new(), OnceLock::new()],
             decoder: OnceLock::new(),
         }
     }
 
-    fn encoder(&self) -> &EncoderDictionary<'static> {
-        self.encoder
-            .get_or_init(|| EncoderDictionary::copy(&self.bytes, LEVEL))
+    fn encoder(&self, effort: Effort) -> &EncoderDictionary<'static> {
+        let encoder = &self.encoders[effort as usize];
+        encoder.get_or_init(|| EncoderDictionary::copy(&self.bytes, effort.level()))
     }
 
     fn decoder(&self) -> &DecoderDictionary<'static> {
@@ -62,14 +79,14 @@ pub(crate) struct Compressor<'d> {
 }
 
 impl<'d> Compressor<'d> {
-    pub(crate) fn new(dictionary: Option<&'d Dictionary>) -> io::Result<Self> {
+    pub(crate) fn new(dictionary: Option<&'d Dictionary>, effort: Effort) -> io::Result<Self> {
         let mut with_dictionary = match dictionary {
             Some(dictionary) => {
-                zstd::bulk::Compressor::with_prepared_dictionary(dictionary.encoder())?
+                zstd::bulk::Compressor::with_prepared_dictionary(dictionary.encoder(effort))?
             }
-            None => zstd::bulk::Compressor::new(LEVEL)?,
+            None => zstd::bulk::Compressor::new(effort.level())?,
         };
-        let mut alone = zstd::bulk::Compressor::new(LEVEL)?;
+        let mut alone = zstd::bulk::Compressor::new(effort.level())?;
         with_dictionary.set_parameter(CParameter::ChecksumFlag(true))?;
         alone.set_parameter(CParameter::ChecksumFlag(true))?;
         Ok(Self {

@@ -13,7 +13,7 @@ use transcript_storage::File;
 use crate::archive::{Archive, lock};
 use crate::catalogue::{append_all, remove_if_there};
 use crate::error::{AtPath, Error};
-use crate::frame::{Compressor, Dictionary, compress_after, decompress};
+use crate::frame::{Compressor, Dictionary, Effort, compress_after, decompress};
 use crate::lines::{Feature, FrameLines, feature, first_line, is_similar};
 use crate::pack;
 use crate::record::{
@@ -22,6 +22,8 @@ use crate::record::{
 
 /// A frame ends when it has so much content, in bytes.
 const FRAME: usize = 1 << 20;
+/// Files shorter than this share a frame, in bytes. Longer ones do not, as each of them is read alone.
+const SHARED: usize = 256 << 10;
 /// Longer lines are cut, as a frame holds less than 4 GiB.
 const MAX_LINE: usize = 32 << 20;
 /// A pack ends after the file with which it gets so long, in bytes.
@@ -33,13 +35,15 @@ const ACTIVE: usize = 6;
 /// Of so many features one is kept; more are kept of the first lines of a file.
 const SAMPLE: Feature = 16;
 const FIRST_LINES: usize = 4;
-/// A frame is read to compare lines with it when so many lines in a row may be in it.
-const HITS: u32 = 3;
+/// A frame is read to compare lines with it when so many lines of a file may be in it.
+const HITS: u32 = 2;
 /// After so many copied lines in a row the next frame is expected to have the next one.
 const LONG_RUN: u32 = 16;
-/// So many frames are read to compare lines with, and one more for each of so many bytes.
+/// So many frames are read to compare lines with, one more for each of so many bytes, and one more for each of so many
+/// that were found.
 const READS: u64 = 8;
 const READ_EVERY: u64 = 512 << 10;
+const READ_FOR_FOUND: u64 = 32 << 10;
 /// The length of a kept feature.
 const KEPT: usize = 12;
 /// The number that stands for the pack that is being written.
@@ -99,12 +103,12 @@ struct Known {
     next: Option<(u32, u32, u32)>,
     /// The number of lines in a row that were found.
     run: u32,
-    /// The frame that is not active in which the last known line may be, and how many in a row were in it.
-    candidate: Option<(u32, u32)>,
-    hits: u32,
-    /// The number of frames that were read, and of bytes that were searched.
+    /// For frames that are not active, how many lines of the file may be in them.
+    hits: HashMap<(u32, u32), u32>,
+    /// The number of frames that were read, of bytes that were searched, and of those that were found.
     reads: u64,
     searched: u64,
+    found: u64,
     /// The features of the pack that is being written.
     new: Vec<u8>,
     is_loaded: bool,
@@ -145,6 +149,7 @@ impl<'a> Packer<'a> {
         dictionary: Option<Arc<Dictionary>>,
         threads: usize,
         captured: i64,
+        effort: Effort,
     ) -> Self {
         let most_waiting = threads * WAITING;
         let (jobs, waiting) = sync_channel::<Job>(most_waiting);
@@ -153,7 +158,7 @@ impl<'a> Packer<'a> {
         for _ in 0..threads {
             let (waiting, finished) = (Arc::clone(&waiting), finished.clone());
             let dictionary = dictionary.clone();
-            scope.spawn(move || compress_all(&waiting, &finished, dictionary.as_deref()));
+            scope.spawn(move || compress_all(&waiting, &finished, dictionary.as_deref(), effort));
         }
         Self {
             archive,
@@ -248,7 +253,9 @@ impl<'a> Packer<'a> {
                 self.known.new.extend(key.to_le_bytes());
                 self.known.new.extend(number.to_le_bytes());
                 self.known.new.extend((start as u32).to_le_bytes());
-                self.known.places.insert(key, (THIS, number, start as u32));
+                // The first of several copies: then those of a file are together.
+                let place = (THIS, number, start as u32);
+                self.known.places.entry(key).or_insert(place);
             }
         }
         self.add_extent(number, start, line);
@@ -294,6 +301,7 @@ impl<'a> Packer<'a> {
     /// Ends a file: `version` has everything but what was added.
     pub(crate) fn end_file(&mut self, mut version: Version) -> Result<(), Error> {
         version.extents = mem::take(&mut self.extents);
+        self.known.hits.clear();
         self.first_lines = 0;
         self.known.next = None;
         // The next line starts a line also for a zstd that knows no files.
@@ -301,6 +309,9 @@ impl<'a> Packer<'a> {
             self.lines.content.push(b'\n');
         }
         self.index.versions.push(version);
+        if self.lines.content.len() >= SHARED {
+            self.close(Which::Lines)?;
+        }
         if self.len >= PACK {
             self.end_pack()?;
         }
@@ -329,6 +340,7 @@ impl<'a> Packer<'a> {
             (found, _) => found,
         };
         self.known.searched += line.len() as u64;
+        self.known.found += found.map_or(0, |_| line.len() as u64);
         self.known.run = found.map_or(0, |_| self.known.run + 1);
         Ok(found)
     }
@@ -369,14 +381,12 @@ impl<'a> Packer<'a> {
         let Some((pack, frame, start)) = self.known.places.get(&(feature as u32)).copied() else {
             return Ok(None);
         };
-        let known = &mut self.known;
-        if known.candidate != Some((pack, frame)) {
-            (known.candidate, known.hits) = (Some((pack, frame)), 0);
-        }
-        known.hits += 1;
-        if known.hits < HITS || !self.activate(pack, frame)? {
+        let hits = self.known.hits.entry((pack, frame)).or_default();
+        *hits += 1;
+        if *hits < HITS || !self.activate(pack, frame)? {
             return Ok(None);
         }
+        self.known.hits.remove(&(pack, frame));
         let is_base = self.is_base(pack, frame, start, line);
         Ok(is_base.then_some((pack, frame, start)))
     }
@@ -389,7 +399,9 @@ impl<'a> Packer<'a> {
         }
         // The frame that is being filled repeats its own lines without help.
         let is_open = pack == THIS && self.lines.number == Some(frame);
-        if is_open || self.known.reads > READS + self.known.searched / READ_EVERY {
+        let known = &self.known;
+        let most = READS + known.searched / READ_EVERY + known.found / READ_FOR_FOUND;
+        if is_open || known.reads > most {
             return Ok(false);
         }
         self.known.reads += 1;
@@ -479,7 +491,7 @@ impl<'a> Packer<'a> {
                     u32::from_le_bytes([kept[at], kept[at + 1], kept[at + 2], kept[at + 3]])
                 };
                 let place = (number, number_at(4), number_at(8));
-                self.known.places.insert(number_at(0), place);
+                self.known.places.entry(number_at(0)).or_insert(place);
             }
         }
     }
@@ -732,6 +744,7 @@ fn compress_all(
     waiting: &Mutex<Receiver<Job>>,
     finished: &Sender<(u64, Done)>,
     dictionary: Option<&Dictionary>,
+    effort: Effort,
 ) {
     let mut compressor = None;
     loop {
@@ -741,7 +754,7 @@ fn compress_all(
         };
         let order = job.order;
         if finished
-            .send((order, compress(&job, &mut compressor, dictionary)))
+            .send((order, compress(&job, &mut compressor, dictionary, effort)))
             .is_err()
         {
             return;
@@ -753,6 +766,7 @@ fn compress<'d>(
     job: &Job,
     compressor: &mut Option<Compressor<'d>>,
     dictionary: Option<&'d Dictionary>,
+    effort: Effort,
 ) -> Done {
     let hash = hash(&job.content);
     let coding = match &job.how {
@@ -766,7 +780,7 @@ fn compress<'d>(
         }
         let compressor = match compressor {
             Some(compressor) => compressor,
-            None => compressor.insert(Compressor::new(dictionary)?),
+            None => compressor.insert(Compressor::new(dictionary, effort)?),
         };
         match job.how {
             How::Alone => compressor.compress_alone(&job.content),

@@ -74,6 +74,16 @@ impl ArchiveDisk {
         archive.map_err(|error| io::Error::other(error.clone()))
     }
 
+    /// Returns what was kept with the newest version of a file
+    /// ([`CaptureOptions::summarize`](crate::CaptureOptions::summarize)).
+    #[must_use]
+    pub fn summary(&self, path: &Path) -> Option<&[u8]> {
+        let name = self.inside(path)?;
+        let archive = self.archive().ok()?;
+        let version = archive.version(archive.catalogue.newest(&name)?)?;
+        Some(&version.summary)
+    }
+
     /// Returns the path in the archive, if it is there that `path` leads.
     fn inside(&self, path: &Path) -> Option<String> {
         self.layout.path_in_archive(path)

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use transcript::{MIN_PREFIX, data_folder};
+use transcript::{Listing, MIN_PREFIX, data_folder, list_archived};
 use transcript_format::names::is_id;
 use transcript_reader::SessionFiles;
 
@@ -38,6 +38,13 @@ pub(crate) fn sessions(ui: &Ui) -> Result<SessionFiles> {
         return Ok(SessionFiles::on(disk));
     }
     Ok(SessionFiles::in_root_on(&disk, &projects)?)
+}
+
+/// Lists the archived sessions.
+pub(crate) fn list(ui: &Ui) -> Result<Listing> {
+    let disk = ui.archive_disk();
+    disk.archive()?;
+    Ok(list_archived(disk)?)
 }
 
 /// Finds an archived session by its id or the start of one. `None` if there is none, or no archive.

@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -57,6 +58,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let progress = Progress::start(ui);
         let options = CaptureOptions::new()
             .compare_all(args.full)
+            .summarize(Arc::new(transcript::summarize))
             .count_bytes(progress.counter());
         let captured = archive.capture(&root, &options);
         drop(progress);

@@ -90,20 +90,21 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let (live, costs) = std::thread::scope(|scope| {
         // Only what is kept: a list does not read whole files.
         let costs = scope.spawn(|| usage::kept_costs(store.root()));
-        (store.list(), costs.join().unwrap_or_default())
+        let live = match args.archived {
+            true => Ok(Listing::default()),
+            false => store.list(),
+        };
+        (live, costs.join().unwrap_or_default())
     });
     let mut listing = live?;
     if args.archived || args.all && archive::exists(ui) {
-        let mut archived = Listing::of(archive::sessions(ui)?);
+        let mut archived = archive::list(ui)?;
         if args.all {
             // A session is listed once: its file says more than the archive.
             let live: HashSet<(&str, &str)> = listing.rows.iter().map(name).collect();
             archived.rows.retain(|row| !live.contains(&name(row)));
         }
-        if args.archived {
-            listing.rows.clear();
-        }
-        listing.add(archived);
+        listing.add(archived.rows, archived.problems);
     }
     drop(progress);
     for problem in &listing.problems {

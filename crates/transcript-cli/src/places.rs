@@ -41,7 +41,8 @@ pub(crate) fn catalog(
         if let Some(project) = project {
             let mut listing = store.list()?;
             if all && archive::exists(ui) {
-                listing.add(Listing::of(archive::sessions(ui)?));
+                let archived = archive::list(ui)?;
+                listing.add(archived.rows, archived.problems);
             }
             keep_project(&disk, &mut files, &listing, project);
         }

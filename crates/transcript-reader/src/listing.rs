@@ -139,6 +139,18 @@ impl SessionRow {
         }
     }
 
+    /// Returns the row of a session of which nothing but its files is known.
+    #[must_use]
+    pub fn unread(disk: &dyn ReadDisk, file: &SessionFile) -> Self {
+        Self::new(disk, file)
+    }
+
+    /// Reads the row of one session, as [`Listing`] does for many. Values that cannot be read remain unknown.
+    #[must_use]
+    pub fn of_file(disk: &Arc<dyn ReadDisk>, file: &SessionFile) -> Self {
+        Self::read(disk, file, &mut Scratch::default()).0
+    }
+
     /// Returns [`Self::modified`] in milliseconds since 1970.
     #[must_use]
     pub fn modified_millis(&self) -> Option<i64> {
@@ -340,10 +352,10 @@ impl Listing {
         listing
     }
 
-    /// Adds the sessions of another listing.
-    pub fn add(&mut self, other: Self) {
-        self.rows.extend(other.rows);
-        self.problems.extend(other.problems);
+    /// Adds rows, and errors.
+    pub fn add(&mut self, rows: Vec<SessionRow>, problems: Vec<Error>) {
+        self.rows.extend(rows);
+        self.problems.extend(problems);
         self.sort();
     }
 

@@ -102,6 +102,8 @@
 //!
 //! [`tracing`]: https://docs.rs/tracing
 
+#[cfg(feature = "archive")]
+mod archived;
 #[cfg(feature = "async")]
 mod asynchronous;
 mod conversation;
@@ -123,6 +125,8 @@ mod session;
 mod store;
 pub mod wire;
 
+#[cfg(feature = "archive")]
+pub use archived::{list_archived, summarize};
 #[cfg(feature = "async")]
 pub use asynchronous::AsyncSession;
 pub use conversation::{ConversationEntry, Keep, StoryEntry};

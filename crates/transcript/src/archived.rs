@@ -1,0 +1,120 @@
+//! Lists archived sessions by what was kept when they were captured.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use transcript_archive::ArchiveDisk;
+use transcript_reader::{Listing, SessionFile, SessionFiles, SessionRow, SessionState};
+use transcript_storage::{ReadDisk, RealDisk};
+
+use crate::error::Error;
+
+/// The states that a summary may name. Another one, of a later version, is unknown.
+const STATES: [SessionState; 4] = [
+    SessionState::Finished,
+    SessionState::Waiting,
+    SessionState::OpenCall,
+    SessionState::Stalled,
+];
+
+/// What a [`SessionRow`] says about the content of a session. Names that are missing are unknown.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Summary {
+    cwd: Option<String>,
+    title: Option<String>,
+    first_prompt: Option<String>,
+    last_prompt: Option<String>,
+    last_answer: Option<String>,
+    created: Option<String>,
+    modified: Option<String>,
+    has_conversation: bool,
+    forked: Option<String>,
+    model: Option<String>,
+    messages: Option<u64>,
+    bytes: u64,
+    branch: Option<String>,
+    tag: Option<String>,
+    state: Option<String>,
+    is_archived: bool,
+}
+
+/// Describes a session for [`CaptureOptions::summarize`](transcript_archive::CaptureOptions::summarize), so that
+/// [`list_archived`] need not read it.
+#[must_use]
+pub fn summarize(path: &Path) -> Vec<u8> {
+    let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
+    let row = SessionRow::of_file(&disk, &SessionFile::at(&*disk, path));
+    let summary = Summary {
+        cwd: row.cwd,
+        title: row.title,
+        first_prompt: row.first_prompt,
+        last_prompt: row.last_prompt,
+        last_answer: row.last_answer,
+        created: row.created,
+        modified: row.modified,
+        has_conversation: row.has_conversation,
+        forked: row.forked,
+        model: row.model,
+        messages: row.messages,
+        bytes: row.bytes,
+        branch: row.branch,
+        tag: row.tag,
+        state: row.state.map(|state| state.name().to_owned()),
+        is_archived: row.is_archived,
+    };
+    // Without a summary the session is read.
+    serde_json::to_vec(&summary).unwrap_or_default()
+}
+
+/// Lists the archived sessions, newest conversation first. Only those are read that were captured without a summary.
+///
+/// # Errors
+/// When the archive cannot be read.
+pub fn list_archived(disk: &Arc<ArchiveDisk>) -> Result<Listing, Error> {
+    let shared: Arc<dyn ReadDisk> = Arc::clone(disk) as _;
+    let projects = disk.projects();
+    if shared.metadata(&projects).is_err() {
+        return Ok(Listing::of(SessionFiles::on(shared)));
+    }
+    let mut files = SessionFiles::in_root_on(&shared, &projects)?;
+    let mut rows = Vec::new();
+    files.sessions.retain(|file| {
+        let row = known_row(disk, file);
+        rows.extend(row);
+        rows.last()
+            .is_none_or(|row: &SessionRow| row.path != file.path)
+    });
+    let mut listing = Listing::of(files);
+    listing.add(rows, Vec::new());
+    Ok(listing)
+}
+
+/// Returns the row of a session by its summary, if that is about the bytes that are archived.
+fn known_row(disk: &ArchiveDisk, file: &SessionFile) -> Option<SessionRow> {
+    let summary: Summary = serde_json::from_slice(disk.summary(&file.path)?).ok()?;
+    if summary.bytes != disk.metadata(&file.path).ok()?.len {
+        return None;
+    }
+    let mut row = SessionRow::unread(disk, file);
+    row.cwd = summary.cwd;
+    row.title = summary.title;
+    row.first_prompt = summary.first_prompt;
+    row.last_prompt = summary.last_prompt;
+    row.last_answer = summary.last_answer;
+    row.created = summary.created;
+    row.modified = summary.modified;
+    row.has_conversation = summary.has_conversation;
+    row.forked = summary.forked;
+    row.model = summary.model;
+    row.messages = summary.messages;
+    row.bytes = summary.bytes;
+    row.branch = summary.branch;
+    row.tag = summary.tag;
+    row.state = STATES
+        .into_iter()
+        .find(|state| Some(state.name()) == summary.state.as_deref());
+    row.is_archived = summary.is_archived;
+    Some(row)
+}
