@@ -206,7 +206,7 @@ fn of_a_pack_that_is_cut_off_the_start_reads() {
     // Without the catalogue, what the other packs refer to is named.
     fs::remove_file(place.join("catalogue")).unwrap();
     let found = check(&place);
-    assert_eq!(found.damages[0].path, *first);
+    assert!(found.damages.iter().any(|damage| damage.path == *first));
     // A missing pack.
     fs::write(first, &whole).unwrap();
     drop(check(&place));

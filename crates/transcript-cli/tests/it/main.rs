@@ -9,6 +9,7 @@ mod filters;
 mod fork;
 mod healthy;
 mod hostile;
+mod keep;
 mod list;
 mod moving;
 mod names;

@@ -1,0 +1,269 @@
+//! `transcript keep` and `transcript restore`, and other commands on archived sessions.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{command, sessions, stderr, stdout};
+
+/// A projects folder with copies of fixtures, and an archive.
+struct Place {
+    folder: TempDir,
+    id: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let project = folder.path().join("home/projects/-home-ada-notes");
+        fs::create_dir_all(&project).unwrap();
+        let mut ids = Vec::new();
+        for entry in fs::read_dir(sessions()).unwrap() {
+            let path = entry.unwrap().path();
+            let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            if path.extension().is_some_and(|end| end == "jsonl") && stem.len() == 36 {
+                fs::copy(&path, project.join(path.file_name().unwrap())).unwrap();
+                ids.push(stem);
+            }
+        }
+        ids.sort();
+        let id = match ids.first() {
+            Some(id) => id.clone(),
+            None => {
+                // Fixtures are named after what they show.
+                let id = "1999463e-ee08-4b08-99d5-2d9a36fd8293".to_owned();
+                let first = fs::read_dir(sessions()).unwrap();
+                let mut paths: Vec<PathBuf> = first.map(|entry| entry.unwrap().path()).collect();
+                paths.retain(|path| path.extension().is_some_and(|end| end == "jsonl"));
+                paths.sort();
+                fs::copy(&paths[0], project.join(format!("{id}.jsonl"))).unwrap();
+                id
+            }
+        };
+        Self { folder, id }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("home/projects")
+    }
+
+    fn file(&self) -> PathBuf {
+        let name = format!("-home-ada-notes/{}.jsonl", self.id);
+        self.root().join(name)
+    }
+
+    fn archive(&self) -> PathBuf {
+        self.folder.path().join("archive")
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = command(arguments);
+        command.arg("--root").arg(self.root());
+        command.env("TRANSCRIPT_ARCHIVE", self.archive());
+        command.env("XDG_CACHE_HOME", self.folder.path().join("cache"));
+        command.output().unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(arguments);
+        serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| {
+            panic!("{error}: {} {}", stdout(&output), stderr(&output));
+        })
+    }
+}
+
+#[test]
+fn what_was_kept_reads_like_a_file_and_comes_back() {
+    let place = Place::new();
+    let id = place.id.as_str();
+    let commands: [&[&str]; 6] = [
+        &["replay", id],
+        &["replay", "--format", "json", id],
+        &["tree", id],
+        &["resume", id, "--format", "messages"],
+        &["search", "--no-cache", "--count", "the", "--all"],
+        &["usage", "--no-cache", "--json", "--all"],
+    ];
+    let live: Vec<Output> = commands.iter().map(|command| place.run(command)).collect();
+    let list = |option: &str| {
+        let output = place.run(&["list", "--json", option]);
+        let mut rows: Vec<Value> = stdout(&output)
+            .split_terminator('\n')
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        for row in &mut rows {
+            row["path"] = Value::Null;
+            row["costNanoUsd"] = Value::Null;
+        }
+        rows
+    };
+    let listed = list("--all");
+    let kept = place.json(&["keep", "--json"]);
+    assert_eq!(
+        kept["captured"].as_u64(),
+        Some(listed.len() as u64),
+        "{kept}"
+    );
+    let again = place.json(&["keep", "--json", "--full"]);
+    assert_eq!(again["bytes"].as_u64(), Some(0), "{again}");
+    // A session that is both is one.
+    assert_eq!(list("--all"), listed);
+
+    let whole = fs::read(place.file()).unwrap();
+    let modified = fs::metadata(place.file()).unwrap().modified().unwrap();
+    fs::rename(place.root(), place.folder.path().join("gone")).unwrap();
+    fs::create_dir_all(place.root()).unwrap();
+    for (command, live) in commands.iter().zip(&live) {
+        let archived = place.run(command);
+        assert_eq!(
+            archived.status.code(),
+            live.status.code(),
+            "{command:?}: {}",
+            stderr(&archived)
+        );
+        let same = |text: String| text.replace(place.root().to_str().unwrap(), "ROOT");
+        let shown =
+            stdout(&archived).replace(place.archive().join("projects").to_str().unwrap(), "ROOT");
+        assert_eq!(shown, same(stdout(live)), "{command:?}");
+    }
+    for option in ["--all", "--archived"] {
+        let mut archived = list(option);
+        for row in &mut archived {
+            assert_eq!(row["inArchive"], Value::Bool(true));
+            row["inArchive"] = Value::Bool(false);
+        }
+        assert_eq!(archived, listed, "{option}");
+    }
+    let verified = place.run(&["verify", "--json", id]);
+    assert!(
+        stdout(&verified).contains("\"verdict\""),
+        "{}",
+        stderr(&verified)
+    );
+    // A fork is written to the project, never to the archive.
+    let forked = place.run(&["fork", id]);
+    let copy = format!("-home-ada-notes/{}.jsonl", stdout(&forked).trim());
+    assert!(place.root().join(copy).exists(), "{}", stderr(&forked));
+
+    let restored = place.json(&["restore", &id[..8], "--json"]);
+    assert_eq!(restored["files"].as_u64(), Some(1), "{restored}");
+    assert!(fs::read(place.file()).unwrap() == whole);
+    assert_eq!(
+        fs::metadata(place.file()).unwrap().modified().unwrap(),
+        modified
+    );
+    // A file that goes on is never changed.
+    let longer = [&whole[..], b"{}\n"].concat();
+    fs::write(place.file(), &longer).unwrap();
+    let refused = place.run(&["restore", id]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        stderr(&refused).contains("continues"),
+        "{}",
+        stderr(&refused)
+    );
+    assert!(fs::read(place.file()).unwrap() == longer);
+    let all = place.folder.path().join("other/projects");
+    let to = place.run(&["restore", "--all", "--to", all.to_str().unwrap()]);
+    assert_eq!(to.status.code(), Some(0), "{}", stderr(&to));
+    assert_eq!(
+        fs::read_dir(all.join("-home-ada-notes")).unwrap().count(),
+        listed.len()
+    );
+}
+
+#[test]
+fn sessions_that_the_client_deletes_soon_are_named() {
+    let place = Place::new();
+    let old = SystemTime::now() - Duration::from_secs(27 * 86_400 + 3_600);
+    fs::File::open(place.file())
+        .unwrap()
+        .set_modified(old)
+        .unwrap();
+    let risk = |arguments: &[&str]| {
+        let kept = place.json(&[&["keep", "--json"], arguments].concat());
+        kept["atRisk"].to_string()
+    };
+    assert_eq!(
+        risk(&[]),
+        format!("[{{\"days\":3,\"sessionId\":\"{}\"}}]", place.id)
+    );
+    assert_eq!(risk(&["--sweep", "2"]), "[]");
+    let settings = place.root().parent().unwrap().join("settings.json");
+    fs::write(settings, "{\"cleanupPeriodDays\": 365}").unwrap();
+    assert_eq!(risk(&[]), "[]");
+}
+
+#[test]
+fn damage_of_the_archive_is_named_with_session_and_lines() {
+    let place = Place::new();
+    assert_eq!(place.run(&["keep"]).status.code(), Some(0));
+    let whole = place.run(&["verify", "--archive"]);
+    assert_eq!(whole.status.code(), Some(0), "{}", stdout(&whole));
+    let pack = fs::read_dir(place.archive().join("packs"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let mut bytes = fs::read(&pack).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&pack, bytes).unwrap();
+    let damaged = place.run(&["verify", "--archive"]);
+    assert_eq!(damaged.status.code(), Some(1));
+    assert!(stdout(&damaged).contains("lost: "), "{}", stdout(&damaged));
+    let report = place.json(&["verify", "--archive", "--json"]);
+    assert!(
+        report["losses"][0]["path"]
+            .as_str()
+            .unwrap()
+            .ends_with(".jsonl"),
+        "{report}"
+    );
+    assert_eq!(report["losses"][0]["firstLine"].as_u64(), Some(1));
+    // What is still on the disk is stored again.
+    assert_eq!(place.run(&["keep", "--full"]).status.code(), Some(0));
+    let root = place.folder.path().join("back");
+    let restored = place.run(&["restore", "--all", "--to", root.to_str().unwrap()]);
+    assert_eq!(restored.status.code(), Some(0), "{}", stderr(&restored));
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let place = Place::new();
+    let no = |arguments: &[&str], text: &str| {
+        let output = place.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(
+            stderr(&output).contains(text),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    };
+    no(&["restore", "--all"], "no archive");
+    no(&["list", "--archived"], "no archive");
+    no(&["verify", "--archive"], "no archive");
+    assert!(!place.archive().exists());
+    // Reading makes none.
+    no(
+        &["replay", "deadbeef-0000-4000-8000-000000000000"],
+        "no such file or session",
+    );
+    assert!(!place.archive().exists());
+    assert_eq!(place.run(&["keep"]).status.code(), Some(0));
+    no(&["restore", "deadbeef"], "no such archived session");
+    fs::create_dir_all(place.folder.path().join("other")).unwrap();
+    fs::write(place.folder.path().join("other/notes.txt"), "x").unwrap();
+    let other: &Path = &place.folder.path().join("other");
+    no(&["keep", "--archive", other.to_str().unwrap()], "not empty");
+    let install = place.run(&["keep", "--install"]);
+    assert!(
+        stdout(&install).contains("SessionEnd"),
+        "{}",
+        stderr(&install)
+    );
+}
