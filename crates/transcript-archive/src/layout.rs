@@ -100,7 +100,9 @@ impl Layout {
 
     /// Returns the path in the archive, with `/`, if `path` is in one of the folders that appear in it.
     pub(crate) fn path_in_archive(&self, path: &Path) -> Option<String> {
-        let rest = path.strip_prefix(&self.folder).ok()?;
+        // Every path is below an empty one.
+        let is_named = !self.folder.as_os_str().is_empty();
+        let rest = is_named.then(|| path.strip_prefix(&self.folder).ok())??;
         let parts: Option<Vec<&str>> = rest
             .components()
             .map(|part| part.as_os_str().to_str())

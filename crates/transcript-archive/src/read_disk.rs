@@ -86,7 +86,10 @@ impl ArchiveDisk {
 
     /// Returns the path in the archive, if it is there that `path` leads.
     fn inside(&self, path: &Path) -> Option<String> {
-        self.layout.path_in_archive(path)
+        let name = self.layout.path_in_archive(path)?;
+        // Where there is no archive, the folder is one like any other.
+        let is_archive = self.archive.get().is_some() || self.layout.marker().exists();
+        is_archive.then_some(name)
     }
 
     fn found(&self, name: &str) -> io::Result<Found> {

@@ -14,6 +14,7 @@ use crate::capture::session_of;
 use crate::catalogue::{Piece, VersionId, append_all, remove_if_there};
 use crate::error::{AtPath, Error, ErrorKind, Existing};
 use crate::read_disk::modified;
+use crate::record::hash;
 
 /// So many sessions are restored at a time. Most of the time is spent waiting for the disk.
 const THREADS: usize = 8;
@@ -230,8 +231,10 @@ impl Archive {
         let version = self
             .version(id)
             .ok_or_else(|| Error::new(ErrorKind::Damaged("its version is missing".into()), path))?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let new = path.with_file_name(format!(".transcript-restore-{name}"));
+        // A name that no client takes for a session. Forks remove such a file if a kill left it here.
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        let [a, b, c, ..] = hash(name);
+        let new = path.with_file_name(format!(".transcript-{a:02x}{b:02x}{c:02x}"));
         let pieces = self.catalogue.pieces(id);
         let written = self.write(&new, &pieces, version.len);
         let placed = written.and_then(|()| {

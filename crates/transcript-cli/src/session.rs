@@ -95,7 +95,11 @@ pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Resul
         Err(error) if matches!(error.kind(), ErrorKind::NoSuchSession) && project.is_none() => {
             match archive::find(ui, &text)? {
                 Some(path) => {
-                    ui.note(&format!("archived: {}", path.display()));
+                    let id = path.file_stem().unwrap_or_default().to_string_lossy();
+                    ui.note(&format!(
+                        "archived: {} (`transcript restore {id}` puts it back)",
+                        path.display()
+                    ));
                     Ok(path)
                 }
                 None => Err(error),

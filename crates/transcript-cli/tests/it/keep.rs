@@ -248,6 +248,16 @@ fn what_is_not_there_is_said() {
     no(&["list", "--archived"], "no archive");
     no(&["verify", "--archive"], "no archive");
     assert!(!place.archive().exists());
+    // A folder that is named by mistake hides nothing.
+    let mut command = command(&["list", "--json"]);
+    command.arg("--root").arg(place.root());
+    let home = place.folder.path().join("home");
+    let listed = command.env("TRANSCRIPT_ARCHIVE", &home).output().unwrap();
+    assert!(stdout(&listed).contains(&place.id));
+    let path = place.file();
+    let mut command = crate::command(&["replay", path.to_str().unwrap()]);
+    let replayed = command.env("TRANSCRIPT_ARCHIVE", &home).output().unwrap();
+    assert_eq!(replayed.status.code(), Some(0), "{}", stderr(&replayed));
     // Reading makes none.
     no(
         &["replay", "deadbeef-0000-4000-8000-000000000000"],
