@@ -300,7 +300,7 @@ impl Archive {
         if same == known.len && len == known.len {
             return Ok(same);
         }
-        // A line that goes on, or is another one, is stored as a whole.
+        // A line that continues, or is another one, is stored as a whole.
         if same == known.len {
             return Ok(same - known.partial.min(same));
         }

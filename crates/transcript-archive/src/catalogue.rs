@@ -186,7 +186,7 @@ impl Catalogue {
         appended.at(&path)
     }
 
-    /// Writes the file anew.
+    /// Writes the whole file again.
     pub(crate) fn write(&mut self, disk: &dyn Disk, layout: &Layout) -> Result<(), Error> {
         let mut bytes = Vec::new();
         for pack in &self.packs {

@@ -622,7 +622,7 @@ impl<'a> Packer<'a> {
         let captured = self.index.captured;
         let mut index = mem::take(&mut self.index);
         self.index.captured = captured;
-        // What a file that was left out had is not used, but is there.
+        // What a file that was omitted had is not used, but is there.
         index.frames = mem::take(&mut self.frames).into_iter().flatten().collect();
         index.features = Features(mem::take(&mut self.known.new));
         let new = self.archive.layout.new_pack();

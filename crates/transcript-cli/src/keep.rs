@@ -63,7 +63,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let captured = archive.capture(&root, &options);
         drop(progress);
         let captured = match captured {
-            // Whoever has the lock captures the same.
+            // Another process captures the same.
             Err(error) if args.watch && *error.kind() == ErrorKind::Busy => {
                 ui.note(&format!("transcript: {error}"));
                 thread::sleep(Duration::from_secs(args.every));
@@ -116,7 +116,7 @@ fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<(
         let denied = usize::try_from(report.denied).unwrap_or(usize::MAX);
         writeln!(
             out,
-            "{} that may hold credentials left out",
+            "{} that may hold credentials omitted",
             count(denied, "file")
         )?;
     }

@@ -156,7 +156,7 @@ fn what_was_kept_reads_like_a_file_and_comes_back() {
         fs::metadata(place.file()).unwrap().modified().unwrap(),
         modified
     );
-    // A file that goes on is never changed.
+    // A file that continues is never changed.
     let longer = [&whole[..], b"{}\n"].concat();
     fs::write(place.file(), &longer).unwrap();
     let refused = place.run(&["restore", id]);
