@@ -161,7 +161,7 @@ impl Archive {
         let _lock = self.lock()?;
         self.refresh()?;
         self.remove_stale()?;
-        let live = LiveFiles::find(&*self.disk, root)?;
+        let live = LiveFiles::find_all(&*self.disk, root)?;
         let now = SystemTime::now();
         let mut captured = Captured {
             problems: live.problems,

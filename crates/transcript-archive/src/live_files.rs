@@ -3,12 +3,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use transcript_storage::{FileKind, Metadata, ReadDisk};
+use transcript_storage::{Disk, FileKind, Metadata, ReadDisk};
 
 use crate::error::{AtPath, Error};
 
 /// The name of the folder of projects, next to which there are others.
 const PROJECTS: &str = "projects";
+/// What the name of a file starts and ends with while it is removed.
+const ASIDE: &str = ".pruned-";
+const ASIDE_END: &str = ".aside";
 /// Folders deeper than this are not looked at.
 const MAX_DEPTH: usize = 12;
 
@@ -28,11 +31,33 @@ pub(crate) struct LiveFiles {
     pub(crate) files: Vec<LiveFile>,
     /// What cannot be captured.
     pub(crate) problems: Vec<Error>,
+    /// Files that a killed prune put aside.
+    aside: Vec<PathBuf>,
     /// The number of files that are omitted as they may hold credentials.
     pub(crate) denied: usize,
 }
 
 impl LiveFiles {
+    /// Finds the files of sessions as [`find`](Self::find) does, after files that a killed prune put aside got their names back.
+    pub(crate) fn find_all(disk: &dyn Disk, root: &Path) -> Result<Self, Error> {
+        let found = Self::find(disk, root)?;
+        if found.aside.is_empty() {
+            return Ok(found);
+        }
+        let mut problems = Vec::new();
+        for path in &found.aside {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let name = name.strip_prefix(ASIDE).unwrap_or(&name);
+            let name = name.strip_suffix(ASIDE_END).unwrap_or(name);
+            if let Err(error) = disk.rename_new(path, &path.with_file_name(name)) {
+                problems.push(Error::io(path, error));
+            }
+        }
+        let mut found = Self::find(disk, root)?;
+        found.problems.extend(problems);
+        Ok(found)
+    }
+
     /// Finds the files of the sessions of all projects in `root`, and those of the same sessions in the folders next to
     /// it: `tasks`, `file-history` and `todos`.
     pub(crate) fn find(disk: &dyn ReadDisk, root: &Path) -> Result<Self, Error> {
@@ -121,7 +146,7 @@ impl LiveFiles {
         for file in names {
             let path = folder.join(&file);
             let below = format!("{name}/{file}");
-            if file.ends_with(".jsonl") {
+            if file.ends_with(".jsonl") || file.starts_with(ASIDE) {
                 self.add(disk, &path, below);
             } else if is_session_name(&file) && self.is_folder(disk, &path) {
                 self.add_below(disk, &path, &below);
@@ -160,6 +185,9 @@ impl LiveFiles {
 
     fn add(&mut self, disk: &dyn ReadDisk, path: &Path, name: String) {
         let file = name.rsplit('/').next().unwrap_or(&name);
+        if file.starts_with(ASIDE) {
+            return self.aside.push(path.to_owned());
+        }
         if is_denied(file) {
             self.denied += 1;
             return;
@@ -179,6 +207,12 @@ impl LiveFiles {
             Err(error) => self.problems.push(Error::io(path, error)),
         }
     }
+}
+
+/// Returns the name of a file while it is removed, which no client takes for a session.
+pub(crate) fn aside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{ASIDE}{name}{ASIDE_END}"))
 }
 
 /// Returns whether a name is that of a session, a UUID.

@@ -276,7 +276,7 @@ impl Archive {
 }
 
 /// Returns the project of a file, by its path in the archive.
-fn project_of(name: &str) -> Option<&str> {
+pub(crate) fn project_of(name: &str) -> Option<&str> {
     name.strip_prefix("projects/")?.split('/').next()
 }
 

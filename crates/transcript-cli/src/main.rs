@@ -26,6 +26,7 @@ mod pager;
 mod path_args;
 mod places;
 mod progress;
+mod prune;
 mod record;
 mod repair;
 mod replay;
@@ -66,6 +67,7 @@ enum Command {
     List(list::Args),
     Merge(merge::Args),
     Move(move_sessions::Args),
+    Prune(prune::Args),
     Repair(repair::Args),
     Replay(replay::Args),
     Restore(restore::Args),
@@ -108,6 +110,7 @@ fn main() -> ExitCode {
         Command::List(args) => list::run(&ui, &args),
         Command::Merge(args) => merge::run(&ui, &args),
         Command::Move(args) => move_sessions::run(&ui, &args),
+        Command::Prune(args) => prune::run(&ui, &args),
         Command::Repair(args) => repair::run(&ui, &args),
         Command::Replay(args) => replay::run(&ui, args),
         Command::Restore(args) => restore::run(&ui, &args),

@@ -4,4 +4,5 @@
 
 mod crash;
 mod damage;
+mod prune;
 mod round_trip;

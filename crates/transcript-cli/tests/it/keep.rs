@@ -199,6 +199,35 @@ fn sessions_that_the_client_deletes_soon_are_named() {
 }
 
 #[test]
+fn nothing_is_pruned_that_was_captured_just_now() {
+    let place = Place::new();
+    let old = SystemTime::now() - Duration::from_secs(60 * 86_400);
+    fs::File::open(place.file())
+        .unwrap()
+        .set_modified(old)
+        .unwrap();
+    assert_eq!(place.run(&["keep"]).status.code(), Some(0));
+    for arguments in [&["prune", "--json"][..], &["prune", "--json", "--yes"]] {
+        let report = place.json(arguments);
+        assert_eq!(report["dryRun"].as_bool(), Some(arguments.len() == 2));
+        assert_eq!(report["pruned"].to_string(), "[]");
+        let reason = &report["kept"][0]["reason"];
+        assert_eq!(
+            reason.as_str(),
+            Some("captured less than seven days ago"),
+            "{report}"
+        );
+    }
+    assert!(place.file().exists());
+    let text = place.run(&["prune"]);
+    assert!(
+        stderr(&text).contains("0 sessions would be removed"),
+        "{}",
+        stderr(&text)
+    );
+}
+
+#[test]
 fn damage_of_the_archive_is_named_with_session_and_lines() {
     let place = Place::new();
     assert_eq!(place.run(&["keep"]).status.code(), Some(0));

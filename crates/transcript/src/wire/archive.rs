@@ -1,9 +1,11 @@
-//! The output of `keep --json`, `restore --json` and `verify --archive --json`.
+//! The output of `keep --json`, `restore --json`, `prune --json` and `verify --archive --json`.
 
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use transcript_archive::{Captured, Check, Damage, Loss, Restored};
+use transcript_archive::{
+    Captured, Check, Damage, KeptSession, Loss, Pruned, PrunedSession, Restored,
+};
 
 use super::SCHEMA;
 
@@ -119,6 +121,70 @@ impl RestoreReport {
             bytes: restored.bytes,
             present: restored.present,
             refused: refused.collect(),
+        }
+    }
+}
+
+/// What `prune` removed, or would remove: its only object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct PruneReport {
+    /// The version of the shape: [`SCHEMA`].
+    pub schema: u32,
+    /// Whether nothing was removed, as `--yes` was not given.
+    pub dry_run: bool,
+    /// The sessions that were or would be removed.
+    pub pruned: Vec<PrunedRecord>,
+    /// The sessions that are old enough and stay.
+    pub kept: Vec<KeptRecord>,
+    /// What the system failed to do.
+    pub problems: Vec<String>,
+}
+
+/// A session that was or would be removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct PrunedRecord {
+    /// The path of its own file.
+    pub path: String,
+    /// The number of its files.
+    pub files: u64,
+    /// The number of their bytes.
+    pub bytes: u64,
+}
+
+/// A session that stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct KeptRecord {
+    /// The file for which there is no proof.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl PruneReport {
+    /// Describes what was removed, or in a dry run would be.
+    #[must_use]
+    pub fn new(pruned: &Pruned, dry_run: bool) -> Self {
+        let session = |session: &PrunedSession| PrunedRecord {
+            path: session.path.display().to_string(),
+            files: session.files,
+            bytes: session.bytes,
+        };
+        let kept = |kept: &KeptSession| KeptRecord {
+            path: kept.path.display().to_string(),
+            reason: kept.reason.name().to_owned(),
+        };
+        Self {
+            schema: SCHEMA,
+            dry_run,
+            pruned: pruned.sessions.iter().map(session).collect(),
+            kept: pruned.kept.iter().map(kept).collect(),
+            problems: pruned.problems.iter().map(ToString::to_string).collect(),
         }
     }
 }

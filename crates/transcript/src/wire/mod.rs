@@ -52,8 +52,8 @@ pub use append::{
 };
 #[cfg(feature = "archive")]
 pub use archive::{
-    ArchiveCheckReport, AtRiskRecord, DamageRecord, KeepReport, LossRecord, RefusedFileRecord,
-    RestoreReport,
+    ArchiveCheckReport, AtRiskRecord, DamageRecord, KeepReport, KeptRecord, LossRecord,
+    PruneReport, PrunedRecord, RefusedFileRecord, RestoreReport,
 };
 pub use entry::EntryRecord;
 pub use fork::ForkRecord;

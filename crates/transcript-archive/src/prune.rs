@@ -1,0 +1,312 @@
+//! Removes live files, and only with a proof that the archive has them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use transcript_storage::Metadata;
+
+use crate::archive::Archive;
+use crate::capture::session_of;
+use crate::catalogue::VersionId;
+use crate::error::{AtPath, Error};
+use crate::live_files::{LiveFile, LiveFiles, aside};
+use crate::restore::project_of;
+
+/// The size of reads, in bytes.
+const READ: usize = 1 << 20;
+/// A version is held for so long before its file may go.
+const HOLD: Duration = Duration::from_secs(7 * 86_400);
+
+/// Which live files are removed.
+#[derive(Clone, Debug)]
+pub struct PruneOptions {
+    older_than: Duration,
+    hold: Duration,
+    removes: bool,
+}
+
+impl Default for PruneOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PruneOptions {
+    /// Removes nothing, and says what could be removed of sessions that were not changed for 30 days.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            older_than: Duration::from_secs(30 * 86_400),
+            hold: HOLD,
+            removes: false,
+        }
+    }
+
+    /// Takes sessions of which no file was changed for so long.
+    #[must_use]
+    pub fn older_than(mut self, age: Duration) -> Self {
+        self.older_than = age;
+        self
+    }
+
+    /// Takes only what was captured at least so long ago; the default is seven days. A shorter time leaves less of it to notice that
+    /// the archive itself is lost.
+    #[must_use]
+    pub fn hold(mut self, time: Duration) -> Self {
+        self.hold = time;
+        self
+    }
+
+    /// Removes the files.
+    #[must_use]
+    pub fn remove(mut self, removes: bool) -> Self {
+        self.removes = removes;
+        self
+    }
+}
+
+/// What was removed, or could be.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Pruned {
+    /// The sessions of which all files are proved to be in the archive. They are removed, if that was asked for.
+    pub sessions: Vec<PrunedSession>,
+    /// The sessions that are old enough and stay, with the reason.
+    pub kept: Vec<KeptSession>,
+    /// What the system failed to do.
+    pub problems: Vec<Error>,
+}
+
+/// A session that was removed, or could be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PrunedSession {
+    /// Its own file; if that is gone already, another one.
+    pub path: PathBuf,
+    /// The number of its files.
+    pub files: u64,
+    /// The number of their bytes.
+    pub bytes: u64,
+}
+
+/// A session that stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeptSession {
+    /// The file for which there is no proof.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: KeepReason,
+}
+
+/// Why a file stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeepReason {
+    /// It is not in the archive.
+    NotArchived,
+    /// It was captured too recently.
+    Held,
+    /// It is not what was captured last.
+    Changed,
+    /// The archive does not give back its bytes.
+    Unreadable,
+    /// A process has it open for writing, or the system does not say.
+    Open,
+}
+
+impl KeepReason {
+    /// Returns the name of the reason, as the command prints it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotArchived => "not archived",
+            Self::Held => "captured less than seven days ago",
+            Self::Changed => "changed since it was captured",
+            Self::Unreadable => "the archive does not give it back",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// Why a file is not removed.
+enum Stop {
+    Keep(KeepReason),
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Archive {
+    /// Removes the files of old sessions in `root`, or says what it would remove. A file is removed only if its newest version was
+    /// captured long enough ago, the archive gives back exactly its bytes, which are read and compared now, and no process has it
+    /// open for writing. The own file of a session goes last, and only if all others may go.
+    ///
+    /// A kill leaves a file removed, or there, or there under a name that starts with `.pruned-`, which the next capture or prune
+    /// gives its name again; in the archive it is in any case.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`](crate::ErrorKind::Busy); when `root` cannot be read.
+    pub fn prune(&mut self, root: &Path, options: &PruneOptions) -> Result<Pruned, Error> {
+        let _lock = self.lock()?;
+        self.refresh()?;
+        let live = LiveFiles::find_all(&*self.disk, root)?;
+        let now = SystemTime::now();
+        let mut pruned = Pruned {
+            problems: live.problems,
+            ..Pruned::default()
+        };
+        // The files next to the projects belong to the session of that id.
+        let mut sessions: BTreeMap<&str, Vec<&LiveFile>> = BTreeMap::new();
+        for file in &live.files {
+            sessions
+                .entry(session_of(&file.name))
+                .or_default()
+                .push(file);
+        }
+        for (id, mut files) in sessions {
+            let is_old = |file: &&LiveFile| {
+                let modified = file.metadata.modified;
+                let age = modified.and_then(|modified| now.duration_since(modified).ok());
+                age.is_some_and(|age| age >= options.older_than)
+            };
+            if !files.iter().all(is_old) {
+                continue;
+            }
+            files.sort_by_key(|file| is_own(file, id));
+            match self.prune_session(&files, now, options) {
+                Ok(session) => pruned.sessions.push(session),
+                Err((path, Stop::Keep(reason))) => pruned.kept.push(KeptSession { path, reason }),
+                Err((_, Stop::Failed(error))) => pruned.problems.push(error),
+            }
+        }
+        Ok(pruned)
+    }
+
+    fn prune_session(
+        &self,
+        files: &[&LiveFile],
+        now: SystemTime,
+        options: &PruneOptions,
+    ) -> Result<PrunedSession, (PathBuf, Stop)> {
+        let mut session = PrunedSession {
+            path: PathBuf::new(),
+            files: 0,
+            bytes: 0,
+        };
+        let mut proved = Vec::new();
+        for file in files {
+            let proof = self.prove(file, now, options);
+            let version = proof.map_err(|stop| (file.path.clone(), stop))?;
+            proved.push((file, version));
+            session.path.clone_from(&file.path);
+            session.files += 1;
+            session.bytes += file.metadata.len;
+        }
+        if options.removes {
+            for (file, version) in proved {
+                let removed = self.remove_proved(file, version);
+                removed.map_err(|stop| (file.path.clone(), stop))?;
+            }
+        }
+        Ok(session)
+    }
+
+    /// Proves that the archive has a file, and returns the version.
+    fn prove(
+        &self,
+        file: &LiveFile,
+        now: SystemTime,
+        options: &PruneOptions,
+    ) -> Result<VersionId, Stop> {
+        let newest = self.catalogue.newest(&file.name);
+        let id = newest.ok_or(Stop::Keep(KeepReason::NotArchived))?;
+        let age = now.duration_since(self.captured(id)).unwrap_or_default();
+        if age < options.hold {
+            return Err(Stop::Keep(KeepReason::Held));
+        }
+        self.compare_whole(&file.path, id)?;
+        self.check_closed(&file.path)?;
+        Ok(id)
+    }
+
+    /// Compares every byte of a file with a version, which is read from the packs.
+    fn compare_whole(&self, path: &Path, id: VersionId) -> Result<(), Stop> {
+        let changed = || Stop::Keep(KeepReason::Changed);
+        let version = self
+            .version(id)
+            .ok_or(Stop::Keep(KeepReason::NotArchived))?;
+        let file = self.disk.open_to_read(path).at(path)?;
+        if file.metadata().at(path)?.len != version.len {
+            return Err(changed());
+        }
+        let pieces = self.catalogue.pieces(id);
+        let (mut one, mut other) = (vec![0; READ], vec![0; READ]);
+        let mut at = 0;
+        while at < version.len {
+            let read = self.fill(&pieces, at, &mut one);
+            let read = read.map_err(|_| Stop::Keep(KeepReason::Unreadable))?;
+            if read == 0 {
+                return Err(Stop::Keep(KeepReason::Unreadable));
+            }
+            let live = file.fill(at, &mut other[..read]).at(path)?;
+            if one[..read] != other[..live] {
+                return Err(changed());
+            }
+            at += read as u64;
+        }
+        Ok(())
+    }
+
+    /// Refuses a file that a process has open for writing.
+    fn check_closed(&self, path: &Path) -> Result<(), Stop> {
+        let opened = self.disk.open(path, false);
+        let open = Stop::Keep(KeepReason::Open);
+        match opened {
+            Ok(opened) if opened.has_other_writer == Some(false) => Ok(()),
+            Ok(_) => Err(open),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(open),
+            Err(error) => Err(Error::io(path, error).into()),
+        }
+    }
+
+    /// Removes a file that was proved, unless it changed in the meantime.
+    fn remove_proved(&self, file: &LiveFile, id: VersionId) -> Result<(), Stop> {
+        let path = &file.path;
+        // Under another name no process opens it; one that has it open is seen then.
+        let aside = aside(path);
+        self.disk.rename_new(path, &aside).at(path)?;
+        let is_same = |found: &Metadata| {
+            let known = &file.metadata;
+            (found.len, found.modified, found.identity)
+                == (known.len, known.modified, known.identity)
+        };
+        let check = || -> Result<(), Stop> {
+            self.check_closed(&aside)?;
+            let found = self.disk.metadata(&aside).at(&aside)?;
+            if !is_same(&found) {
+                return Err(Stop::Keep(KeepReason::Changed));
+            }
+            self.compare_whole(&aside, id)
+        };
+        match check() {
+            Ok(()) => Ok(self.disk.remove(&aside).at(&aside)?),
+            Err(stop) => {
+                self.disk.rename_new(&aside, path).at(path)?;
+                Err(stop)
+            }
+        }
+    }
+}
+
+/// Returns whether a file is the own file of the session of this id.
+fn is_own(file: &LiveFile, id: &str) -> bool {
+    let project = project_of(&file.name);
+    project.is_some_and(|project| file.name == format!("projects/{project}/{id}.jsonl"))
+}

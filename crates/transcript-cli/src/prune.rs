@@ -1,0 +1,78 @@
+//! `transcript prune`: removes sessions that the archive is proved to have.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use transcript::archive::{Archive, PruneOptions};
+use transcript::wire::PruneReport;
+use transcript_render::count;
+
+use crate::list::size;
+use crate::progress::Progress;
+use crate::ui::Ui;
+use crate::{archive, exit, record, session};
+
+/// The seconds of a day.
+const DAY: u64 = 86_400;
+
+/// Remove old sessions that the archive has; prints what it would remove unless --yes is given
+///
+/// A session is removed only if none of its files was changed for a month, all of them were captured at
+/// least seven days ago, the archive gives back exactly their bytes, and no process has one open.
+/// `restore` puts it back.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Remove the files
+    #[arg(long)]
+    yes: bool,
+    /// Only sessions that were not changed for so many days
+    #[arg(long, value_name = "DAYS", default_value_t = 30)]
+    older_than: u64,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    let mut archive = Archive::open(&archive::folder(ui)?)?;
+    let store = session::store(ui)?;
+    let root = std::path::absolute(store.root()).context("the projects folder")?;
+    let age = Duration::from_secs(args.older_than.saturating_mul(DAY));
+    let options = PruneOptions::new().older_than(age).remove(args.yes);
+    let progress = Progress::start(ui);
+    let pruned = archive.prune(&root, &options)?;
+    drop(progress);
+    let report = PruneReport::new(&pruned, !args.yes);
+    let mut out = io::stdout().lock();
+    if args.json {
+        record::write(&mut out, &report)?;
+    } else {
+        for session in &report.pruned {
+            writeln!(out, "{}", ui.escaping.one_line(&session.path))?;
+        }
+        for kept in &report.kept {
+            ui.note(&format!(
+                "transcript: stays ({}): {}",
+                kept.reason, kept.path
+            ));
+        }
+        let bytes = report.pruned.iter().map(|session| session.bytes).sum();
+        let sessions = count(report.pruned.len(), "session");
+        ui.note(&match args.yes {
+            true => format!("transcript: {sessions} removed, {}", size(bytes)),
+            false => format!(
+                "transcript: {sessions} would be removed, {}; --yes removes them",
+                size(bytes)
+            ),
+        });
+    }
+    for problem in &report.problems {
+        ui.warn(&format!("transcript: {problem}"));
+    }
+    Ok(match report.problems.is_empty() {
+        true => exit::DONE,
+        false => exit::NO,
+    })
+}
