@@ -280,8 +280,12 @@ impl Archive {
         let found = index.frames.get(frame as usize);
         let found =
             found.ok_or_else(|| damaged("the index names a frame that it does not have"))?;
-        let mut stored = vec![0; found.stored as usize];
         let file = self.open_pack(pack)?;
+        let end = found.at.saturating_add(found.stored.into());
+        if file.metadata()?.len < end {
+            return Err(damaged("the pack is cut off"));
+        }
+        let mut stored = vec![0; found.stored as usize];
         if file.fill(found.at, &mut stored)? < stored.len() {
             return Err(damaged("the pack is cut off"));
         }
@@ -330,7 +334,7 @@ impl Archive {
         offset: u64,
         buffer: &mut [u8],
     ) -> io::Result<usize> {
-        let at = pieces.partition_point(|piece| piece.at + piece.len <= offset);
+        let at = pieces.partition_point(|piece| piece.end() <= offset);
         let Some(piece) = pieces.get(at) else {
             return Ok(0);
         };

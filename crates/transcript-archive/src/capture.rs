@@ -17,7 +17,7 @@ use crate::catalogue::{Piece, VersionId};
 use crate::error::{AtPath, Error};
 use crate::frame::{Dictionary, Effort};
 use crate::live_files::{LiveFile, LiveFiles};
-use crate::packer::Packer;
+use crate::packer::{Limits, Packer};
 use crate::record::{Before, State, Version};
 
 /// A file that was changed within this time may change again without another time.
@@ -43,6 +43,8 @@ const DICTIONARY: (u64, u64) = (16 << 10, 1 << 20);
 const SAMPLES: u64 = 12;
 /// The size of a sample, in bytes.
 const SAMPLE: u64 = 16 << 10;
+/// A pack ends after the file with which it gets so long, in bytes.
+const PACK: u64 = 256 << 20;
 /// So many new bytes are much at once.
 const MUCH: u64 = 128 << 20;
 /// A file that is changed while it is read is read again so many times.
@@ -56,6 +58,7 @@ type Summarize = dyn Fn(&Path) -> Vec<u8> + Send + Sync;
 pub struct CaptureOptions {
     threads: Option<NonZeroUsize>,
     compares_all: bool,
+    pack_len: Option<u64>,
     summarize: Option<Arc<Summarize>>,
     done: Option<Arc<AtomicU64>>,
 }
@@ -88,6 +91,14 @@ impl CaptureOptions {
     #[must_use]
     pub fn compare_all(mut self, all: bool) -> Self {
         self.compares_all = all;
+        self
+    }
+
+    /// Ends a pack after the file with which it gets so long, in bytes; the default is 256 MiB. A program that syncs the folder may
+    /// like short ones.
+    #[must_use]
+    pub fn pack_len(mut self, len: u64) -> Self {
+        self.pack_len = Some(len);
         self
     }
 
@@ -205,7 +216,12 @@ impl Archive {
             _ => Effort::Dense,
         };
         let written = thread::scope(|scope| {
-            let mut packer = Packer::start(scope, self, dictionary, threads, time, effort);
+            let limits = Limits {
+                threads,
+                pack_len: options.pack_len.unwrap_or(PACK),
+                effort,
+            };
+            let mut packer = Packer::start(scope, self, dictionary, time, limits);
             let mut buffer = Vec::new();
             for (file, from) in changed {
                 match add_file(&mut packer, file, from, now, options, &mut buffer) {
@@ -376,11 +392,11 @@ impl Archive {
 
     /// Returns the number of line feeds before an offset.
     fn lines_before(&self, pieces: &[Piece], offset: u64) -> io::Result<u64> {
-        let at = pieces.partition_point(|piece| piece.at + piece.len <= offset);
+        let at = pieces.partition_point(|piece| piece.end() <= offset);
         let Some(piece) = pieces.get(at).or(pieces.last()) else {
             return Ok(0);
         };
-        let end = offset.min(piece.at + piece.len);
+        let end = offset.min(piece.end());
         let mut part = vec![0; usize::try_from(end.saturating_sub(piece.at)).unwrap_or_default()];
         self.fill(pieces, piece.at, &mut part)?;
         Ok(piece.lines_before + memchr::memchr_iter(b'\n', &part).count() as u64)

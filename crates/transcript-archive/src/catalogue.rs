@@ -68,6 +68,13 @@ pub(crate) struct Piece {
     pub(crate) place: Option<(u32, u32, u32)>,
 }
 
+impl Piece {
+    /// Returns the offset after it.
+    pub(crate) fn end(&self) -> u64 {
+        self.at.saturating_add(self.len)
+    }
+}
+
 impl Catalogue {
     /// Reads the catalogue, and the indexes of packs that it lacks.
     pub(crate) fn read(disk: &dyn Disk, layout: &Layout) -> Result<Self, Error> {
@@ -279,7 +286,7 @@ impl Catalogue {
             for extent in &version.extents {
                 let left = keep.saturating_sub(start);
                 let len = u64::from(extent.len).min(left);
-                start += u64::from(extent.len);
+                start = start.saturating_add(extent.len.into());
                 if len == 0 {
                     break;
                 }
@@ -290,8 +297,8 @@ impl Catalogue {
                     lines: extent.lines.into(),
                     place: Some((id.pack, extent.frame, extent.start)),
                 });
-                at += len;
-                lines += u64::from(extent.lines);
+                at = at.saturating_add(len);
+                lines = lines.saturating_add(extent.lines.into());
             }
         }
         pieces

@@ -237,7 +237,7 @@ impl Archive {
             }
             let first = piece.lines_before + 1;
             let lines = (first, first.max(piece.lines_before + piece.lines));
-            let bytes = (piece.at, piece.at + piece.len);
+            let bytes = (piece.at, piece.end());
             if let Some(last) = losses.last_mut()
                 && last.bytes.1 == bytes.0
             {

@@ -131,7 +131,7 @@ pub(crate) fn decompress(
     dictionary: Option<&Dictionary>,
 ) -> io::Result<Vec<u8>> {
     let mut context = DCtx::create();
-    let mut out = Vec::with_capacity(len);
+    let mut out = room_for(len)?;
     match dictionary {
         Some(dictionary) => {
             context.decompress_using_ddict(&mut out, frame, dictionary.decoder().as_ddict())
@@ -145,9 +145,17 @@ pub(crate) fn decompress(
 /// Decompresses a frame of `len` bytes that was compressed with a prefix.
 pub(crate) fn decompress_after(prefix: &[u8], frame: &[u8], len: usize) -> io::Result<Vec<u8>> {
     let mut context = DCtx::create();
-    let mut out = Vec::with_capacity(len);
+    let mut out = room_for(len)?;
     context.ref_prefix(prefix).map_err(failed)?;
     context.decompress(&mut out, frame).map_err(failed)?;
+    Ok(out)
+}
+
+/// Makes room for the content of a frame. A length that nobody wrote is an error, not the end of the process.
+fn room_for(len: usize) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let reserved = out.try_reserve_exact(len);
+    reserved.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a frame is too long"))?;
     Ok(out)
 }
 

@@ -26,8 +26,8 @@ const FRAME: usize = 1 << 20;
 const SHARED: usize = 256 << 10;
 /// Longer lines are cut, as a frame holds less than 4 GiB.
 const MAX_LINE: usize = 32 << 20;
-/// A pack ends after the file with which it gets so long, in bytes.
-const PACK: u64 = 256 << 20;
+/// A pack of this length has a copy of its dictionary, in bytes.
+const WITH_COPY: u64 = 64 << 20;
 /// So many frames are compressed or wait for it, for each thread.
 const WAITING: usize = 3;
 /// So many frames are kept to compare lines with.
@@ -84,6 +84,15 @@ struct Done {
     is_lines: bool,
 }
 
+/// How packs are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) threads: usize,
+    /// A pack ends after the file with which it gets so long, in bytes.
+    pub(crate) pack_len: u64,
+    pub(crate) effort: Effort,
+}
+
 /// What was written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Written {
@@ -125,6 +134,7 @@ pub(crate) struct Packer<'a> {
     sent: u64,
     written: u64,
     most_waiting: u64,
+    limits: Limits,
     lines: OpenFrame,
     other: OpenFrame,
     repeated: OpenFrame,
@@ -147,10 +157,12 @@ impl<'a> Packer<'a> {
         scope: &'scope Scope<'scope, 'env>,
         archive: &'a mut Archive,
         dictionary: Option<Arc<Dictionary>>,
-        threads: usize,
         captured: i64,
-        effort: Effort,
+        limits: Limits,
     ) -> Self {
+        let Limits {
+            threads, effort, ..
+        } = limits;
         let most_waiting = threads * WAITING;
         let (jobs, waiting) = sync_channel::<Job>(most_waiting);
         let (finished, done) = channel();
@@ -169,6 +181,7 @@ impl<'a> Packer<'a> {
             sent: 0,
             written: 0,
             most_waiting: most_waiting as u64,
+            limits,
             lines: OpenFrame::default(),
             other: OpenFrame::default(),
             repeated: OpenFrame::default(),
@@ -312,7 +325,7 @@ impl<'a> Packer<'a> {
         if self.lines.content.len() >= SHARED {
             self.close(Which::Lines)?;
         }
-        if self.len >= PACK {
+        if self.len >= self.limits.pack_len {
             self.end_pack()?;
         }
         Ok(())
@@ -691,7 +704,7 @@ impl<'a> Packer<'a> {
             let mut copies = pack.index.copies.iter();
             copies.any(|(number, _)| of.get(*number as usize) == Some(&dictionary.id))
         });
-        if has_copy && self.len < PACK / 4 {
+        if has_copy && self.len < WITH_COPY {
             return Ok(());
         }
         self.frames.push(None);

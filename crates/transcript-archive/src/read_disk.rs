@@ -228,11 +228,11 @@ fn is_lost(error: &io::Error) -> bool {
 /// Fills a buffer with what stands for a lost part: NULs, as after a power cut, and at its end as many line feeds as it had. So
 /// readers see one damaged line, and everything else where it was.
 fn fill_lost(pieces: &[Piece], offset: u64, buffer: &mut [u8]) -> usize {
-    let at = pieces.partition_point(|piece| piece.at + piece.len <= offset);
+    let at = pieces.partition_point(|piece| piece.end() <= offset);
     let Some(piece) = pieces.get(at) else {
         return 0;
     };
-    let end = piece.at + piece.len;
+    let end = piece.end();
     let len = usize::try_from(end - offset).map_or(buffer.len(), |left| left.min(buffer.len()));
     let feeds = end - piece.lines.min(piece.len);
     for (at, byte) in (offset..).zip(&mut buffer[..len]) {

@@ -19,6 +19,10 @@ use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{archive, exit, record, session};
 
+/// How long to wait for another process that captures, and how often.
+const WAIT: Duration = Duration::from_millis(100);
+const WAITS: u32 = 100;
+
 /// Keep every version of all sessions in the archive, whatever happens to their files
 ///
 /// Captures what changed since the last time, with subagents, stored results, tasks and file history.
@@ -54,6 +58,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let store = session::store(ui)?;
     let root = std::path::absolute(store.root()).context("the projects folder")?;
     let mut archive = Archive::open_or_create(&folder)?;
+    let mut waits = WAITS;
     loop {
         let progress = Progress::start(ui);
         let options = CaptureOptions::new()
@@ -63,10 +68,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let captured = archive.capture(&root, &options);
         drop(progress);
         let captured = match captured {
-            // Another process captures the same.
-            Err(error) if args.watch && *error.kind() == ErrorKind::Busy => {
-                ui.note(&format!("transcript: {error}"));
-                thread::sleep(Duration::from_secs(args.every));
+            Err(error) if *error.kind() == ErrorKind::Busy && (args.watch || waits > 0) => {
+                waits = waits.saturating_sub(1);
+                thread::sleep(WAIT);
                 continue;
             }
             captured => captured?,
@@ -76,7 +80,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         for problem in &report.problems {
             ui.warn(&format!("transcript: not captured: {problem}"));
         }
-        if !args.watch || report.captured > 0 {
+        let is_news = !args.watch || report.captured > 0;
+        if is_news && (args.json || !ui.quiet) {
             print(ui, &folder, &report, args.json)?;
         }
         if !args.watch {

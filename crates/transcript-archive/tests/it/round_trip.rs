@@ -125,7 +125,17 @@ fn every_version_of_every_file_comes_back_whatever_happens_to_the_files() {
             if rng.one_in(2) {
                 archive = Archive::open(&place).unwrap();
             }
-            let time = capture(&mut archive, &root).time;
+            let mut options = CaptureOptions::new().compare_all(rng.one_in(4));
+            if rng.one_in(2) {
+                options = options.pack_len(rng.below(4000) as u64);
+            }
+            let captured = archive.capture(&root, &options).unwrap();
+            assert!(
+                captured.problems.is_empty(),
+                "{what}: {:?}",
+                captured.problems
+            );
+            let time = captured.time;
             known.extend(files(&root));
             assert_same(&restored(&archive, &RestoreOptions::new()), &known, &what);
             if let Some(time) = time {
