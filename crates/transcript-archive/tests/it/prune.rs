@@ -94,6 +94,12 @@ fn nothing_is_removed_without_its_proof() {
             prune(&mut archive, &own, &now()),
             (0, vec![KeepReason::Changed])
         );
+        // A dry run says the same.
+        let dry = now().remove(false);
+        assert_eq!(
+            prune(&mut archive, &own, &dry),
+            (0, vec![KeepReason::Changed])
+        );
         assert!(own.exists() && fs::read(&agent).unwrap() == bytes);
     }
     fs::write(&agent, &whole).unwrap();
