@@ -12,7 +12,7 @@ use crate::catalogue::{Catalogue, Piece, VersionId, remove_if_there};
 use crate::error::{AtPath, Error, ErrorKind};
 use crate::frame::{Dictionary, decompress, decompress_after};
 use crate::layout::Layout;
-use crate::record::{Coding, DictionaryId, Version, hash};
+use crate::record::{Coding, DictionaryId, Place, Version, hash};
 
 /// The version of the format.
 const FORMAT: u32 = 1;
@@ -238,16 +238,12 @@ impl Archive {
     }
 
     fn copy_of(&self, id: DictionaryId) -> Option<Dictionary> {
-        for (number, pack) in (0..).zip(&self.catalogue.packs) {
-            for (dictionary, frame) in &pack.index.copies {
-                if pack.index.dictionaries.get(*dictionary as usize) == Some(&id)
-                    && let Ok(bytes) = self.content(number, *frame)
-                {
-                    return Some(Dictionary::new(bytes.to_vec()));
-                }
-            }
-        }
-        None
+        let packs = (0..).zip(&self.catalogue.packs);
+        let mut copies = packs.filter_map(|(number, pack)| {
+            let content = self.content(number, pack.index.copy_of(id)?);
+            content.ok().map(|bytes| Dictionary::new(bytes.to_vec()))
+        });
+        copies.find(|copy| copy.id == id)
     }
 
     /// Adds a dictionary: its file first, then the packs that need it.
@@ -301,14 +297,16 @@ impl Archive {
             Coding::Prefix(slices) => {
                 let mut prefix = Vec::new();
                 for slice in slices {
-                    let pack = self.catalogue.referred(pack, slice.pack);
-                    let pack =
-                        pack.ok_or_else(|| damaged("a pack that it continues is missing"))?;
-                    if self.is_with_prefix(pack, slice.frame) {
+                    let place =
+                        self.catalogue
+                            .referred_place(pack, slice.pack, slice.frame, slice.start);
+                    let (pack, frame, start) =
+                        place.ok_or_else(|| damaged("a pack that it continues is missing"))?;
+                    if self.is_with_prefix(pack, frame) {
                         return Err(damaged("the index is damaged"));
                     }
-                    let base = self.content(pack, slice.frame)?;
-                    let (start, len) = (slice.start as usize, slice.len as usize);
+                    let base = self.content(pack, frame)?;
+                    let (start, len) = (start as usize, slice.len as usize);
                     let part = base.get(start..start + len);
                     prefix.extend(part.ok_or_else(|| damaged("the index is damaged"))?);
                 }
@@ -353,6 +351,34 @@ impl Archive {
         };
         buffer[..len].copy_from_slice(part);
         Ok(len)
+    }
+
+    /// Returns the features of lines of a pack, and where the lines are. What cannot be read only costs space.
+    pub(crate) fn features(&self, pack: u32) -> Vec<([u8; 4], Place)> {
+        let index = self.catalogue.packs.get(pack as usize);
+        let frame = index.and_then(|pack| pack.index.features);
+        let features = frame.and_then(|frame| self.content(pack, frame).ok());
+        let features = features.unwrap_or_default();
+        let kept = features.as_chunks::<4>().0.as_chunks::<3>().0.iter();
+        kept.map(|[feature, frame, start]| {
+            let (frame, start) = (u32::from_le_bytes(*frame), u32::from_le_bytes(*start));
+            (*feature, Place { frame, start })
+        })
+        .collect()
+    }
+
+    /// Returns what the caller knows about a version.
+    pub(crate) fn summary(&self, id: VersionId) -> Option<Vec<u8>> {
+        let (start, len) = self.version(id)?.summary;
+        let frame = self
+            .catalogue
+            .packs
+            .get(id.pack as usize)?
+            .index
+            .summaries?;
+        let summaries = self.content(id.pack, frame).ok()?;
+        let (start, len) = (start as usize, len as usize);
+        Some(summaries.get(start..start.checked_add(len)?)?.to_vec())
     }
 
     /// Removes what killed processes left. The caller has the lock.

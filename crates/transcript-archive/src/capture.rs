@@ -19,6 +19,7 @@ use crate::frame::{Dictionary, Effort};
 use crate::live_files::{LiveFile, LiveFiles};
 use crate::packer::{Limits, Packer};
 use crate::record::{Before, State, Version};
+use crate::repack::MANY;
 
 /// A file that was changed within this time may change again without another time.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -59,6 +60,7 @@ pub struct CaptureOptions {
     threads: Option<NonZeroUsize>,
     compares_all: bool,
     pack_len: Option<u64>,
+    repack_at: Option<NonZeroUsize>,
     summarize: Option<Arc<Summarize>>,
     done: Option<Arc<AtomicU64>>,
 }
@@ -99,6 +101,14 @@ impl CaptureOptions {
     #[must_use]
     pub fn pack_len(mut self, len: u64) -> Self {
         self.pack_len = Some(len);
+        self
+    }
+
+    /// Joins packs of about the same length when there are so many of them, unless they are longer than 8 MiB; the default is 16. So
+    /// the number of packs stays small however often sessions are captured.
+    #[must_use]
+    pub fn repack_at(mut self, many: NonZeroUsize) -> Self {
+        self.repack_at = Some(many);
         self
     }
 
@@ -172,6 +182,7 @@ impl Archive {
         let _lock = self.lock()?;
         self.refresh()?;
         self.remove_stale()?;
+        self.remove_replaced()?;
         let live = LiveFiles::find_all(&*self.disk, root)?;
         let now = SystemTime::now();
         let mut captured = Captured {
@@ -202,10 +213,9 @@ impl Archive {
             return Ok(captured);
         }
         let dictionary = self.dictionary_for(&changed)?;
-        let threads = options.threads.map_or_else(
-            || thread::available_parallelism().map_or(1, NonZeroUsize::get),
-            NonZeroUsize::get,
-        );
+        let threads = options
+            .threads
+            .unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
         let time = self.next_time(now);
         let new = changed.iter().map(|(file, from)| {
             let kept = from.map_or(0, |(_, keep)| keep);
@@ -217,7 +227,7 @@ impl Archive {
         };
         let written = thread::scope(|scope| {
             let limits = Limits {
-                threads,
+                threads: threads.get(),
                 pack_len: options.pack_len.unwrap_or(PACK),
                 effort,
             };
@@ -236,6 +246,9 @@ impl Archive {
             packer.finish()
         })?;
         captured.stored = written.stored;
+        // What was captured is safe, whatever happens now.
+        let repacked = self.repack_small(options.repack_at.unwrap_or(MANY), threads);
+        captured.problems.extend(repacked.err());
         captured.time =
             Some(UNIX_EPOCH + Duration::from_millis(u64::try_from(time).unwrap_or_default()));
         Ok(captured)
@@ -402,19 +415,21 @@ impl Archive {
         Ok(piece.lines_before + memchr::memchr_iter(b'\n', &part).count() as u64)
     }
 
+    /// Returns the longest dictionary of the archive.
+    pub(crate) fn longest_dictionary(&self) -> Result<Option<Arc<Dictionary>>, Error> {
+        let known = self.layout.dictionaries_on(&*self.disk)?.into_iter();
+        let known = known.filter_map(|id| self.dictionary(id).ok());
+        Ok(known.max_by_key(|dictionary| (dictionary.bytes.len(), dictionary.id)))
+    }
+
     /// Returns the dictionary for new frames, which is made if there is none.
     fn dictionary_for(
         &self,
         changed: &[(&LiveFile, Option<(VersionId, u64)>)],
     ) -> Result<Option<Arc<Dictionary>>, Error> {
-        let known = self.layout.dictionaries_on(&*self.disk)?;
-        let mut known: Vec<_> = known
-            .into_iter()
-            .filter_map(|id| self.dictionary(id).ok())
-            .collect();
-        known.sort_by_key(|dictionary| (dictionary.bytes.len(), dictionary.id));
-        if let Some(longest) = known.pop() {
-            return Ok(Some(longest));
+        let longest = self.longest_dictionary()?;
+        if longest.is_some() {
+            return Ok(longest);
         }
         let is_lines = |(file, _): &&(&LiveFile, _)| file.name.ends_with(".jsonl");
         let files: Vec<&LiveFile> = changed
@@ -554,16 +569,17 @@ fn try_add_file(
         let summarize = options.summarize.as_ref().filter(|_| is_session);
         let version = Version {
             path: file.name.clone(),
+            captured: packer.captured(),
             len: metadata.len,
             state: state_of(&metadata, now),
             before,
             extents: Vec::new(),
             partial,
-            summary: summarize
-                .map(|summarize| summarize(&file.path))
-                .unwrap_or_default(),
+            summary: (0, 0),
         };
-        packer.end_file(version).map_err(Problem::OfArchive)?;
+        let summary = summarize.map(|summarize| summarize(&file.path));
+        let added = packer.end_file(version, &summary.unwrap_or_default());
+        added.map_err(Problem::OfArchive)?;
         return Ok(metadata.len - start);
     }
     let what = "it is changed all the time; it is captured the next time";

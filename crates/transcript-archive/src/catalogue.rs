@@ -12,7 +12,7 @@ use transcript_storage::Disk;
 use crate::error::{AtPath, Error};
 use crate::layout::Layout;
 use crate::pack;
-use crate::record::{PackId, PackIndex, Version, hash};
+use crate::record::{PackId, PackIndex, Replaced, Version, hash};
 
 /// The length of what precedes a section: the name of the pack, the length, and a checksum of both and of
 /// the start of the section, which has a checksum of the rest.
@@ -28,6 +28,10 @@ const MAX_LEN: usize = 4 << 30;
 pub(crate) struct Catalogue {
     pub(crate) packs: Vec<Pack>,
     by_id: HashMap<PackId, u32>,
+    /// The number of versions in all packs.
+    versions: usize,
+    /// The packs of which another one has everything: its number, and that of its entry for them.
+    replaced: HashMap<PackId, (u32, u32)>,
     /// The versions of each file, oldest first.
     pub(crate) files: BTreeMap<String, Vec<VersionId>>,
     /// Whether the file has all packs.
@@ -102,7 +106,7 @@ impl Catalogue {
                 Err(error) => catalogue.problems.push(Error::io(&path, error)),
             }
         }
-        catalogue.sort();
+        catalogue.find_files();
         Ok(catalogue)
     }
 
@@ -135,15 +139,8 @@ impl Catalogue {
     }
 
     fn add(&mut self, id: PackId, index: PackIndex, is_there: bool) {
-        let pack = self.packs.len() as u32;
-        for (version, file) in (0..).zip(&index.versions) {
-            let id = VersionId { pack, version };
-            match self.files.get_mut(&file.path) {
-                Some(versions) => versions.push(id),
-                None => drop(self.files.insert(file.path.clone(), vec![id])),
-            }
-        }
-        self.by_id.insert(id, pack);
+        self.by_id.insert(id, self.packs.len() as u32);
+        self.versions += index.versions.len();
         self.packs.push(Pack {
             id,
             index,
@@ -151,16 +148,54 @@ impl Catalogue {
         });
     }
 
-    /// Sorts the versions of each file by the time of their capture.
-    fn sort(&mut self) {
+    /// Finds the versions of each file, and sorts them by the time of their capture. Two machines may have replaced
+    /// the same packs, each by its own.
+    fn find_files(&mut self) {
+        for (number, pack) in (0..).zip(&self.packs) {
+            if pack.is_there {
+                for (entry, replaced) in (0..).zip(&pack.index.replaces) {
+                    self.replaced.insert(replaced.pack, (number, entry));
+                }
+            }
+        }
+        for number in 0..self.packs.len() as u32 {
+            if !self.is_replaced(number) {
+                self.add_files(number);
+            }
+        }
         let packs = &self.packs;
-        let key = |id: &VersionId| {
+        let version = |id: &VersionId| {
             let pack = &packs[id.pack as usize];
-            (pack.index.captured, pack.id, id.version)
+            (pack, &pack.index.versions[id.version as usize])
         };
         for versions in self.files.values_mut() {
-            versions.sort_by_key(key);
+            versions.sort_by_key(|id| {
+                let (pack, of) = version(id);
+                (of.captured, pack.index.captured, pack.id, id.version)
+            });
+            versions.dedup_by(|one, other| {
+                let (one, other) = (version(one).1, version(other).1);
+                (one.captured, one.len, one.state) == (other.captured, other.len, other.state)
+            });
         }
+    }
+
+    /// Adds the versions of a pack to those of their files.
+    fn add_files(&mut self, pack: u32) {
+        let versions = &self.packs[pack as usize].index.versions;
+        for (version, file) in (0..).zip(versions) {
+            let id = VersionId { pack, version };
+            match self.files.get_mut(&file.path) {
+                Some(versions) => versions.push(id),
+                None => drop(self.files.insert(file.path.clone(), vec![id])),
+            }
+        }
+    }
+
+    /// Returns whether another pack has everything of a pack.
+    pub(crate) fn is_replaced(&self, pack: u32) -> bool {
+        let pack = self.packs.get(pack as usize);
+        pack.is_some_and(|pack| self.replaced.contains_key(&pack.id))
     }
 
     /// Adds a pack that was just written, and its section to the file. Without the file, or after an error, the next
@@ -174,6 +209,7 @@ impl Catalogue {
         section: &[u8],
     ) -> Result<(), Error> {
         self.add(id, index, true);
+        self.add_files(self.packs.len() as u32 - 1);
         let bytes = [&entry(id, section)[..], section].concat();
         let path = layout.catalogue();
         if !self.is_complete {
@@ -196,7 +232,10 @@ impl Catalogue {
     /// Writes the whole file again.
     pub(crate) fn write(&mut self, disk: &dyn Disk, layout: &Layout) -> Result<(), Error> {
         let mut bytes = Vec::new();
-        for pack in &self.packs {
+        for (number, pack) in (0..).zip(&self.packs) {
+            if self.is_replaced(number) && !pack.is_there {
+                continue;
+            }
             let section = pack::section(&pack.index).at(&layout.catalogue())?;
             bytes.extend(entry(pack.id, &section));
             bytes.extend(section);
@@ -222,15 +261,58 @@ impl Catalogue {
         pack.index.versions.get(id.version as usize)
     }
 
-    /// Returns the number of the pack to which a pack refers by `number`.
-    pub(crate) fn referred(&self, pack: u32, number: u32) -> Option<u32> {
+    /// Returns the pack to which a pack refers by `number`.
+    fn referred(&self, pack: u32, number: u32) -> Option<PackId> {
+        let pack = self.packs.get(pack as usize)?;
         match number.checked_sub(1) {
-            None => Some(pack),
-            Some(number) => {
-                let index = &self.packs.get(pack as usize)?.index;
-                let id = index.packs.get(number as usize)?;
-                self.by_id.get(id).copied()
+            None => Some(pack.id),
+            Some(number) => pack.index.packs.get(number as usize).copied(),
+        }
+    }
+
+    /// Returns the pack that has everything of another one, and its entry for that.
+    pub(crate) fn replaced(&self, id: PackId) -> Option<(u32, &Replaced)> {
+        let (pack, entry) = *self.replaced.get(&id)?;
+        let index = &self.packs.get(pack as usize)?.index;
+        Some((pack, index.replaces.get(entry as usize)?))
+    }
+
+    /// Returns the version to which a pack refers by the number of a pack and its own in that.
+    pub(crate) fn referred_version(
+        &self,
+        pack: u32,
+        number: u32,
+        version: u32,
+    ) -> Option<VersionId> {
+        let id = self.referred(pack, number)?;
+        match self.replaced(id) {
+            Some((pack, replaced)) => Some(VersionId {
+                pack,
+                version: replaced.first_version.checked_add(version)?,
+            }),
+            None => Some(VersionId {
+                pack: *self.by_id.get(&id)?,
+                version,
+            }),
+        }
+    }
+
+    /// Returns the pack, the frame, and the offset in its content to which a pack refers by the number of a pack and those in
+    /// that.
+    pub(crate) fn referred_place(
+        &self,
+        pack: u32,
+        number: u32,
+        frame: u32,
+        start: u32,
+    ) -> Option<(u32, u32, u32)> {
+        let id = self.referred(pack, number)?;
+        match self.replaced(id) {
+            Some((pack, replaced)) => {
+                let place = (*replaced.frames.get(frame as usize)?)?;
+                Some((pack, place.frame, place.start.checked_add(start)?))
             }
+            None => Some((*self.by_id.get(&id)?, frame, start)),
         }
     }
 
@@ -252,14 +334,16 @@ impl Catalogue {
             };
             chain.push((id, keep));
             next = version.before.map(|before| {
-                let pack = self.referred(id.pack, before.pack);
+                let found = self.referred_version(id.pack, before.pack, before.version);
                 // A number that no pack has: what is missing is named where it is used.
-                let pack = pack.unwrap_or(u32::MAX);
-                let version = before.version;
-                (VersionId { pack, version }, before.keep.min(keep))
+                let found = found.unwrap_or(VersionId {
+                    pack: u32::MAX,
+                    version: 0,
+                });
+                (found, before.keep.min(keep))
             });
-            // Packs refer to earlier packs only; a forged one may not.
-            if chain.len() > self.packs.len() * 2 + 2 && next.is_some() {
+            // Versions continue earlier ones; forged ones may not.
+            if chain.len() > self.versions && next.is_some() {
                 missing = next.map(|(_, keep)| keep);
                 break;
             }

@@ -114,6 +114,9 @@ impl Archive {
         let mut frames = Vec::new();
         for (number, pack) in (0..).zip(&self.catalogue.packs) {
             let all = 0..pack.index.frames.len() as u32;
+            if !pack.is_there && self.catalogue.is_replaced(number) {
+                continue;
+            }
             if !pack.is_there {
                 check.damages.push(Damage {
                     path: self.layout.pack(pack.id),

@@ -28,6 +28,7 @@ mod packer;
 mod prune;
 mod read_disk;
 mod record;
+mod repack;
 mod restore;
 
 pub use archive::Archive;

@@ -11,13 +11,14 @@ use std::thread::Scope;
 use transcript_storage::File;
 
 use crate::archive::{Archive, lock};
-use crate::catalogue::{append_all, remove_if_there};
+use crate::catalogue::{Pack, append_all, remove_if_there};
 use crate::error::{AtPath, Error};
 use crate::frame::{Compressor, Dictionary, Effort, compress_after, decompress};
 use crate::lines::{Feature, FrameLines, feature, first_line, is_similar};
 use crate::pack;
 use crate::record::{
-    Coding, Extent, Features, Frame, Hash, PackId, PackIndex, Slice, Version, hash,
+    Coding, DictionaryId, Extent, Frame, Hash, PackId, PackIndex, Place, Replaced, Slice, Version,
+    hash,
 };
 
 /// A frame ends when it has so much content, in bytes.
@@ -44,8 +45,6 @@ const LONG_RUN: u32 = 16;
 const READS: u64 = 8;
 const READ_EVERY: u64 = 512 << 10;
 const READ_FOR_FOUND: u64 = 32 << 10;
-/// The length of a kept feature.
-const KEPT: usize = 12;
 /// The number that stands for the pack that is being written.
 const THIS: u32 = u32::MAX;
 
@@ -149,6 +148,10 @@ pub(crate) struct Packer<'a> {
     /// The file that is being added.
     extents: Vec<Extent>,
     first_lines: usize,
+    /// What callers know about the versions.
+    summaries: Vec<u8>,
+    /// Dictionaries of which the pack gets a copy, besides its own.
+    copies: Vec<(DictionaryId, Vec<u8>)>,
 }
 
 impl<'a> Packer<'a> {
@@ -198,11 +201,18 @@ impl<'a> Packer<'a> {
             total: Written::default(),
             extents: Vec::new(),
             first_lines: 0,
+            summaries: Vec::new(),
+            copies: Vec::new(),
         }
     }
 
     pub(crate) fn archive(&self) -> &Archive {
         self.archive
+    }
+
+    /// Returns the time of the capture, in milliseconds since 1970.
+    pub(crate) fn captured(&self) -> i64 {
+        self.index.captured
     }
 
     /// Returns the number by which the pack that is being written refers to a pack.
@@ -311,8 +321,8 @@ impl<'a> Packer<'a> {
         });
     }
 
-    /// Ends a file: `version` has everything but what was added.
-    pub(crate) fn end_file(&mut self, mut version: Version) -> Result<(), Error> {
+    /// Ends a file: `version` has everything but what was added and the summary.
+    pub(crate) fn end_file(&mut self, mut version: Version, summary: &[u8]) -> Result<(), Error> {
         version.extents = mem::take(&mut self.extents);
         self.known.hits.clear();
         self.first_lines = 0;
@@ -321,7 +331,7 @@ impl<'a> Packer<'a> {
         if self.lines.content.last().is_some_and(|last| *last != b'\n') {
             self.lines.content.push(b'\n');
         }
-        self.index.versions.push(version);
+        self.add_version(version, summary);
         if self.lines.content.len() >= SHARED {
             self.close(Which::Lines)?;
         }
@@ -329,6 +339,72 @@ impl<'a> Packer<'a> {
             self.end_pack()?;
         }
         Ok(())
+    }
+
+    /// Adds a version, and returns its number.
+    pub(crate) fn add_version(&mut self, mut version: Version, summary: &[u8]) -> u32 {
+        version.summary = (self.summaries.len() as u32, summary.len() as u32);
+        self.summaries.extend(summary);
+        self.index.versions.push(version);
+        self.index.versions.len() as u32 - 1
+    }
+
+    /// Adds the content of a frame of another pack, and returns where it is now.
+    pub(crate) fn add_content(&mut self, content: &[u8], is_lines: bool) -> Result<Place, Error> {
+        let which = if is_lines { Which::Lines } else { Which::Other };
+        let frame = self.number_of(which);
+        let open = if is_lines {
+            &mut self.lines
+        } else {
+            &mut self.other
+        };
+        let start = open.content.len() as u32;
+        open.content.extend(content);
+        if open.content.len() >= FRAME {
+            self.close(which)?;
+        }
+        Ok(Place { frame, start })
+    }
+
+    /// Adds the content of a frame with a prefix, which is the content of slices, and returns where it is now. The packs of the
+    /// slices are numbers in the catalogue, or `None` for this pack.
+    pub(crate) fn add_repeated(
+        &mut self,
+        content: &[u8],
+        slices: &[(Option<u32>, Slice)],
+        prefix: &[u8],
+    ) -> Result<Place, Error> {
+        for (pack, slice) in slices {
+            let pack = pack.map_or(0, |pack| self.refer_to(pack));
+            self.repeated.slices.push(Slice { pack, ..*slice });
+        }
+        self.repeated.prefix.extend(prefix);
+        let frame = self.number_of(Which::Repeated);
+        let start = self.repeated.content.len() as u32;
+        self.repeated.content.extend(content);
+        if self.repeated.content.len() >= FRAME || self.repeated.prefix.len() >= FRAME {
+            self.close(Which::Repeated)?;
+        }
+        Ok(Place { frame, start })
+    }
+
+    /// Adds the feature of a line of which the place is known.
+    pub(crate) fn add_feature(&mut self, feature: [u8; 4], place: Place) {
+        self.known.new.extend(feature);
+        self.known.new.extend(place.frame.to_le_bytes());
+        self.known.new.extend(place.start.to_le_bytes());
+    }
+
+    /// Adds a copy of a dictionary to the pack.
+    pub(crate) fn add_copy(&mut self, id: DictionaryId, bytes: &[u8]) {
+        if !self.copies.iter().any(|(known, _)| *known == id) {
+            self.copies.push((id, bytes.to_vec()));
+        }
+    }
+
+    /// Says that the pack has everything of another one.
+    pub(crate) fn replace(&mut self, replaced: Replaced) {
+        self.index.replaces.push(replaced);
     }
 
     /// Leaves out the file that is being added.
@@ -496,15 +572,13 @@ impl<'a> Packer<'a> {
             return;
         }
         for (number, pack) in (0..).zip(&self.archive.catalogue.packs) {
-            if !pack.is_there {
+            if !pack.is_there || self.archive.catalogue.is_replaced(number) {
                 continue;
             }
-            for kept in pack.index.features.0.chunks_exact(KEPT) {
-                let number_at = |at: usize| {
-                    u32::from_le_bytes([kept[at], kept[at + 1], kept[at + 2], kept[at + 3]])
-                };
-                let place = (number, number_at(4), number_at(8));
-                self.known.places.entry(number_at(0)).or_insert(place);
+            for (feature, place) in self.archive.features(number) {
+                let place = (number, place.frame, place.start);
+                let feature = u32::from_le_bytes(feature);
+                self.known.places.entry(feature).or_insert(place);
             }
         }
     }
@@ -598,6 +672,7 @@ impl<'a> Packer<'a> {
                 stored: stored_len,
                 len: done.len as u32,
                 hash: done.hash,
+                is_lines: done.is_lines,
                 coding: done.coding,
             });
         }
@@ -631,13 +706,21 @@ impl<'a> Packer<'a> {
         if self.index.versions.is_empty() {
             return Ok(());
         }
-        self.add_dictionary_copy()?;
+        self.add_dictionary_copies()?;
+        let (features, summaries) = (
+            mem::take(&mut self.known.new),
+            mem::take(&mut self.summaries),
+        );
+        self.index.features = self.add_hidden(features)?;
+        self.index.summaries = self.add_hidden(summaries)?;
+        while self.written < self.sent {
+            self.receive()?;
+        }
         let captured = self.index.captured;
         let mut index = mem::take(&mut self.index);
         self.index.captured = captured;
         // What a file that was omitted had is not used, but is there.
         index.frames = mem::take(&mut self.frames).into_iter().flatten().collect();
-        index.features = Features(mem::take(&mut self.known.new));
         let new = self.archive.layout.new_pack();
         let (end, section) = mem::take(&mut self.layout).finish(&index).at(&new)?;
         self.write(&end)?;
@@ -681,40 +764,57 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// Adds the dictionary to the pack, if no other pack has a copy or this one is long enough for another.
-    fn add_dictionary_copy(&mut self) -> Result<(), Error> {
-        let Some(dictionary) = self.dictionary.clone() else {
-            return Ok(());
-        };
-        let uses = |frame: &Option<Frame>| {
-            matches!(
-                frame,
-                Some(Frame {
-                    coding: Coding::Dictionary(_),
-                    ..
-                })
-            )
-        };
-        if !self.frames.iter().any(uses) {
-            return Ok(());
+    /// Adds the dictionary to the pack, if no other pack has a copy or this one is long enough for another, and copies that were
+    /// asked for.
+    fn add_dictionary_copies(&mut self) -> Result<(), Error> {
+        let is_with_dictionary = |frame: &Frame| matches!(frame.coding, Coding::Dictionary(_));
+        let mut copies = mem::take(&mut self.copies);
+        if let Some(dictionary) = self.dictionary.clone()
+            && self.frames.iter().flatten().any(is_with_dictionary)
+        {
+            self.index.dictionaries.push(dictionary.id);
+            copies.retain(|(id, _)| *id != dictionary.id);
+            if !self.has_copy(dictionary.id) || self.len >= WITH_COPY {
+                copies.insert(0, (dictionary.id, dictionary.bytes.clone()));
+            }
         }
-        self.index.dictionaries.push(dictionary.id);
-        let has_copy = self.archive.catalogue.packs.iter().any(|pack| {
-            let of = &pack.index.dictionaries;
-            let mut copies = pack.index.copies.iter();
-            copies.any(|(number, _)| of.get(*number as usize) == Some(&dictionary.id))
-        });
-        if has_copy && self.len < WITH_COPY {
-            return Ok(());
+        for (id, bytes) in copies {
+            let known = self.index.dictionaries.iter().position(|of| *of == id);
+            let number = known.unwrap_or_else(|| {
+                self.index.dictionaries.push(id);
+                self.index.dictionaries.len() - 1
+            });
+            if let Some(frame) = self.add_hidden(bytes)? {
+                self.index.copies.push((number as u32, frame));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a pack has a copy of a dictionary, and goes on to have it.
+    fn has_copy(&self, id: DictionaryId) -> bool {
+        let is_left = |pack: &Pack| {
+            let mut replaced = self.index.replaces.iter();
+            pack.is_there && !replaced.any(|replaced| replaced.pack == pack.id)
+        };
+        let mut packs = self
+            .archive
+            .catalogue
+            .packs
+            .iter()
+            .filter(|pack| is_left(pack));
+        packs.any(|pack| pack.index.copy_of(id).is_some())
+    }
+
+    /// Adds a frame that no file has, and returns its number; `None` if it is empty.
+    fn add_hidden(&mut self, content: Vec<u8>) -> Result<Option<u32>, Error> {
+        if content.is_empty() {
+            return Ok(None);
         }
         self.frames.push(None);
         let number = self.frames.len() as u32 - 1;
-        self.send(number, dictionary.bytes.clone(), How::Alone, false)?;
-        while self.written < self.sent {
-            self.receive()?;
-        }
-        self.index.copies.push((0, number));
-        Ok(())
+        self.send(number, content, How::Alone, false)?;
+        Ok(Some(number))
     }
 
     /// Completes the last pack.

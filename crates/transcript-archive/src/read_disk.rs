@@ -77,11 +77,10 @@ impl ArchiveDisk {
     /// Returns what was kept with the newest version of a file
     /// ([`CaptureOptions::summarize`](crate::CaptureOptions::summarize)).
     #[must_use]
-    pub fn summary(&self, path: &Path) -> Option<&[u8]> {
+    pub fn summary(&self, path: &Path) -> Option<Vec<u8>> {
         let name = self.inside(path)?;
         let archive = self.archive().ok()?;
-        let version = archive.version(archive.catalogue.newest(&name)?)?;
-        Some(&version.summary)
+        archive.summary(archive.catalogue.newest(&name)?)
     }
 
     /// Returns the path in the archive, if it is there that `path` leads.

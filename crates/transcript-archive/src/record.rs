@@ -26,7 +26,7 @@ pub(crate) fn hash(bytes: &[u8]) -> Hash {
 /// The index of a pack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PackIndex {
-    /// When it was captured, in milliseconds since 1970.
+    /// The time of the last capture in it, in milliseconds since 1970.
     pub(crate) captured: i64,
     /// Other packs that it refers to; number n of a reference is `packs[n - 1]`, and 0 is this pack.
     pub(crate) packs: Vec<PackId>,
@@ -35,40 +35,39 @@ pub(crate) struct PackIndex {
     pub(crate) versions: Vec<Version>,
     /// Frames that hold copies of dictionaries: the number of the dictionary, and that of the frame.
     pub(crate) copies: Vec<(u32, u32)>,
-    /// Where lines are that others may repeat.
-    pub(crate) features: Features,
+    /// The frame with features of lines (see `lines`), and where the lines are: 12 bytes each.
+    pub(crate) features: Option<u32>,
+    /// The frame with what callers know about the versions.
+    pub(crate) summaries: Option<u32>,
+    /// The packs of which this one has everything.
+    pub(crate) replaces: Vec<Replaced>,
 }
 
-/// Features of lines (see `lines`), and where the lines are: 12 bytes each.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub(crate) struct Features(pub(crate) Vec<u8>);
-
-impl std::fmt::Debug for Features {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} bytes", self.0.len())
+impl PackIndex {
+    /// Returns the frame with a copy of a dictionary.
+    pub(crate) fn copy_of(&self, id: DictionaryId) -> Option<u32> {
+        let mut copies = self.copies.iter();
+        let is_it = |number: u32| self.dictionaries.get(number as usize) == Some(&id);
+        let (_, frame) = copies.find(|(number, _)| is_it(*number))?;
+        Some(*frame)
     }
 }
 
-impl Serialize for Features {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&self.0)
-    }
+/// A pack of which another one has everything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Replaced {
+    pub(crate) pack: PackId,
+    /// The number of its first version in the other pack, in which the rest follow in order.
+    pub(crate) first_version: u32,
+    /// Where the content of each of its frames is; `None` for frames with no content of files.
+    pub(crate) frames: Vec<Option<Place>>,
 }
 
-impl<'de> Deserialize<'de> for Features {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Bytes;
-        impl serde::de::Visitor<'_> for Bytes {
-            type Value = Features;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("bytes")
-            }
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Features, E> {
-                Ok(Features(bytes.to_vec()))
-            }
-        }
-        deserializer.deserialize_bytes(Bytes)
-    }
+/// A place in the content of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) frame: u32,
+    pub(crate) start: u32,
 }
 
 /// One zstd frame.
@@ -82,6 +81,8 @@ pub(crate) struct Frame {
     pub(crate) len: u32,
     /// The hash of its content.
     pub(crate) hash: Hash,
+    /// Whether any zstd shows it.
+    pub(crate) is_lines: bool,
     pub(crate) coding: Coding,
 }
 
@@ -111,6 +112,8 @@ pub(crate) struct Slice {
 pub(crate) struct Version {
     /// The path below the folder of the client, with `/`: `projects/-home-ada/ID.jsonl`.
     pub(crate) path: String,
+    /// When it was captured, in milliseconds since 1970.
+    pub(crate) captured: i64,
     pub(crate) len: u64,
     pub(crate) state: State,
     /// The version that it continues.
@@ -119,8 +122,8 @@ pub(crate) struct Version {
     pub(crate) extents: Vec<Extent>,
     /// The number of bytes after the last line feed.
     pub(crate) partial: u64,
-    /// What the caller knows about the file.
-    pub(crate) summary: Vec<u8>,
+    /// Where the summary of the caller is, in the frame of summaries: start and length.
+    pub(crate) summary: (u32, u32),
 }
 
 /// An earlier version of a file, of which the first bytes are those of a later one.

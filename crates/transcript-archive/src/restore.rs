@@ -189,8 +189,7 @@ impl Archive {
 
     /// Returns when a version was captured.
     pub(crate) fn captured(&self, version: VersionId) -> SystemTime {
-        let pack = self.catalogue.packs.get(version.pack as usize);
-        let millis = pack.map_or(0, |pack| pack.index.captured);
+        let millis = self.version(version).map_or(0, |version| version.captured);
         UNIX_EPOCH + Duration::from_millis(u64::try_from(millis).unwrap_or_default())
     }
 

@@ -93,7 +93,7 @@ pub fn list_archived(disk: &Arc<ArchiveDisk>) -> Result<Listing, Error> {
 
 /// Returns the row of a session by its summary, if that is about the bytes that are archived.
 fn known_row(disk: &ArchiveDisk, file: &SessionFile) -> Option<SessionRow> {
-    let summary: Summary = serde_json::from_slice(disk.summary(&file.path)?).ok()?;
+    let summary: Summary = serde_json::from_slice(&disk.summary(&file.path)?).ok()?;
     if summary.bytes != disk.metadata(&file.path).ok()?.len {
         return None;
     }

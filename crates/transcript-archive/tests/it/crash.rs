@@ -1,8 +1,10 @@
 //! A capture is whole or not there, whenever the process or the power ends.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use transcript_archive::{Archive, CaptureOptions, RestoreOptions};
 use transcript_storage::Disk;
@@ -58,18 +60,20 @@ fn live(disk: &FakeDisk) -> Files {
         .collect()
 }
 
-fn capture(disk: &Arc<dyn Disk>) -> Result<(), transcript_archive::Error> {
+/// Captures, and returns the time of the capture if something had changed. Three small packs are joined.
+fn capture(disk: &Arc<dyn Disk>) -> Result<Option<SystemTime>, transcript_archive::Error> {
     let mut archive = Archive::open_or_create_on(Arc::clone(disk), Path::new(ARCHIVE))?;
-    let threads = std::num::NonZeroUsize::MIN;
-    let captured = archive.capture(Path::new(ROOT), &CaptureOptions::new().threads(threads))?;
+    let (one, three) = (NonZeroUsize::MIN, NonZeroUsize::new(3).unwrap());
+    let options = CaptureOptions::new().threads(one).repack_at(three);
+    let captured = archive.capture(Path::new(ROOT), &options)?;
     match captured.problems.into_iter().next() {
         Some(problem) => Err(problem),
-        None => Ok(()),
+        None => Ok(captured.time),
     }
 }
 
-/// Returns what the archive has, read by another process.
-fn archived(disk: &FakeDisk) -> Files {
+/// Returns what the archive has, or had at a time, read by another process.
+fn archived(disk: &FakeDisk, as_of: Option<SystemTime>) -> Files {
     let disk: Arc<dyn Disk> = disk.process();
     if disk.metadata(Path::new(ARCHIVE)).is_err() {
         return Files::new();
@@ -80,7 +84,11 @@ fn archived(disk: &FakeDisk) -> Files {
     };
     assert!(archive.problems().is_empty(), "{:?}", archive.problems());
     let target = Path::new("/restored/projects");
-    let restored = archive.restore(target, &RestoreOptions::new()).unwrap();
+    let mut options = RestoreOptions::new();
+    if let Some(time) = as_of {
+        options = options.as_of(time);
+    }
+    let restored = archive.restore(target, &options).unwrap();
     assert!(restored.problems.is_empty(), "{:?}", restored.problems);
     let mut files = Files::new();
     for path in restored.sessions {
@@ -130,21 +138,26 @@ enum End {
 fn run(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(), String>) {
     let disk = FakeDisk::new(seed);
     let mut rng = Rng::new(seed);
-    let capture = |disk: &FakeDisk| -> Result<(), String> {
+    let capture = |disk: &FakeDisk| -> Result<Option<SystemTime>, String> {
         match is_naive {
-            true => naive_capture(&disk.process()).map_err(|error| error.to_string()),
+            true => naive_capture(&disk.process())
+                .map(|()| None)
+                .map_err(|error| error.to_string()),
             false => capture(&disk.process()).map_err(|error| error.to_string()),
         }
     };
-    let archived = |disk: &FakeDisk| match is_naive {
+    let archived_at = |disk: &FakeDisk, as_of| match is_naive {
         true => naive_archived(disk),
-        false => archived(disk),
+        false => archived(disk, as_of),
     };
+    let archived = |disk: &FakeDisk| archived_at(disk, None);
     let mut before = Files::new();
-    for _ in 0..rng.range(0, 2) {
+    let mut known = Vec::new();
+    for _ in 0..rng.range(0, 5) {
         change(&disk, &mut rng);
-        capture(&disk).unwrap();
+        let time = capture(&disk).unwrap();
         before.extend(live(&disk));
+        known.extend(time.map(|time| (time, before.clone())));
     }
     change(&disk, &mut rng);
     let after: Files = before.clone().into_iter().chain(live(&disk)).collect();
@@ -191,10 +204,15 @@ fn run(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(), Strin
         }
         // The next capture completes it.
         capture(&disk)?;
-        match archived(&disk) == after {
-            true => Ok(()),
-            false => Err("the next capture is incomplete".into()),
+        if archived(&disk) != after {
+            return Err("the next capture is incomplete".into());
         }
+        for (time, files) in &known {
+            if archived_at(&disk, Some(*time)) != *files {
+                return Err("an earlier version is gone".into());
+            }
+        }
+        Ok(())
     };
     (came_so_far, check())
 }

@@ -5,4 +5,5 @@
 mod crash;
 mod damage;
 mod prune;
+mod repack;
 mod round_trip;

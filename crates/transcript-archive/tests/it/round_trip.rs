@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
+use std::num::NonZeroUsize;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -128,6 +129,9 @@ fn every_version_of_every_file_comes_back_whatever_happens_to_the_files() {
             let mut options = CaptureOptions::new().compare_all(rng.one_in(4));
             if rng.one_in(2) {
                 options = options.pack_len(rng.below(4000) as u64);
+            }
+            if rng.one_in(2) {
+                options = options.repack_at(NonZeroUsize::new(rng.range(2, 5)).unwrap());
             }
             let captured = archive.capture(&root, &options).unwrap();
             assert!(

@@ -1,0 +1,347 @@
+//! Joins small packs: a capture every hour would otherwise make thousands of them in a year.
+//!
+//! The new pack has the content of every frame of the old ones, all their versions, and where they are now. So other packs can
+//! refer to the old ones for ever, also those that a machine writes which does not know of the new one yet.
+
+use std::collections::HashMap;
+use std::io;
+use std::num::NonZeroUsize;
+use std::thread;
+
+use crate::archive::Archive;
+use crate::catalogue::VersionId;
+use crate::error::{AtPath, Error, ErrorKind};
+use crate::frame::Effort;
+use crate::packer::{Limits, Packer};
+use crate::record::{
+    Before, Coding, Extent, Frame, PackIndex, Place, Replaced, Slice, Version, hash,
+};
+
+/// Packs shorter than the first length are joined with each other, those shorter than the second, and so on, in bytes. Longer ones
+/// stay as they are.
+const LENGTHS: [u64; 3] = [128 << 10, 1 << 20, 8 << 20];
+/// So many packs of about a length are joined.
+pub(crate) const MANY: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+
+/// What was moved to the pack that is being written.
+#[derive(Default)]
+struct Moved {
+    frames: HashMap<(u32, u32), Place>,
+    versions: HashMap<VersionId, u32>,
+}
+
+impl Archive {
+    /// Joins packs of about the same length when there are `many`, and removes the old ones after each byte of them was read in the
+    /// new one and compared by its hash. The caller has the lock. Returns the number of packs that were joined.
+    pub(crate) fn repack_small(
+        &mut self,
+        many: NonZeroUsize,
+        threads: NonZeroUsize,
+    ) -> Result<u64, Error> {
+        let mut joined = 0;
+        while let Some(packs) = self.small_packs(many) {
+            joined += packs.len() as u64;
+            self.join(&packs, threads)?;
+            self.refresh()?;
+            if self.remove_replaced()? == 0 {
+                break;
+            }
+        }
+        Ok(joined)
+    }
+
+    /// Returns packs to join, oldest first, all of which can be read.
+    fn small_packs(&self, many: NonZeroUsize) -> Option<Vec<u32>> {
+        // One alone cannot be joined.
+        let many = many.get().max(2);
+        let mut by_length: [Vec<u32>; LENGTHS.len()] = Default::default();
+        for (number, pack) in (0..).zip(&self.catalogue.packs) {
+            let frames = pack.index.frames.iter();
+            let len: u64 = frames.map(|frame| u64::from(frame.stored)).sum();
+            let place = LENGTHS.iter().position(|most| len < *most);
+            if let Some(place) = place
+                && pack.is_there
+                && !self.catalogue.is_replaced(number)
+            {
+                by_length[place].push(number);
+            }
+        }
+        for mut packs in by_length {
+            if packs.len() < many {
+                continue;
+            }
+            // What is damaged stays for those who may mend it.
+            packs.retain(|pack| {
+                let frames = &self.catalogue.packs[*pack as usize].index.frames;
+                (0..frames.len() as u32).all(|frame| self.read_frame(*pack, frame).is_ok())
+            });
+            if packs.len() >= many {
+                packs.sort_by_key(|pack| {
+                    let pack = &self.catalogue.packs[*pack as usize];
+                    (pack.index.captured, pack.id)
+                });
+                return Some(packs);
+            }
+        }
+        None
+    }
+
+    /// Writes a pack with everything of some packs.
+    fn join(&mut self, packs: &[u32], threads: NonZeroUsize) -> Result<(), Error> {
+        let dictionary = self.longest_dictionary()?;
+        let times = packs.iter();
+        let times = times.map(|pack| self.catalogue.packs[*pack as usize].index.captured);
+        let captured = times.max().unwrap_or_default();
+        let limits = Limits {
+            threads: threads.get(),
+            pack_len: u64::MAX,
+            effort: Effort::Dense,
+        };
+        thread::scope(|scope| {
+            let mut packer = Packer::start(scope, self, dictionary, captured, limits);
+            let mut moved = Moved::default();
+            for pack in packs {
+                moved.add_pack(&mut packer, *pack)?;
+            }
+            packer.finish().map(drop)
+        })
+    }
+
+    /// Removes packs of which another one has everything, after that was read and compared. Returns the number of packs
+    /// that were removed.
+    pub(crate) fn remove_replaced(&mut self) -> Result<u64, Error> {
+        let mut removed = 0;
+        let mut packs = Vec::new();
+        for number in 0..self.catalogue.packs.len() as u32 {
+            let is_there = self.catalogue.packs[number as usize].is_there;
+            if is_there && self.catalogue.is_replaced(number) && self.is_proved(number) {
+                packs.push(number);
+            }
+        }
+        for number in packs {
+            let path = self.pack_path(number);
+            self.disk.remove(&path).at(&path)?;
+            self.catalogue.packs[number as usize].is_there = false;
+            removed += 1;
+        }
+        if removed > 0 {
+            self.catalogue.write(&*self.disk, &self.layout)?;
+            self.refresh()?;
+        }
+        Ok(removed)
+    }
+
+    /// Returns whether another pack has everything of a pack, which is read for that.
+    fn is_proved(&self, number: u32) -> bool {
+        let pack = &self.catalogue.packs[number as usize];
+        let Some((other, replaced)) = self.catalogue.replaced(pack.id) else {
+            return false;
+        };
+        let of_other = &self.catalogue.packs[other as usize].index;
+        let is_there = |(frame, place): (&Frame, &Option<Place>)| {
+            let Some(place) = place else {
+                return true;
+            };
+            let content = self.content(other, place.frame);
+            let (start, len) = (place.start as usize, frame.len as usize);
+            content.is_ok_and(|content| {
+                let part = content.get(start..start.saturating_add(len));
+                part.is_some_and(|part| hash(part) == frame.hash)
+            })
+        };
+        let is_without_content = |(number, place): (u32, &Option<Place>)| {
+            place.is_some() || has_no_content(&pack.index, number)
+        };
+        let versions = of_other.versions.get(replaced.first_version as usize..);
+        let is_version = |(one, other): (&Version, &Version)| {
+            (&one.path, one.len, one.captured, one.state)
+                == (&other.path, other.len, other.captured, other.state)
+        };
+        let copies = pack.index.copies.iter();
+        let mut dictionaries = copies.map(|(of, _)| pack.index.dictionaries.get(*of as usize));
+        replaced.frames.len() == pack.index.frames.len()
+            && pack.index.frames.iter().zip(&replaced.frames).all(is_there)
+            && (0..).zip(&replaced.frames).all(is_without_content)
+            && versions.is_some_and(|versions| {
+                versions.len() >= pack.index.versions.len()
+                    && pack.index.versions.iter().zip(versions).all(is_version)
+            })
+            && dictionaries.all(|id| id.is_some_and(|id| of_other.copy_of(*id).is_some()))
+    }
+}
+
+/// Returns whether a frame has no content of files.
+fn has_no_content(index: &PackIndex, number: u32) -> bool {
+    let mut copies = index.copies.iter();
+    [index.features, index.summaries].contains(&Some(number))
+        || copies.any(|(_, frame)| *frame == number)
+}
+
+impl Moved {
+    /// Adds everything of a pack to the one that is being written.
+    fn add_pack(&mut self, packer: &mut Packer<'_>, number: u32) -> Result<(), Error> {
+        let archive = packer.archive();
+        let path = archive.pack_path(number);
+        let pack = &archive.catalogue.packs[number as usize];
+        let (id, index) = (pack.id, pack.index.clone());
+        let features = archive.features(number);
+        let mut frames = Vec::new();
+        for (frame, of) in (0..).zip(&index.frames) {
+            if has_no_content(&index, frame) {
+                frames.push(None);
+                continue;
+            }
+            let content = packer.archive().read_frame(number, frame).at(&path)?;
+            let place = match &of.coding {
+                Coding::Prefix(slices) => {
+                    let (slices, prefix) =
+                        self.prefix(packer.archive(), number, slices).at(&path)?;
+                    packer.add_repeated(&content, &slices, &prefix)?
+                }
+                _ => packer.add_content(&content, of.is_lines)?,
+            };
+            self.frames.insert((number, frame), place);
+            frames.push(Some(place));
+        }
+        for (feature, place) in features {
+            if let Some(place) = moved_place(&frames, place) {
+                packer.add_feature(feature, place);
+            }
+        }
+        for (of, frame) in &index.copies {
+            if let Some(id) = index.dictionaries.get(*of as usize) {
+                let bytes = packer.archive().read_frame(number, *frame).at(&path)?;
+                packer.add_copy(*id, &bytes);
+            }
+        }
+        let first_version = self.versions.len() as u32;
+        for (version, of) in (0..).zip(&index.versions) {
+            let id = VersionId {
+                pack: number,
+                version,
+            };
+            let summary = packer.archive().summary(id).unwrap_or_default();
+            let moved = self.moved_version(packer, number, of, &frames);
+            let moved = moved.ok_or_else(|| {
+                let what = "the index of a pack is damaged; it is not joined with others";
+                Error::new(ErrorKind::Damaged(what.into()), &path)
+            })?;
+            self.versions
+                .insert(id, packer.add_version(moved, &summary));
+        }
+        for earlier in &index.replaces {
+            let places = earlier.frames.iter();
+            let places = places.map(|place| place.and_then(|place| moved_place(&frames, place)));
+            packer.replace(Replaced {
+                pack: earlier.pack,
+                first_version: first_version + earlier.first_version,
+                frames: places.collect(),
+            });
+        }
+        packer.replace(Replaced {
+            pack: id,
+            first_version,
+            frames,
+        });
+        Ok(())
+    }
+
+    /// Returns the slices of a prefix, each with the number of its pack, or `None` for the one that is being written; and their
+    /// content.
+    #[allow(clippy::type_complexity)]
+    fn prefix(
+        &self,
+        archive: &Archive,
+        pack: u32,
+        slices: &[Slice],
+    ) -> io::Result<(Vec<(Option<u32>, Slice)>, Vec<u8>)> {
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the index is damaged");
+        let (mut moved, mut prefix) = (Vec::new(), Vec::new());
+        for slice in slices {
+            let place =
+                archive
+                    .catalogue
+                    .referred_place(pack, slice.pack, slice.frame, slice.start);
+            let (of, frame, start) = place.ok_or_else(damaged)?;
+            let content = archive.content(of, frame)?;
+            let end = (start as usize).checked_add(slice.len as usize);
+            let part = end.and_then(|end| content.get(start as usize..end));
+            prefix.extend(part.ok_or_else(damaged)?);
+            moved.push(match self.frames.get(&(of, frame)) {
+                Some(place) => {
+                    let start = place.start.checked_add(start).ok_or_else(damaged)?;
+                    let frame = place.frame;
+                    (
+                        None,
+                        Slice {
+                            frame,
+                            start,
+                            ..*slice
+                        },
+                    )
+                }
+                None => (
+                    Some(of),
+                    Slice {
+                        frame,
+                        start,
+                        ..*slice
+                    },
+                ),
+            });
+        }
+        Ok((moved, prefix))
+    }
+
+    /// Returns a version as it is in the pack that is being written.
+    fn moved_version(
+        &self,
+        packer: &mut Packer<'_>,
+        pack: u32,
+        version: &Version,
+        frames: &[Option<Place>],
+    ) -> Option<Version> {
+        let before = match version.before {
+            None => None,
+            Some(before) => {
+                let catalogue = &packer.archive().catalogue;
+                let id = catalogue.referred_version(pack, before.pack, before.version)?;
+                let (pack, version) = match self.versions.get(&id) {
+                    Some(version) => (0, *version),
+                    None => (packer.refer_to(id.pack), id.version),
+                };
+                Some(Before {
+                    pack,
+                    version,
+                    ..before
+                })
+            }
+        };
+        let extents = version.extents.iter().map(|extent| {
+            let place = Place {
+                frame: extent.frame,
+                start: extent.start,
+            };
+            let place = moved_place(frames, place)?;
+            Some(Extent {
+                frame: place.frame,
+                start: place.start,
+                ..*extent
+            })
+        });
+        Some(Version {
+            before,
+            extents: extents.collect::<Option<_>>()?,
+            ..version.clone()
+        })
+    }
+}
+
+/// Returns where a place in a frame of the old pack is now.
+fn moved_place(frames: &[Option<Place>], place: Place) -> Option<Place> {
+    let moved = (*frames.get(place.frame as usize)?)?;
+    Some(Place {
+        frame: moved.frame,
+        start: moved.start.checked_add(place.start)?,
+    })
+}
