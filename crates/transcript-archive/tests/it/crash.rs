@@ -270,3 +270,118 @@ fn the_naive_archiver_fails_this_test() {
         );
     }
 }
+
+/// Restores as a script would: writes each file where it belongs.
+fn naive_restore(disk: &Arc<dyn Disk>, files: &Files) -> std::io::Result<()> {
+    for (path, bytes) in files {
+        let name = Path::new(TARGET).join(path.strip_prefix(ROOT).unwrap());
+        if disk.metadata(&name).is_err() {
+            disk.open(&name, true)?.file.append(bytes)?;
+        }
+    }
+    Ok(())
+}
+
+const TARGET: &str = "/back/projects";
+
+/// Runs a restore that is ended at operation `nth`, and returns whether it came so far, and what is wrong afterwards.
+fn run_restore(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(), String>) {
+    let disk = FakeDisk::new(seed);
+    let mut rng = Rng::new(seed);
+    for _ in 0..3 {
+        change(&disk, &mut rng);
+        capture(&(disk.process() as Arc<dyn Disk>)).unwrap();
+    }
+    let files = archived(&disk, None);
+    let restore = |disk: &FakeDisk| -> Result<(), String> {
+        let disk: Arc<dyn Disk> = disk.process();
+        if is_naive {
+            return naive_restore(&disk, &files).map_err(|error| error.to_string());
+        }
+        let archive =
+            Archive::open_on(disk, Path::new(ARCHIVE)).map_err(|error| error.to_string())?;
+        let restored = archive.restore(Path::new(TARGET), &RestoreOptions::new());
+        let restored = restored.map_err(|error| error.to_string())?;
+        match restored.problems.first() {
+            Some(problem) => Err(problem.to_string()),
+            None => Ok(()),
+        }
+    };
+    match end {
+        End::Kill | End::Power => disk.kill_at(nth),
+        End::Error => disk.set(Fault::error(std::io::ErrorKind::Other).at_any(nth)),
+        End::LostSync => disk.set(Fault::lost_sync().at(Op::Sync, nth)),
+    }
+    let result = restore(&disk);
+    let came_so_far = disk.faults_left() == 0;
+    disk.clear_faults();
+    match end {
+        End::Power => drop(disk.cut_power(seed ^ nth)),
+        _ => disk.restart(),
+    }
+    let found = || -> Files {
+        let names = disk.names().into_iter();
+        let is_session = |name: &PathBuf| {
+            name.starts_with(TARGET) && name.extension().is_some_and(|end| end == "jsonl")
+        };
+        let below = |name: &Path| Path::new(ROOT).join(name.strip_prefix(TARGET).unwrap());
+        names
+            .filter(is_session)
+            .map(|name| (below(&name), disk.bytes(&name).unwrap()))
+            .collect()
+    };
+    let check = || -> Result<(), String> {
+        let there = found();
+        for (path, bytes) in &there {
+            if files.get(path) != Some(bytes) {
+                return Err(format!("{} is there in part", path.display()));
+            }
+        }
+        // What was said to be restored survives a power cut.
+        if result.is_ok() && there != files {
+            return Err("a restore that succeeded is incomplete".into());
+        }
+        restore(&disk)?;
+        match found() == files && archived(&disk, None) == files {
+            true => Ok(()),
+            false => Err("the next restore is incomplete".into()),
+        }
+    };
+    (came_so_far, check())
+}
+
+fn restore_all(seed: u64, is_naive: bool) -> (u64, Vec<String>) {
+    let (mut runs, mut faults) = (0, Vec::new());
+    for end in [End::Kill, End::Power, End::Error, End::LostSync] {
+        for nth in 1.. {
+            let (came_so_far, result) = run_restore(seed, nth, end, is_naive);
+            if !came_so_far {
+                break;
+            }
+            runs += 1;
+            if let Err(fault) = result {
+                faults.push(format!("seed {seed}, {end:?} at {nth}: {fault}"));
+            }
+        }
+    }
+    (runs, faults)
+}
+
+#[test]
+fn a_restore_that_ends_at_any_operation_leaves_whole_files_or_none() {
+    let mut runs = 0;
+    for seed in 0..seeds().div_ceil(3) {
+        let (count, faults) = restore_all(seed, false);
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+        runs += count;
+    }
+    assert!(runs > 200, "only {runs} runs");
+    println!("{runs} runs");
+}
+
+#[test]
+fn the_naive_restore_fails_this_test() {
+    let faults: Vec<String> = (0..3).flat_map(|seed| restore_all(seed, true).1).collect();
+    let is_found = |fault: &String| fault.contains("is there in part");
+    assert!(faults.iter().any(is_found), "{faults:?}");
+}
