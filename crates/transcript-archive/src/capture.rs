@@ -41,7 +41,7 @@ const MIN_TRAINING: u64 = 1 << 20;
 const DICTIONARY_PART: u64 = 128;
 const DICTIONARY: (u64, u64) = (16 << 10, 1 << 20);
 /// So many bytes are looked at for each byte of a dictionary.
-const SAMPLES: u64 = 12;
+const SAMPLES: u64 = 6;
 /// The size of a sample, in bytes.
 const SAMPLE: u64 = 16 << 10;
 /// A pack ends after the file with which it gets so long, in bytes.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memrchr};
 
 /// A hash of the longest text of a line.
 pub(crate) type Feature = u64;
@@ -23,26 +23,42 @@ const WIDTH: usize = 8;
 
 /// Returns the feature of a line, if it has a text that is long enough.
 pub(crate) fn feature(line: &[u8]) -> Option<Feature> {
-    let (mut longest, mut start) = (&line[..0], 0);
-    for end in memchr_iter(b'"', line) {
-        if end - start > longest.len() {
-            longest = &line[start..end];
-        }
-        start = end + 1;
-    }
-    if line.len() - start > longest.len() {
-        longest = &line[start..];
-    }
+    let longest = longest_text(line);
     if longest.len() < MIN_TEXT {
         return None;
     }
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&longest[..longest.len().min(HEAD)]);
-    hasher.update(&longest[longest.len() - TAIL..]);
-    hasher.update(&(longest.len() as u64).to_le_bytes());
-    let mut feature = [0; 8];
-    feature.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
-    Some(Feature::from_le_bytes(feature))
+    let head = &longest[..longest.len().min(HEAD)];
+    let tail = &longest[longest.len() - TAIL..];
+    Some(mix(mix(longest.len() as u64, head), tail))
+}
+
+/// Returns the first of the longest texts between quotation marks, the start and the end.
+fn longest_text(line: &[u8]) -> &[u8] {
+    let (mut longest, mut start) = (&line[..0], 0);
+    // A longer text that starts here has no quotation mark up to there.
+    while let Some(part) = line.get(start..=start + longest.len()) {
+        if let Some(at) = memrchr(b'"', part) {
+            start += at + 1;
+            continue;
+        }
+        let rest = &line[start..];
+        let end = memchr(b'"', &rest[part.len()..]);
+        longest = end.map_or(rest, |end| &rest[..part.len() + end]);
+        start += longest.len() + 1;
+    }
+    longest
+}
+
+/// Adds bytes to a hash. Texts with the same hash cost time or space, nothing else.
+fn mix(hash: u64, bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let words = words.iter().chain([&last]);
+    words.fold(hash, |hash, word| {
+        let product = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        product ^ (product >> 32)
+    })
 }
 
 /// Returns whether most of a line is in the other one at the same distance from its start or its end.
@@ -132,6 +148,21 @@ mod tests {
         assert!(feature(&one).is_some());
         assert_eq!(feature(&one), feature(&other));
         assert!(is_similar(&one, &other) && is_similar(&other, &one));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_longest_text_is_the_first_of_the_longest(line in "[ab\"]{0,60}") {
+            let texts = line.split('"');
+            let longest = texts.rev().max_by_key(|text| text.len()).unwrap_or_default();
+            let found = longest_text(line.as_bytes());
+            proptest::prop_assert_eq!(found, longest.as_bytes());
+            if !longest.is_empty() {
+                let at = longest.as_ptr() as usize - line.as_ptr() as usize;
+                let found_at = found.as_ptr() as usize - line.as_ptr() as usize;
+                proptest::prop_assert_eq!(found_at, at);
+            }
+        }
     }
 
     #[test]
