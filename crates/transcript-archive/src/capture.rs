@@ -38,7 +38,7 @@ const MAX_LINE: usize = 32 << 20;
 /// A dictionary is made for so many bytes and more.
 const MIN_TRAINING: u64 = 1 << 20;
 /// The length of a dictionary: this part of what is stored with it, and its limits, in bytes.
-const DICTIONARY_PART: u64 = 128;
+const DICTIONARY_PART: u64 = 384;
 const DICTIONARY: (u64, u64) = (16 << 10, 1 << 20);
 /// So many bytes are looked at for each byte of a dictionary.
 const SAMPLES: u64 = 6;

@@ -23,7 +23,7 @@ impl Effort {
     fn level(self) -> i32 {
         match self {
             Self::Fast => 4,
-            Self::Dense => 6,
+            Self::Dense => 9,
         }
     }
 }
