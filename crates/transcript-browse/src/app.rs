@@ -783,6 +783,11 @@ impl App {
             .map(|stem| stem.to_string_lossy().into_owned());
         let Some(id) = stem else { return };
         let listed = self.list.with_path(&open.path);
+        if listed.is_some_and(|session| session.is_archived) {
+            let message = format!("archived: `transcript restore {id}` puts it back first");
+            self.message = Some(message);
+            return;
+        }
         let folder = listed.and_then(|session| session.cwd.clone());
         let folder = folder.or_else(|| open.document.facts.cwd.clone());
         let shown = transcript_render::Escaping::Visible.one_line(folder.as_deref().unwrap_or("."));

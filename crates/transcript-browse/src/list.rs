@@ -22,6 +22,8 @@ pub(crate) struct Session {
     pub(crate) facts: Vec<String>,
     /// Where it is resumed.
     pub(crate) cwd: Option<String>,
+    /// Whether it is in the archive, and its file is gone.
+    pub(crate) is_archived: bool,
     /// What the filter is compared with.
     words: String,
 }
@@ -51,6 +53,7 @@ pub(crate) fn sessions(
     zone: &TimeZone,
     now_millis: i64,
     below_home: impl Fn(&str) -> String,
+    is_archived: impl Fn(&Path) -> bool,
 ) -> Vec<Session> {
     let line = |text: &str| Escaping::Visible.one_line(text);
     let titles = rows
@@ -100,6 +103,8 @@ pub(crate) fn sessions(
         let mut size = vec![bytes(row.bytes)];
         size.extend((row.subagents > 0).then(|| count(row.subagents, "subagent")));
         size.extend(row.state.map(|state| state.name().to_owned()));
+        let is_archived = is_archived(&row.path);
+        size.extend(is_archived.then(|| "archived".to_owned()));
         let mut facts = vec![
             name.clone(),
             place.join(" · "),
@@ -125,6 +130,7 @@ pub(crate) fn sessions(
             project,
             facts: facts.iter().map(|fact| line(fact)).collect(),
             cwd: row.cwd.clone(),
+            is_archived,
             words: words.to_lowercase(),
         });
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use transcript::History;
 use transcript_format::scan::ToolRole;
-use transcript_reader::{EntryNo, Index, Source, Subagent, ToolKey, subagents};
+use transcript_reader::{EntryNo, Index, Source, Subagent, ToolKey, subagents_on};
 use transcript_render::{
     BranchNote, Conversation, Detail, Escaping, PrintedBlock, count, print_blocks,
 };
@@ -163,7 +163,8 @@ impl<'s> Session<'s> {
         if open.is_empty() {
             return Vec::new();
         }
-        let found = subagents(self.source.path()).unwrap_or_default();
+        let disk = &self.storage.disk;
+        let found = subagents_on(disk, self.source.path()).unwrap_or_default();
         let is_open = |agent: &Subagent| {
             let origin = Origin::from(agent);
             open.iter().any(|group| {
@@ -173,7 +174,10 @@ impl<'s> Session<'s> {
         };
         let found = found.iter().filter(|agent| is_open(agent));
         found
-            .filter_map(|agent| Some((Origin::from(agent), History::open(&agent.path).ok()?)))
+            .filter_map(|agent| {
+                let source = Source::open_on(disk, &agent.path).ok()?;
+                Some((Origin::from(agent), History::read(source).ok()?))
+            })
             .collect()
     }
 

@@ -20,8 +20,9 @@ use ratatui::crossterm::terminal::{
 use ratatui::crossterm::{cursor, execute};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
-use transcript::Store;
+use transcript::archive::ArchiveDisk;
 use transcript::follow::{FollowOptions, Follower, StartAt, Stopper};
+use transcript::{Store, add_archived};
 use transcript_render::RenderOptions;
 
 use crate::app::{App, Effect, Event};
@@ -29,7 +30,7 @@ use crate::copy::copy;
 use crate::finder::{self, Sessions};
 use crate::list::sessions;
 use crate::messages::Request;
-use crate::session;
+use crate::session::{self, Storage};
 use crate::view::{Theme, draw};
 
 /// How long a frame waits for a page that is being laid out.
@@ -43,6 +44,8 @@ const TYPING: Duration = Duration::from_millis(150);
 pub struct BrowseOptions {
     /// The sessions of the list.
     pub store: Store,
+    /// The archive, whose sessions are in the list if their files are gone.
+    pub archive: Option<Arc<ArchiveDisk>>,
     /// The session to start with; without one, the list is shown.
     pub session: Option<PathBuf>,
     /// The line of that session to start at, from 1; without one, its end.
@@ -247,9 +250,10 @@ impl Runtime<'_> {
                     // After the end of the view nobody listens.
                     let _ = sender.send(Happened::App(Event::Answer(number, answer)));
                 };
-                let is_end = is_end && session::is_large(&path);
+                let storage = self.storage(&path);
+                let is_end = is_end && session::is_large(&storage, &path);
                 let render = &self.options.render;
-                let thread = session::open(&path, render, is_end, wait, Arc::new(reply));
+                let thread = session::open(&path, storage, render, is_end, wait, Arc::new(reply));
                 self.threads.insert(number, thread);
             }
             Effect::Ask(number, request) => {
@@ -270,8 +274,24 @@ impl Runtime<'_> {
         }
     }
 
-    /// Tells when the file grows, or another one takes its place.
+    /// Returns how a session is read. Copies of archived ones go where their files were.
+    fn storage(&self, path: &Path) -> Storage {
+        let Some(archive) = &self.options.archive else {
+            return Storage::default();
+        };
+        let below = path.strip_prefix(archive.projects()).ok();
+        let project = below.and_then(Path::parent);
+        Storage {
+            disk: Arc::clone(archive) as _,
+            copies: project.map(|project| self.options.store.root().join(project)),
+        }
+    }
+
+    /// Tells when the file grows, or another one takes its place. An archived one does not.
     fn follow(&mut self, path: &Path) {
+        if self.storage(path).copies.is_some() {
+            return;
+        }
         if self
             .follower
             .as_ref()
@@ -321,10 +341,20 @@ impl Runtime<'_> {
     fn list(&self) {
         let (sender, options) = (self.sender.clone(), self.options.clone());
         thread::spawn(move || {
-            let rows = options.store.list().map(|listing| listing.rows);
+            let mut listing = options.store.list().unwrap_or_default();
+            if let Some(archive) = &options.archive {
+                // The sessions that are there are listed whatever is wrong with the archive.
+                let _ = add_archived(&mut listing, archive);
+            }
             let below_home = |path: &str| options.render.below_home(path);
-            let rows = rows.unwrap_or_default();
-            let rows = sessions(&rows, &options.zone, options.now_millis, below_home);
+            let projects = options.archive.as_ref().map(|archive| archive.projects());
+            let is_archived = |path: &Path| {
+                let mut projects = projects.iter();
+                projects.any(|projects| path.starts_with(projects))
+            };
+            let rows = &listing.rows;
+            let (zone, now) = (&options.zone, options.now_millis);
+            let rows = sessions(rows, zone, now, below_home, is_archived);
             let _ = sender.send(Happened::App(Event::Sessions(rows)));
         });
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -14,6 +15,7 @@ use transcript_render::blocks::{message_content, plain_text};
 use transcript_render::{Escaping, Header, RenderOptions, call_line, wrapped};
 use transcript_resume::items::{Displays, GroupRole, ItemKind, ItemReader, starts_turn};
 use transcript_resume::{ConversationPath, Decision, Policy, Story, Tree};
+use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::messages::{Answer, Facts, Key, OutlineRow, Reply, Request, Search};
 use crate::parts::divide;
@@ -30,9 +32,27 @@ const OUTLINE: usize = 160;
 /// How many rows of an outline are sent at once.
 const OUTLINE_ROWS: usize = 500;
 
+/// Where sessions are read, and where copies of them are written.
+#[derive(Clone, Debug)]
+pub(crate) struct Storage {
+    pub(crate) disk: Arc<dyn ReadDisk>,
+    /// The folder of copies, if that is not the one of the session.
+    pub(crate) copies: Option<PathBuf>,
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Self {
+            disk: Arc::new(RealDisk),
+            copies: None,
+        }
+    }
+}
+
 /// Opens the session at `path` in a thread after a while, or its end alone.
 pub(crate) fn open(
     path: &Path,
+    storage: Storage,
     options: &RenderOptions,
     is_end: bool,
     wait: Duration,
@@ -42,7 +62,7 @@ pub(crate) fn open(
     let (path, options) = (path.to_owned(), options.clone());
     thread::spawn(move || {
         thread::sleep(wait);
-        if let Err(error) = serve(&path, &options, is_end, &requests, &reply) {
+        if let Err(error) = serve(&path, &storage, &options, is_end, &requests, &reply) {
             reply(Answer::Failed(error));
         }
     });
@@ -50,19 +70,21 @@ pub(crate) fn open(
 }
 
 /// Returns whether a file is so large that its end is shown first.
-pub(crate) fn is_large(path: &Path) -> bool {
-    path.metadata().is_ok_and(|found| found.len() > 4 * FIRST)
+pub(crate) fn is_large(storage: &Storage, path: &Path) -> bool {
+    let found = storage.disk.metadata(path);
+    found.is_ok_and(|found| found.len > 4 * FIRST)
 }
 
 fn serve(
     path: &Path,
+    storage: &Storage,
     options: &RenderOptions,
     is_end: bool,
     requests: &Receiver<Request>,
     reply: &Reply,
 ) -> Result<(), String> {
     let started = Instant::now();
-    let source = Source::open(path).map_err(said)?;
+    let source = Source::open_on(&storage.disk, path).map_err(said)?;
     let (source, base) = match is_end {
         true => end_of(&source).map_err(said)?,
         false => (source, 0),
@@ -81,7 +103,9 @@ fn serve(
     let story = tree.story(&context);
     drop(context);
     let closed: Vec<EntryNo> = story.boundaries().collect();
-    let session = Session::new(&history, &tree, story, &closed, options, base, !is_end);
+    let session = Session::new(
+        &history, &tree, story, &closed, storage, options, base, !is_end,
+    );
     let facts = session.facts(started)?;
     reply(Answer::Ready(Box::new(facts)));
     session.serve(requests, reply);
@@ -132,6 +156,7 @@ pub(crate) struct Session<'s> {
     /// In the order of the entries that they are about.
     pub(crate) decisions: Vec<Decision>,
     pub(crate) branches: Vec<(EntryNo, ConversationPath)>,
+    pub(crate) storage: Storage,
     pub(crate) options: RenderOptions,
     /// The offset of the source in the file.
     pub(crate) base: u64,
@@ -146,6 +171,7 @@ impl<'s> Session<'s> {
         tree: &'s Tree<'s>,
         story: Story,
         closed: &'s [EntryNo],
+        storage: &Storage,
         options: &RenderOptions,
         base: u64,
         is_whole: bool,
@@ -176,6 +202,7 @@ impl<'s> Session<'s> {
             path,
             closed,
             decisions,
+            storage: storage.clone(),
             options: options.clone().agent_hint("Enter shows it"),
             base,
             is_whole,
@@ -400,9 +427,11 @@ impl<'s> Session<'s> {
         let uuid = self.entry_at(offset).and_then(|entry| entry.uuid());
         let uuid = uuid.ok_or("this entry has no uuid; fork at another one")?;
         let at = EntryId::from(self.index.id_text(uuid).as_str());
-        let forked = self
-            .history
-            .fork(Policy::Recover, &ForkOptions::new().at(at));
+        let mut options = ForkOptions::new().at(at);
+        if let Some(folder) = &self.storage.copies {
+            options = options.folder(folder);
+        }
+        let forked = self.history.fork(Policy::Recover, &options);
         let (_, id): (PathBuf, _) = forked.map_err(said)?;
         Ok(id.to_string())
     }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use transcript::archive::{Archive, ArchiveDisk, CaptureOptions};
 use transcript_render::RenderOptions;
 
 use crate::app::{App, Effect, Event, Focus, KEYS, Overlay};
@@ -20,7 +21,7 @@ use crate::find::State;
 use crate::finder::{self, Finding, HITS, Sessions};
 use crate::list::sessions;
 use crate::messages::{Answer, Layout, Request};
-use crate::session;
+use crate::session::{self, Storage};
 use crate::view::{Theme, draw};
 
 /// How long an answer may take on a machine that is busy.
@@ -40,6 +41,7 @@ struct Screen {
     cancel: Arc<AtomicBool>,
     /// What the view asked for of others than the thread of a session.
     asked: Vec<Effect>,
+    storage: Storage,
     folder: tempfile::TempDir,
 }
 
@@ -65,6 +67,7 @@ impl Screen {
             findings: channel(),
             cancel: Arc::default(),
             asked: Vec::new(),
+            storage: Storage::default(),
             folder,
         };
         screen.perform(effects);
@@ -79,8 +82,14 @@ impl Screen {
                     let sender = self.answers.0.clone();
                     let reply = move |answer| drop(sender.send((number, answer)));
                     let options = RenderOptions::new();
-                    let thread =
-                        session::open(&path, &options, false, Duration::ZERO, Arc::new(reply));
+                    let thread = session::open(
+                        &path,
+                        self.storage.clone(),
+                        &options,
+                        false,
+                        Duration::ZERO,
+                        Arc::new(reply),
+                    );
                     self.threads.insert(number, thread);
                 }
                 Effect::Ask(number, request) => {
@@ -231,8 +240,9 @@ impl Screen {
         loop {
             let message = self.app.message.clone().unwrap_or_default();
             if let Some(id) = message.strip_prefix("forked into ") {
-                let fork = self.folder.path().join(format!("{id}.jsonl"));
-                return std::fs::read_to_string(fork).unwrap();
+                let folder = self.storage.copies.as_deref();
+                let folder = folder.unwrap_or(self.folder.path());
+                return std::fs::read_to_string(folder.join(format!("{id}.jsonl"))).unwrap();
             }
             self.answer();
         }
@@ -353,10 +363,53 @@ fn list_and_conversation_are_side_by_side_on_a_wide_screen() {
         &jiff::tz::TimeZone::UTC,
         1_772_600_000_000,
         str::to_owned,
+        |_| false,
     );
     screen.event(Event::Sessions(rows));
     screen.key(KeyCode::Tab);
     insta::assert_snapshot!(screen.shown());
+}
+
+#[test]
+fn an_archived_session_is_read_and_forked_and_restored_before_it_is_resumed() {
+    let mut screen = Screen::new((100, 24), &turns(1, 1));
+    let project = screen.root().join("-home-leap");
+    let id = "1a94a3e0-0000-4000-8000-000000000002";
+    screen.add(&format!("{id}.jsonl"), &turns(2, 1));
+    let place = screen.folder.path().join("archive");
+    let mut archive = Archive::open_or_create(&place).unwrap();
+    let captured = archive.capture(&screen.root(), &CaptureOptions::new());
+    assert_eq!(captured.unwrap().sessions, 1);
+    std::fs::remove_file(project.join(format!("{id}.jsonl"))).unwrap();
+    let disk = Arc::new(ArchiveDisk::new(&place));
+    let mut listing = transcript::Store::new(screen.root()).list().unwrap();
+    transcript::add_archived(&mut listing, &disk).unwrap();
+    let rows = sessions(
+        &listing.rows,
+        &jiff::tz::TimeZone::UTC,
+        1_772_600_000_000,
+        str::to_owned,
+        |path| path.starts_with(&place),
+    );
+    screen.storage = Storage {
+        disk,
+        copies: Some(project),
+    };
+    screen.event(Event::Sessions(rows));
+    screen.key(KeyCode::Tab);
+    screen.key(KeyCode::Enter);
+    screen.settle();
+    insta::assert_snapshot!(screen.shown());
+    screen.keys("r");
+    let message = screen.app.message.clone().unwrap_or_default();
+    assert!(
+        message.contains(&format!("transcript restore {id}")),
+        "{message}"
+    );
+    assert_eq!(screen.app.overlay, None);
+    // The copy is where the session was.
+    screen.keys("G");
+    assert!(screen.fork().contains("forkedFrom"));
 }
 
 #[test]
@@ -381,7 +434,14 @@ fn lines_are_walked_through_once_and_in_order() {
     let (sender, answers) = channel();
     let reply = move |answer| drop(sender.send(answer));
     let options = RenderOptions::new();
-    let thread = session::open(&open.path, &options, false, Duration::ZERO, Arc::new(reply));
+    let thread = session::open(
+        &open.path,
+        Storage::default(),
+        &options,
+        false,
+        Duration::ZERO,
+        Arc::new(reply),
+    );
     let mut laid = Vec::new();
     for part in 0..parts {
         let layout = Layout {

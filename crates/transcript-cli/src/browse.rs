@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
@@ -11,7 +12,7 @@ use transcript_browse::{BrowseOptions, Left, browse};
 use transcript_render::Escaping;
 
 use crate::ui::Ui;
-use crate::{exit, moment, session};
+use crate::{archive, exit, moment, session};
 
 /// Find, read, search, copy, fork and resume sessions, full screen
 ///
@@ -40,6 +41,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     });
     let options = BrowseOptions {
         store: session::store(ui)?,
+        archive: archive::exists(ui).then(|| Arc::clone(ui.archive_disk())),
         session: session.transpose()?,
         line,
         cache: transcript::cache_folder(),

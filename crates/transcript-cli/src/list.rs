@@ -97,14 +97,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         (live, costs.join().unwrap_or_default())
     });
     let mut listing = live?;
-    if args.archived || args.all && archive::exists(ui) {
-        let mut archived = archive::list(ui)?;
-        if args.all {
-            // A session is listed once: its file says more than the archive.
-            let live: HashSet<(&str, &str)> = listing.rows.iter().map(name).collect();
-            archived.rows.retain(|row| !live.contains(&name(row)));
-        }
-        listing.add(archived.rows, archived.problems);
+    if args.archived {
+        listing = archive::list(ui)?;
+    } else if args.all && archive::exists(ui) {
+        transcript::add_archived(&mut listing, ui.archive_disk())?;
     }
     drop(progress);
     for problem in &listing.problems {
@@ -153,11 +149,6 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         ui.note(&format!("no {such}sessions in {}", store.root().display()));
     }
     Ok(exit::DONE)
-}
-
-/// Returns what a session is known by: its project and its id.
-fn name(row: &SessionRow) -> (&str, &str) {
-    (&row.project, &row.session_id)
 }
 
 fn name_of(state: State) -> &'static str {

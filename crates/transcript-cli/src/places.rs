@@ -41,8 +41,7 @@ pub(crate) fn catalog(
         if let Some(project) = project {
             let mut listing = store.list()?;
             if all && archive::exists(ui) {
-                let archived = archive::list(ui)?;
-                listing.add(archived.rows, archived.problems);
+                transcript::add_archived(&mut listing, ui.archive_disk())?;
             }
             keep_project(&disk, &mut files, &listing, project);
         }

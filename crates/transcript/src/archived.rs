@@ -1,5 +1,6 @@
 //! Lists archived sessions by what was kept when they were captured.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -89,6 +90,20 @@ pub fn list_archived(disk: &Arc<ArchiveDisk>) -> Result<Listing, Error> {
     let mut listing = Listing::of(files);
     listing.add(rows, Vec::new());
     Ok(listing)
+}
+
+/// Adds archived sessions whose files are gone to a list of those that are there.
+///
+/// # Errors
+/// When the archive cannot be read.
+pub fn add_archived(listing: &mut Listing, disk: &Arc<ArchiveDisk>) -> Result<(), Error> {
+    let mut archived = list_archived(disk)?;
+    // A session is listed once: its file says more than the archive.
+    let name = |row: &SessionRow| (row.project.clone(), row.session_id.clone());
+    let live: HashSet<_> = listing.rows.iter().map(name).collect();
+    archived.rows.retain(|row| !live.contains(&name(row)));
+    listing.add(archived.rows, archived.problems);
+    Ok(())
 }
 
 /// Returns the row of a session by its summary, if that is about the bytes that are archived.

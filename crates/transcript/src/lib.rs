@@ -126,7 +126,7 @@ mod store;
 pub mod wire;
 
 #[cfg(feature = "archive")]
-pub use archived::{list_archived, summarize};
+pub use archived::{add_archived, list_archived, summarize};
 #[cfg(feature = "async")]
 pub use asynchronous::AsyncSession;
 pub use conversation::{ConversationEntry, Keep, StoryEntry};
