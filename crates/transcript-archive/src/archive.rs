@@ -5,23 +5,98 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
+use serde::{Deserialize, Serialize};
 use transcript_storage::{Disk, File, ReadFile, RealDisk};
 
 use crate::catalogue::{Catalogue, Piece, VersionId, remove_if_there};
+use crate::encryption::{Encryption, Identities, Recipient};
 use crate::error::{AtPath, Error, ErrorKind};
 use crate::frame::{Dictionary, decompress, decompress_after};
 use crate::layout::Layout;
-use crate::record::{Coding, DictionaryId, Place, Version, hash};
+use crate::record::{Coding, DictionaryId, PackId, Place, Version, hash};
 
+/// What a marker file says.
+const FORMAT: &str = "transcript-archive";
 /// The version of the format.
-const FORMAT: u32 = 1;
+const VERSION: u32 = 1;
 /// The longest marker file that is read, in bytes.
 const MAX_MARKER: usize = 4096;
 /// So much content of frames is kept in memory, in bytes.
 const CACHE: usize = 24 << 20;
+/// The longest dictionary that is read, in bytes.
+const MAX_DICTIONARY: usize = 64 << 20;
 /// So many packs are kept open.
 const OPEN: usize = 64;
+
+/// How an archive is opened.
+#[derive(Clone)]
+pub struct ArchiveOptions {
+    disk: Arc<dyn Disk>,
+    recipients: Vec<Recipient>,
+    identities: Option<Identities>,
+    local: Option<PathBuf>,
+}
+
+impl fmt::Debug for ArchiveOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArchiveOptions")
+            .field("recipients", &self.recipients)
+            .field("identities", &self.identities)
+            .field("local", &self.local)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for ArchiveOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ArchiveOptions {
+    /// Opens an archive on the disk of this machine. One that is created is not encrypted.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            disk: Arc::new(RealDisk),
+            recipients: Vec::new(),
+            identities: None,
+            local: None,
+        }
+    }
+
+    /// Opens it on another disk.
+    #[must_use]
+    pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
+        self.disk = disk;
+        self
+    }
+
+    /// Encrypts an archive that is created: those who have an identity for one of these public keys can read it, and nobody
+    /// else. One that exists keeps its own.
+    #[must_use]
+    pub fn encrypt_to(mut self, recipients: Vec<Recipient>) -> Self {
+        self.recipients = recipients;
+        self
+    }
+
+    /// Reads an encrypted archive with these. Without them sessions can be captured, and nothing else.
+    #[must_use]
+    pub fn identities(mut self, identities: Identities) -> Self {
+        self.identities = Some(identities);
+        self
+    }
+
+    /// Keeps what captures must know of an encrypted archive in this folder, in the clear. It should be on a disk of this machine. If it
+    /// is lost, everything is captured again, unless there is an identity.
+    #[must_use]
+    pub fn local_folder(mut self, folder: &Path) -> Self {
+        self.local = Some(folder.to_owned());
+        self
+    }
+}
 
 /// Sessions as they were each time they were captured (docs/archive.md).
 pub struct Archive {
@@ -90,32 +165,50 @@ impl Archive {
     /// [`ErrorKind::NoArchive`], [`ErrorKind::Newer`], or when the system fails to read. Packs that cannot be
     /// read are [problems](Self::problems).
     pub fn open(folder: &Path) -> Result<Self, Error> {
-        Self::open_on(Arc::new(RealDisk), folder)
+        Self::open_with(folder, &ArchiveOptions::new())
     }
 
-    /// Opens the archive in a folder of `disk`, as [`open`](Self::open) does.
+    /// Opens the archive in a folder, as [`open`](Self::open) does, with these options.
     ///
     /// # Errors
-    /// As there.
-    pub fn open_on(disk: Arc<dyn Disk>, folder: &Path) -> Result<Self, Error> {
-        let layout = Layout {
-            folder: folder.to_owned(),
-        };
-        let marker = layout.marker();
+    /// As there; [`ErrorKind::WrongKey`] and [`ErrorKind::NoLocalFolder`] if it is encrypted.
+    pub fn open_with(folder: &Path, options: &ArchiveOptions) -> Result<Self, Error> {
+        let disk = Arc::clone(&options.disk);
+        let marker = Layout::new(folder).marker();
         let text = match disk.read(&marker, MAX_MARKER) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::new(ErrorKind::NoArchive, folder));
             }
             text => text.at(&marker)?,
         };
-        match format_of(&text) {
-            Some(FORMAT) => {}
-            Some(version) => return Err(Error::new(ErrorKind::Newer(version), folder)),
-            None => {
-                let what = "the file does not say which version of the format the archive has";
-                return Err(Error::new(ErrorKind::Damaged(what.into()), &marker));
-            }
+        let damaged = |what: &str| Error::new(ErrorKind::Damaged(what.into()), &marker);
+        let found = serde_json::from_slice::<Marker>(&text).map_err(|_| {
+            damaged("the file does not say which version of the format the archive has")
+        })?;
+        if found.version != VERSION {
+            return Err(Error::new(ErrorKind::Newer(found.version), folder));
         }
+        let recipients: Result<Vec<Recipient>, _> =
+            found.recipients.iter().map(|key| key.parse()).collect();
+        let encryption = Encryption {
+            recipients: recipients.map_err(|_| damaged("a public key is damaged"))?,
+            identities: options.identities.clone(),
+        };
+        let layout = match encryption.is_on() {
+            false => Layout::new(folder),
+            true => {
+                let wrong = encryption.identities.as_ref();
+                if wrong.is_some_and(|identities| !encryption.is_for(identities)) {
+                    return Err(Error::new(ErrorKind::WrongKey, folder));
+                }
+                // The name of a folder, which the file must not choose.
+                let is_name =
+                    !found.id.is_empty() && found.id.bytes().all(|b| b.is_ascii_hexdigit());
+                let local = options.local.as_ref().filter(|_| is_name);
+                let local = local.ok_or_else(|| Error::new(ErrorKind::NoLocalFolder, folder))?;
+                Layout::encrypted(folder, &local.join(&found.id), encryption)
+            }
+        };
         let catalogue = Catalogue::read(&*disk, &layout)?;
         Ok(Self {
             disk,
@@ -132,16 +225,24 @@ impl Archive {
     /// # Errors
     /// As [`open`](Self::open); [`ErrorKind::OtherFolder`].
     pub fn open_or_create(folder: &Path) -> Result<Self, Error> {
-        Self::open_or_create_on(Arc::new(RealDisk), folder)
+        Self::open_or_create_with(folder, &ArchiveOptions::new())
     }
 
-    /// Opens or creates an archive on `disk`, as [`open_or_create`](Self::open_or_create) does.
+    /// Opens or creates an archive, as [`open_or_create`](Self::open_or_create) does, with these options.
     ///
     /// # Errors
-    /// As there.
-    pub fn open_or_create_on(disk: Arc<dyn Disk>, folder: &Path) -> Result<Self, Error> {
-        match Self::open_on(Arc::clone(&disk), folder) {
+    /// As there; [`ErrorKind::OtherRecipients`] if it exists, and is encrypted to other keys or to none.
+    pub fn open_or_create_with(folder: &Path, options: &ArchiveOptions) -> Result<Self, Error> {
+        let disk = &options.disk;
+        match Self::open_with(folder, options) {
             Err(error) if *error.kind() == ErrorKind::NoArchive => {}
+            Ok(archive) => {
+                let recipients = &archive.layout.encryption.recipients;
+                return match options.recipients.is_empty() || options.recipients == *recipients {
+                    true => Ok(archive),
+                    false => Err(Error::new(ErrorKind::OtherRecipients, folder)),
+                };
+            }
             opened => return opened,
         }
         let is_empty = match disk.list(folder) {
@@ -152,15 +253,14 @@ impl Archive {
         if !is_empty {
             return Err(Error::new(ErrorKind::OtherFolder, folder));
         }
-        let layout = Layout {
-            folder: folder.to_owned(),
-        };
-        match disk.write_new(&layout.marker(), marker().as_bytes()) {
+        let marker = Layout::new(folder).marker();
+        let text = Marker::new(folder, &options.recipients).to_json();
+        match disk.write_new(&marker, text.as_bytes()) {
             // Another process was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            written => written.at(&layout.marker())?,
+            written => written.at(&marker)?,
         }
-        Self::open_on(disk, folder)
+        Self::open_with(folder, options)
     }
 
     /// Returns the folder of the archive.
@@ -210,7 +310,9 @@ impl Archive {
         if let Some(file) = lock(&self.open).get(&pack) {
             return Ok(Arc::clone(file));
         }
-        let file = self.disk.open_to_read(&self.pack_path(pack))?;
+        let id = self.catalogue.packs.get(pack as usize);
+        let id = id.ok_or(io::ErrorKind::NotFound)?.id;
+        let file = self.layout.open_pack(&*self.disk, id)?;
         let mut open = lock(&self.open);
         if open.len() >= OPEN {
             open.clear();
@@ -224,9 +326,8 @@ impl Archive {
         if let Some(dictionary) = lock(&self.dictionaries).get(&id) {
             return Ok(Arc::clone(dictionary));
         }
-        let of_file = self.disk.read(&self.layout.dictionary(id), 64 << 20);
-        let of_file = of_file.map(Dictionary::new);
-        let found = of_file.ok().filter(|dictionary| dictionary.id == id);
+        let of_file = self.dictionary_file(id).map(Dictionary::new);
+        let found = of_file.filter(|dictionary| dictionary.id == id);
         let found = found.or_else(|| self.copy_of(id));
         let Some(found) = found else {
             let what = "its dictionary is missing or damaged, and no pack has a copy";
@@ -235,6 +336,23 @@ impl Archive {
         let found = Arc::new(found);
         lock(&self.dictionaries).insert(id, Arc::clone(&found));
         Ok(found)
+    }
+
+    /// Reads the file of a dictionary: what is not encrypted first.
+    pub(crate) fn dictionary_file(&self, id: DictionaryId) -> Option<Vec<u8>> {
+        let [used, stored] = self.layout.dictionary(id);
+        let used = self.disk.read(&used, MAX_DICTIONARY);
+        used.ok().or_else(|| self.stored_dictionary(&stored))
+    }
+
+    /// Reads the file of a dictionary in the archive.
+    pub(crate) fn stored_dictionary(&self, path: &Path) -> Option<Vec<u8>> {
+        let file = self.disk.open_to_read(path).ok()?;
+        let file = self.layout.encryption.open(file).ok()?;
+        let len = usize::try_from(file.metadata().ok()?.len).ok();
+        let mut bytes = vec![0; len.filter(|len| *len <= MAX_DICTIONARY)?];
+        let read = file.fill(0, &mut bytes).ok()?;
+        (read == bytes.len()).then_some(bytes)
     }
 
     fn copy_of(&self, id: DictionaryId) -> Option<Dictionary> {
@@ -249,11 +367,16 @@ impl Archive {
     /// Adds a dictionary: its file first, then the packs that need it.
     pub(crate) fn add_dictionary(&self, bytes: Vec<u8>) -> Result<Arc<Dictionary>, Error> {
         let dictionary = Arc::new(Dictionary::new(bytes));
-        let path = self.layout.dictionary(dictionary.id);
-        match self.disk.write_new(&path, &dictionary.bytes) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            written => written.at(&path)?,
+        let [used, stored] = self.layout.dictionary(dictionary.id);
+        let write = |path: &Path, bytes: &[u8]| match self.disk.write_new(path, bytes) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            written => written.at(path),
+        };
+        if self.layout.encryption.is_on() {
+            let sealed = self.layout.encryption.seal(&dictionary.bytes).at(&stored)?;
+            write(&stored, &sealed)?;
         }
+        write(&used, &dictionary.bytes)?;
         lock(&self.dictionaries).insert(dictionary.id, Arc::clone(&dictionary));
         Ok(dictionary)
     }
@@ -383,25 +506,61 @@ impl Archive {
 
     /// Removes what killed processes left. The caller has the lock.
     pub(crate) fn remove_stale(&self) -> Result<(), Error> {
-        for path in [self.layout.new_pack(), self.layout.temporary("catalogue")] {
+        let [written, stored] = self.layout.new_pack();
+        for path in [written, stored, self.layout.new_catalogue()] {
             remove_if_there(&*self.disk, &path).at(&path)?;
         }
         Ok(())
     }
+
+    /// Refuses what needs a key, if there is none.
+    pub(crate) fn check_readable(&self) -> Result<(), Error> {
+        match self.layout.encryption.is_sealed() {
+            false => Ok(()),
+            true => Err(Error::new(ErrorKind::Encrypted, &self.layout.folder)),
+        }
+    }
 }
 
 /// The content of the file that makes a folder an archive. It is for people, too.
-fn marker() -> String {
-    format!(
-        "{{\"format\":\"transcript-archive\",\"version\":{FORMAT},\"readWithoutTranscript\":\
-         \"zstd -d -D dictionaries/ID.dict -c packs/ID.jsonl.zst\"}}\n"
-    )
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Marker {
+    #[serde(default)]
+    format: String,
+    version: u32,
+    /// Names an encrypted archive, wherever it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    id: String,
+    /// Who can read it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    recipients: Vec<String>,
+    #[serde(default)]
+    read_without_transcript: String,
 }
 
-/// Returns the version in a marker.
-fn format_of(text: &[u8]) -> Option<u32> {
-    let text = std::str::from_utf8(text).ok()?;
-    let rest = text.split_once("\"version\":")?.1.trim_start();
-    let end = rest.find(|c: char| !c.is_ascii_digit())?;
-    rest[..end].parse().ok()
+impl Marker {
+    fn new(folder: &Path, recipients: &[Recipient]) -> Self {
+        let mut marker = Self {
+            format: FORMAT.into(),
+            version: VERSION,
+            id: String::new(),
+            recipients: recipients.iter().map(Recipient::to_string).collect(),
+            read_without_transcript: "zstd -d -D dictionaries/ID.dict -c packs/ID.jsonl.zst".into(),
+        };
+        if !recipients.is_empty() {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            let now = now.unwrap_or_default().as_nanos();
+            let what = format!("{now} {} {}", std::process::id(), folder.display());
+            marker.id = PackId(hash(what.as_bytes())).to_hex();
+            marker.read_without_transcript = "age -d -i KEY dictionaries/ID.dict.age > DICT; \
+                age -d -i KEY packs/ID.jsonl.zst.age | zstd -d -D DICT"
+                .into();
+        }
+        marker
+    }
+
+    fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
 }

@@ -18,7 +18,7 @@ use crate::error::{AtPath, Error};
 use crate::frame::{Dictionary, Effort};
 use crate::live_files::{LiveFile, LiveFiles};
 use crate::packer::{Limits, Packer};
-use crate::record::{Before, State, Version};
+use crate::record::{Before, Hash, State, Version, hash};
 use crate::repack::MANY;
 
 /// A file that was changed within this time may change again without another time.
@@ -179,6 +179,9 @@ impl Archive {
     /// [`ErrorKind::Busy`](crate::ErrorKind::Busy); when `root` cannot be read, or the archive cannot be written. Files that
     /// cannot be read are [`Captured::problems`].
     pub fn capture(&mut self, root: &Path, options: &CaptureOptions) -> Result<Captured, Error> {
+        if options.compares_all {
+            self.check_readable()?;
+        }
         let _lock = self.lock()?;
         self.refresh()?;
         self.remove_stale()?;
@@ -314,6 +317,16 @@ impl Archive {
         options: &CaptureOptions,
     ) -> io::Result<u64> {
         let pieces = self.catalogue.pieces(id);
+        if self.layout.encryption.is_sealed() {
+            let is_longer = len >= known.len && known.fingerprint.is_some();
+            return Ok(
+                match is_longer && known.fingerprint == Some(fingerprint(live, known.len)?) {
+                    true if len == known.len => len,
+                    true => known.len - known.partial.min(known.len),
+                    false => 0,
+                },
+            );
+        }
         let is_same_file = known.state.number.is_some() && known.state.number == state.number;
         let is_large = known.len > SMALL && len > known.len;
         let mut same = if !options.compares_all && is_same_file && is_large {
@@ -403,12 +416,17 @@ impl Archive {
         Ok(0)
     }
 
-    /// Returns the number of line feeds before an offset.
-    fn lines_before(&self, pieces: &[Piece], offset: u64) -> io::Result<u64> {
-        let at = pieces.partition_point(|piece| piece.end() <= offset);
-        let Some(piece) = pieces.get(at).or(pieces.last()) else {
+    /// Returns the number of line feeds before an offset of a version with so many bytes after the last one.
+    fn lines_before(&self, pieces: &[Piece], offset: u64, partial: u64) -> io::Result<u64> {
+        let Some(last) = pieces.last() else {
             return Ok(0);
         };
+        // What follows the last line feed of a version has none.
+        if offset.saturating_add(partial) >= last.end() {
+            return Ok(last.lines_before + last.lines);
+        }
+        let at = pieces.partition_point(|piece| piece.end() <= offset);
+        let piece = pieces.get(at).unwrap_or(last);
         let end = offset.min(piece.end());
         let mut part = vec![0; usize::try_from(end.saturating_sub(piece.at)).unwrap_or_default()];
         self.fill(pieces, piece.at, &mut part)?;
@@ -555,7 +573,9 @@ fn try_add_file(
             None => None,
             Some((id, keep)) => {
                 let archive = packer.archive();
-                let lines = archive.lines_before(&archive.catalogue.pieces(id), keep);
+                let partial = archive.version(id).map_or(0, |version| version.partial);
+                let pieces = archive.catalogue.pieces(id);
+                let lines = archive.lines_before(&pieces, keep, partial);
                 let lines = lines.map_err(of_file)?;
                 Some(Before {
                     pack: packer.refer_to(id.pack),
@@ -564,6 +584,10 @@ fn try_add_file(
                     lines,
                 })
             }
+        };
+        let fingerprint = match packer.archive().layout.encryption.is_on() {
+            true => Some(fingerprint(&*live, metadata.len).map_err(of_file)?),
+            false => None,
         };
         let is_session = file.name.starts_with("projects/") && file.name.matches('/').count() == 2;
         let summarize = options.summarize.as_ref().filter(|_| is_session);
@@ -575,6 +599,7 @@ fn try_add_file(
             before,
             extents: Vec::new(),
             partial,
+            fingerprint,
             summary: (0, 0),
         };
         let summary = summarize.map(|summarize| summarize(&file.path));
@@ -636,6 +661,21 @@ fn read_file(
         buffer.drain(..whole);
     }
     Ok(Some(partial.min(len)))
+}
+
+/// Returns the hash of a short file, and of the first and the last part of a longer one.
+fn fingerprint(file: &dyn ReadFile, len: u64) -> io::Result<Hash> {
+    let (first, last) = match len {
+        0..=SMALL => (len, 0),
+        _ => (PLACE as u64, PLACE as u64),
+    };
+    let mut bytes = vec![0; (first + last) as usize];
+    let (start, end) = bytes.split_at_mut(first as usize);
+    let read = file.fill(0, start)? + file.fill(len - last, end)?;
+    match read < bytes.len() {
+        true => Err(io::ErrorKind::UnexpectedEof.into()),
+        false => Ok(hash(&bytes)),
+    }
 }
 
 /// Returns the properties of a file that show whether it was changed.

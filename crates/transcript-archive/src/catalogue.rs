@@ -98,8 +98,12 @@ impl Catalogue {
                 continue;
             }
             catalogue.is_complete = false;
+            // A pack of another machine, of which only the keys show what is in it.
+            if layout.encryption.is_sealed() {
+                continue;
+            }
             let path = layout.pack(id);
-            let read = disk.open_to_read(&path);
+            let read = layout.open_pack(disk, id);
             let read = read.and_then(|file| pack::read_section(&pack::read_index(&*file)?));
             match read {
                 Ok(index) => catalogue.add(id, index, true),
@@ -240,7 +244,7 @@ impl Catalogue {
             bytes.extend(entry(pack.id, &section));
             bytes.extend(section);
         }
-        let (path, new) = (layout.catalogue(), layout.temporary("catalogue"));
+        let (path, new) = (layout.catalogue(), layout.new_catalogue());
         let write = || -> io::Result<()> {
             remove_if_there(disk, &new)?;
             let file = disk.open(&new, true)?.file;

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 
 use crate::archive::{Archive, lock};
 use crate::catalogue::VersionId;
+use crate::error::Error;
 use crate::record::{Coding, DictionaryId};
 
 /// Which parts of an archive are read.
@@ -94,8 +95,11 @@ impl Archive {
     }
 
     /// Reads frames, compares them with their hashes, and names what cannot be read.
-    #[must_use]
-    pub fn check(&self, options: &CheckOptions) -> Check {
+    ///
+    /// # Errors
+    /// [`ErrorKind::Encrypted`](crate::ErrorKind::Encrypted).
+    pub fn check(&self, options: &CheckOptions) -> Result<Check, Error> {
+        self.check_readable()?;
         let mut check = Check::default();
         for problem in &self.catalogue.problems {
             check.damages.push(Damage {
@@ -168,7 +172,7 @@ impl Archive {
             .damages
             .sort_by(|one, other| (&one.path, one.offset).cmp(&(&other.path, other.offset)));
         self.add_losses(&bad, &mut check);
-        check
+        Ok(check)
     }
 
     fn lost_dictionaries(&self) -> Vec<Damage> {
@@ -186,10 +190,9 @@ impl Archive {
         needed.sort_unstable();
         needed.dedup();
         let lost = needed.into_iter().filter_map(|id| {
-            let path = self.layout.dictionary(id);
-            let is_there = self.disk.read(&path, 64 << 20);
-            let is_there =
-                is_there.is_ok_and(|bytes| DictionaryId(crate::record::hash(&bytes)) == id);
+            let [_, path] = self.layout.dictionary(id);
+            let is_it = |bytes: Vec<u8>| DictionaryId(crate::record::hash(&bytes)) == id;
+            let is_there = self.stored_dictionary(&path).is_some_and(is_it);
             let reason = match is_there {
                 true => return None,
                 false if self.dictionary(id).is_ok() => {

@@ -30,6 +30,17 @@ pub enum ErrorKind {
     IdInUse(PathBuf),
     /// A part of the archive is damaged or missing, in this way.
     Damaged(String),
+    /// The archive is encrypted, and no key was given.
+    Encrypted,
+    /// No key that was given is one of those that can read the archive.
+    WrongKey,
+    /// The archive exists, and is encrypted to other keys or to none.
+    OtherRecipients,
+    /// The archive is encrypted, and there is no folder for what captures must know
+    /// ([`ArchiveOptions::local_folder`](crate::ArchiveOptions::local_folder)).
+    NoLocalFolder,
+    /// The file has no key, or something else.
+    NotAKey,
     /// A path in the archive that must not be written to.
     UnsafePath,
     /// The system failed.
@@ -117,6 +128,21 @@ impl fmt::Display for Error {
                 path.display()
             ),
             ErrorKind::Damaged(what) => f.write_str(what),
+            ErrorKind::Encrypted => f.write_str(
+                "the archive is encrypted; name the file with your key: --identity FILE, or $TRANSCRIPT_IDENTITY",
+            ),
+            ErrorKind::WrongKey => {
+                f.write_str("the archive is encrypted to other keys; name the file with the right one")
+            }
+            ErrorKind::OtherRecipients => f.write_str(
+                "the archive exists, and is encrypted to other keys or to none; make another one in a new folder",
+            ),
+            ErrorKind::NoLocalFolder => f.write_str(
+                "the archive is encrypted, and there is no folder on this machine for what captures must know",
+            ),
+            ErrorKind::NotAKey => f.write_str(
+                "the file is not one with keys of age; `age-keygen -o FILE` writes one",
+            ),
             ErrorKind::UnsafePath => {
                 f.write_str("the path leads out of its folder; it is not restored")
             }

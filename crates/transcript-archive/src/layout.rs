@@ -3,9 +3,11 @@
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use transcript_storage::{FileKind, ReadDisk};
+use transcript_storage::{FileKind, ReadDisk, ReadFile};
 
+use crate::encryption::Encryption;
 use crate::error::{AtPath, Error};
 use crate::record::{DictionaryId, PackId};
 
@@ -13,6 +15,8 @@ const PACKS: &str = "packs";
 const PACK: &str = ".jsonl.zst";
 const DICTIONARIES: &str = "dictionaries";
 const DICTIONARY: &str = ".dict";
+/// What the names of encrypted files end with.
+const ENCRYPTED: &str = ".age";
 /// What the names of files start with that are not complete.
 const TEMPORARY: &str = ".new-";
 /// The folders in which the files of sessions appear: no real folders, see [`ArchiveDisk`](crate::ArchiveDisk).
@@ -22,16 +26,51 @@ pub(crate) const AREAS: [&str; 4] = ["projects", "tasks", "file-history", "todos
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) folder: PathBuf,
+    /// The folder for what is never encrypted: of an archive that is not, its own.
+    local: PathBuf,
+    pub(crate) encryption: Encryption,
 }
 
 impl Layout {
+    /// An archive that is not encrypted.
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self::encrypted(folder, folder, Encryption::default())
+    }
+
+    /// An encrypted archive, and a folder for what is not.
+    pub(crate) fn encrypted(folder: &Path, local: &Path, encryption: Encryption) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            local: local.to_owned(),
+            encryption,
+        }
+    }
+
+    /// Opens a pack.
+    pub(crate) fn open_pack(
+        &self,
+        disk: &dyn ReadDisk,
+        id: PackId,
+    ) -> io::Result<Arc<dyn ReadFile>> {
+        self.encryption.open(disk.open_to_read(&self.pack(id))?)
+    }
+
+    /// What the name of a file ends with that is encrypted, if files are.
+    fn end(&self) -> &'static str {
+        if self.encryption.is_on() {
+            ENCRYPTED
+        } else {
+            ""
+        }
+    }
+
     /// The file that makes the folder an archive.
     pub(crate) fn marker(&self) -> PathBuf {
         self.folder.join("archive.json")
     }
 
     pub(crate) fn catalogue(&self) -> PathBuf {
-        self.folder.join("catalogue")
+        self.local.join("catalogue")
     }
 
     pub(crate) fn lock(&self) -> PathBuf {
@@ -39,35 +78,45 @@ impl Layout {
     }
 
     pub(crate) fn pack(&self, id: PackId) -> PathBuf {
-        let name = format!("{}{PACK}", id.to_hex());
+        let name = format!("{}{PACK}{}", id.to_hex(), self.end());
         self.folder.join(PACKS).join(name)
     }
 
-    pub(crate) fn dictionary(&self, id: DictionaryId) -> PathBuf {
+    /// A dictionary as it is used, and as it is in the archive.
+    pub(crate) fn dictionary(&self, id: DictionaryId) -> [PathBuf; 2] {
         let name = format!("{}{DICTIONARY}", id.to_hex());
-        self.folder.join(DICTIONARIES).join(name)
+        let used = self.local.join(DICTIONARIES).join(&name);
+        [used, self.folder.join(DICTIONARIES).join(name + self.end())]
     }
 
-    /// A file that gets its name when it is complete.
-    pub(crate) fn temporary(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{TEMPORARY}{name}"))
+    /// The catalogue before it gets its name.
+    pub(crate) fn new_catalogue(&self) -> PathBuf {
+        self.local.join(format!("{TEMPORARY}catalogue"))
     }
 
-    /// A pack that gets its name when it is complete.
-    pub(crate) fn new_pack(&self) -> PathBuf {
-        self.folder.join(PACKS).join(format!("{TEMPORARY}pack"))
+    /// A pack as it is written, and as it is in the archive before it gets its name.
+    pub(crate) fn new_pack(&self) -> [PathBuf; 2] {
+        let name = format!("{TEMPORARY}pack");
+        let written = self.local.join(PACKS).join(&name);
+        [written, self.folder.join(PACKS).join(name)]
     }
 
     /// Returns the packs in the folder, sorted by name. Files with other names are ignored, as a program that
     /// syncs the folder may keep its own there.
     pub(crate) fn packs_on(&self, disk: &dyn ReadDisk) -> Result<Vec<PackId>, Error> {
-        let id = |name: &OsStr| PackId::from_hex(name.to_str()?.strip_suffix(PACK)?);
+        let id = |name: &OsStr| {
+            let name = name.to_str()?.strip_suffix(self.end())?;
+            PackId::from_hex(name.strip_suffix(PACK)?)
+        };
         self.list(disk, PACKS, id)
     }
 
     /// Returns the dictionaries in the folder.
     pub(crate) fn dictionaries_on(&self, disk: &dyn ReadDisk) -> Result<Vec<DictionaryId>, Error> {
-        let id = |name: &OsStr| DictionaryId::from_hex(name.to_str()?.strip_suffix(DICTIONARY)?);
+        let id = |name: &OsStr| {
+            let name = name.to_str()?.strip_suffix(self.end())?;
+            DictionaryId::from_hex(name.strip_suffix(DICTIONARY)?)
+        };
         self.list(disk, DICTIONARIES, id)
     }
 

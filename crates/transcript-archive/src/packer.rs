@@ -662,7 +662,7 @@ impl<'a> Packer<'a> {
     fn write_early(&mut self) -> Result<(), Error> {
         while let Some(done) = self.early.remove(&self.written) {
             self.written += 1;
-            let path = self.archive.layout.new_pack();
+            let [path, _] = self.archive.layout.new_pack();
             let stored = done.stored.at(&path)?;
             let stored_len = stored.len() as u32;
             let (bytes, at) = self.layout.frame(stored, done.len, done.is_lines);
@@ -681,7 +681,7 @@ impl<'a> Packer<'a> {
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if self.file.is_none() {
-            let path = self.archive.layout.new_pack();
+            let [path, _] = self.archive.layout.new_pack();
             let disk = &*self.archive.disk;
             remove_if_there(disk, &path).at(&path)?;
             let opened = disk.open(&path, true).at(&path)?;
@@ -721,7 +721,7 @@ impl<'a> Packer<'a> {
         self.index.captured = captured;
         // What a file that was omitted had is not used, but is there.
         index.frames = mem::take(&mut self.frames).into_iter().flatten().collect();
-        let new = self.archive.layout.new_pack();
+        let [new, stored] = self.archive.layout.new_pack();
         let (end, section) = mem::take(&mut self.layout).finish(&index).at(&new)?;
         self.write(&end)?;
         let mut id = PackId([0; 16]);
@@ -732,11 +732,27 @@ impl<'a> Packer<'a> {
         let Some((file, new)) = self.file.take() else {
             return Ok(());
         };
-        file.sync().at(&new)?;
-        drop(file);
         let path = self.archive.layout.pack(id);
         let archive = &mut *self.archive;
-        archive.disk.rename_new(&new, &path).at(&path)?;
+        let encryption = &archive.layout.encryption;
+        if encryption.is_on() {
+            drop(file);
+            encryption
+                .seal_file(&*archive.disk, &new, &stored)
+                .at(&stored)?;
+            remove_if_there(&*archive.disk, &new).at(&new)?;
+        } else {
+            file.sync().at(&new)?;
+            drop(file);
+        }
+        match archive.disk.rename_new(&stored, &path) {
+            // A killed capture wrote it, and it is not in the catalogue: with this name it is the same.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                archive.disk.rename(&stored, &path)
+            }
+            renamed => renamed,
+        }
+        .at(&path)?;
         let number = archive.catalogue.packs.len() as u32;
         // Whatever happens to the catalogue, the pack is there.
         let appended =

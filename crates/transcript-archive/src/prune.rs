@@ -152,8 +152,9 @@ impl Archive {
     /// gives its name again; in the archive it is in any case.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`](crate::ErrorKind::Busy); when `root` cannot be read.
+    /// [`ErrorKind::Busy`](crate::ErrorKind::Busy), [`ErrorKind::Encrypted`](crate::ErrorKind::Encrypted); when `root` cannot be read.
     pub fn prune(&mut self, root: &Path, options: &PruneOptions) -> Result<Pruned, Error> {
+        self.check_readable()?;
         let _lock = self.lock()?;
         self.refresh()?;
         let live = LiveFiles::find_all(&*self.disk, root)?;

@@ -11,7 +11,7 @@ use transcript_storage::{
     DirEntry, Entries, FileKind, Identity, Metadata, ReadDisk, ReadFile, RealDisk,
 };
 
-use crate::archive::Archive;
+use crate::archive::{Archive, ArchiveOptions};
 use crate::catalogue::{Piece, VersionId};
 use crate::layout::Layout;
 use crate::record::{State, Version};
@@ -28,6 +28,7 @@ const DEVICE: u64 = u64::MAX - 0x7472;
 #[derive(Debug)]
 pub struct ArchiveDisk {
     layout: Layout,
+    options: ArchiveOptions,
     archive: OnceLock<Result<Arc<Archive>, String>>,
     real: RealDisk,
 }
@@ -36,10 +37,15 @@ impl ArchiveDisk {
     /// Shows the archive in a folder, which need not exist.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
+        Self::with(folder, ArchiveOptions::new())
+    }
+
+    /// Shows the archive in a folder, which need not exist, as [`new`](Self::new) does. It is opened with these options.
+    #[must_use]
+    pub fn with(folder: &Path, options: ArchiveOptions) -> Self {
         Self {
-            layout: Layout {
-                folder: folder.to_owned(),
-            },
+            layout: Layout::new(folder),
+            options,
             archive: OnceLock::new(),
             real: RealDisk,
         }
@@ -50,6 +56,7 @@ impl ArchiveDisk {
     pub fn of(archive: Arc<Archive>) -> Self {
         Self {
             layout: archive.layout.clone(),
+            options: ArchiveOptions::new(),
             archive: OnceLock::from(Ok(archive)),
             real: RealDisk,
         }
@@ -67,7 +74,11 @@ impl ArchiveDisk {
     /// When it cannot be opened.
     pub fn archive(&self) -> io::Result<&Arc<Archive>> {
         let open = || {
-            let archive = Archive::open(&self.layout.folder);
+            let archive = Archive::open_with(&self.layout.folder, &self.options);
+            let archive = archive.and_then(|archive| {
+                archive.check_readable()?;
+                Ok(archive)
+            });
             archive.map(Arc::new).map_err(|error| error.to_string())
         };
         let archive = self.archive.get_or_init(open).as_ref();

@@ -122,6 +122,8 @@ pub(crate) struct Version {
     pub(crate) extents: Vec<Extent>,
     /// The number of bytes after the last line feed.
     pub(crate) partial: u64,
+    /// A hash of its content, or of parts of it, where the packs cannot be read to compare it.
+    pub(crate) fingerprint: Option<Hash>,
     /// Where the summary of the caller is, in the frame of summaries: start and length.
     pub(crate) summary: (u32, u32),
 }

@@ -39,6 +39,9 @@ impl Archive {
         threads: NonZeroUsize,
     ) -> Result<u64, Error> {
         let mut joined = 0;
+        if self.layout.encryption.is_sealed() {
+            return Ok(joined);
+        }
         while let Some(packs) = self.small_packs(many) {
             joined += packs.len() as u64;
             self.join(&packs, threads)?;

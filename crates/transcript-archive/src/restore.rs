@@ -81,8 +81,9 @@ impl Archive {
     /// next to the projects goes next to `root`, if that is named `projects`. A file that exists is never changed.
     ///
     /// # Errors
-    /// When `root` cannot be read. Everything else is one of [`Restored::problems`].
+    /// [`ErrorKind::Encrypted`]; when `root` cannot be read. Everything else is one of [`Restored::problems`].
     pub fn restore(&self, root: &Path, options: &RestoreOptions) -> Result<Restored, Error> {
+        self.check_readable()?;
         let in_use = ids_in(&*self.disk, root)?;
         let mut sessions = BTreeMap::<_, Vec<(&str, VersionId)>>::new();
         for (name, versions) in &self.catalogue.files {

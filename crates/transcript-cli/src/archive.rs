@@ -4,6 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use transcript::archive::{ArchiveOptions, Identities};
 use transcript::{Listing, MIN_PREFIX, data_folder, list_archived};
 use transcript_format::names::is_id;
 use transcript_reader::SessionFiles;
@@ -21,6 +22,19 @@ pub(crate) fn folder(ui: &Ui) -> Result<PathBuf> {
     }
     let folder = data_folder().map(|folder| folder.join("archive"));
     folder.context("cannot find the data folder; name the archive with --archive DIR")
+}
+
+/// Returns how the archive is opened: with the keys of `--identity` or `$TRANSCRIPT_IDENTITY`.
+pub(crate) fn options(ui: &Ui) -> Result<ArchiveOptions> {
+    let mut options = ArchiveOptions::new();
+    if let Some(folder) = data_folder() {
+        options = options.local_folder(&folder.join("archives"));
+    }
+    let set = env::var_os("TRANSCRIPT_IDENTITY").filter(|file| !file.is_empty());
+    if let Some(file) = ui.identity.clone().or(set.map(PathBuf::from)) {
+        options = options.identities(Identities::read(&file)?);
+    }
+    Ok(options)
 }
 
 /// Returns whether there is an archive.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::Args as ClapArgs;
-use transcript::archive::{Archive, CaptureOptions, ErrorKind};
+use transcript::archive::{Archive, CaptureOptions, ErrorKind, Identities, Recipient};
 use transcript::verify::cleanup_days;
 use transcript::wire::KeepReport;
 use transcript_render::count;
@@ -42,6 +42,10 @@ pub(crate) struct Args {
     /// Compare every byte of each file with the archive
     #[arg(long)]
     full: bool,
+    /// Encrypt a new archive to this public key of age (age1…), or to the keys in this file, which gets a new key if it
+    /// does not exist; captures ask for no key
+    #[arg(long, value_name = "KEY|FILE")]
+    encrypt: Option<String>,
     /// Print a timer and a hook of the client that run this command; install nothing
     #[arg(long, conflicts_with_all = ["watch", "full"])]
     install: bool,
@@ -57,7 +61,11 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     let store = session::store(ui)?;
     let root = std::path::absolute(store.root()).context("the projects folder")?;
-    let mut archive = Archive::open_or_create(&folder)?;
+    let mut options = archive::options(ui)?;
+    if let Some(key) = &args.encrypt {
+        options = options.encrypt_to(recipients(ui, key)?);
+    }
+    let mut archive = Archive::open_or_create_with(&folder, &options)?;
     let mut waits = WAITS;
     loop {
         let progress = Progress::start(ui);
@@ -92,6 +100,24 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         }
         thread::sleep(Duration::from_secs(args.every));
     }
+}
+
+/// Returns the public keys that `--encrypt` names. A file that does not exist is written, with a new key.
+fn recipients(ui: &Ui, key: &str) -> Result<Vec<Recipient>> {
+    if key.starts_with("age1") {
+        return Ok(vec![
+            key.parse().map_err(|error| anyhow!("--encrypt: {error}"))?,
+        ]);
+    }
+    let file = Path::new(key);
+    if !file.exists() {
+        let identities = Identities::generate();
+        identities.write_new(file)?;
+        ui.warn(&format!(
+            "transcript: a new key is in {key}; keep a copy elsewhere: without it nobody can read the archive"
+        ));
+    }
+    Ok(Identities::read(file)?.recipients())
 }
 
 fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<()> {

@@ -54,6 +54,9 @@ struct Cli {
     /// The folder of the archive [default: $TRANSCRIPT_ARCHIVE, or transcript/archive in the data folder]
     #[arg(long, global = true, value_name = "DIR", num_args = 0..=1)]
     archive: Option<Option<PathBuf>>,
+    /// The file with the key of an encrypted archive, as `age-keygen` writes it [default: $TRANSCRIPT_IDENTITY]
+    #[arg(long, global = true, value_name = "FILE")]
+    identity: Option<PathBuf>,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -96,7 +99,7 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let ui = ui::Ui::new(&cli.output, cli.root, cli.archive);
+    let ui = ui::Ui::new(&cli.output, cli.root, cli.archive, cli.identity);
     let Some(command) = cli.command.or_else(browse_here) else {
         // Without a terminal nothing can be browsed: the same answer as for a wrong command line.
         let _ = write!(io::stderr(), "{}", Cli::command().render_help());

@@ -36,7 +36,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    let mut archive = Archive::open(&archive::folder(ui)?)?;
+    let mut archive = Archive::open_with(&archive::folder(ui)?, &archive::options(ui)?)?;
     let store = session::store(ui)?;
     let root = std::path::absolute(store.root()).context("the projects folder")?;
     let age = Duration::from_secs(args.older_than.saturating_mul(DAY));

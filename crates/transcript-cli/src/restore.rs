@@ -48,7 +48,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         None => session::store(ui)?.root().to_owned(),
     };
     let root = std::path::absolute(root)?;
-    let archive = Archive::open(&archive::folder(ui)?)?;
+    let archive = Archive::open_with(&archive::folder(ui)?, &archive::options(ui)?)?;
     let mut options = RestoreOptions::new();
     if !args.all {
         let mut sessions = Vec::new();

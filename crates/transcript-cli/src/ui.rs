@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
-use transcript::archive::ArchiveDisk;
+use transcript::archive::{ArchiveDisk, ArchiveOptions};
 use transcript_render::{Escaping, RenderOptions, Tools};
 use transcript_storage::ReadDisk;
 
@@ -46,6 +46,8 @@ pub(crate) struct Ui {
     pub(crate) root: Option<PathBuf>,
     /// The option `--archive`, if it was given, and the folder, if it was named.
     pub(crate) archive: Option<Option<PathBuf>>,
+    /// The option `--identity`.
+    pub(crate) identity: Option<PathBuf>,
     /// The disk, with the archive on it.
     disk: OnceLock<Arc<ArchiveDisk>>,
     /// How text for people looks.
@@ -64,6 +66,7 @@ impl Ui {
         options: &OutputOptions,
         root: Option<PathBuf>,
         archive: Option<Option<PathBuf>>,
+        identity: Option<PathBuf>,
     ) -> Self {
         let is_terminal = io::stdout().is_terminal();
         let coloured = match options.color {
@@ -89,6 +92,7 @@ impl Ui {
             quiet: options.quiet,
             root,
             archive,
+            identity,
             disk: OnceLock::new(),
             render,
             escaping,
@@ -104,7 +108,11 @@ impl Ui {
         self.disk.get_or_init(|| {
             // Without a folder there is no archive: nothing is at this path.
             let folder = crate::archive::folder(self).unwrap_or_default();
-            Arc::new(ArchiveDisk::new(&folder))
+            let options = crate::archive::options(self).unwrap_or_else(|error| {
+                self.complain(&error);
+                ArchiveOptions::new()
+            });
+            Arc::new(ArchiveDisk::with(&folder, options))
         })
     }
 

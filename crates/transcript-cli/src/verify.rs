@@ -88,14 +88,14 @@ fn subset(text: &str) -> Result<(u32, NonZeroU32), String> {
 
 fn verify_archive(ui: &Ui, args: &Args) -> Result<u8> {
     let folder = archive::folder(ui)?;
-    let archive = Archive::open(&folder)?;
+    let archive = Archive::open_with(&folder, &archive::options(ui)?)?;
     let progress = Progress::start(ui);
     progress.expect(archive.stored_bytes());
     let mut options = CheckOptions::new().count_bytes(progress.counter());
     if let Some((part, of)) = args.subset {
         options = options.subset(part, of);
     }
-    let check = archive.check(&options);
+    let check = archive.check(&options)?;
     drop(progress);
     let report = ArchiveCheckReport::new(&folder, &check);
     let mut out = Output::plain();

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use transcript_archive::{Archive, CaptureOptions, RestoreOptions};
+use transcript_archive::{Archive, ArchiveOptions, CaptureOptions, Identities, RestoreOptions};
 use transcript_storage::Disk;
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_testkit::rng::Rng;
@@ -60,9 +60,30 @@ fn live(disk: &FakeDisk) -> Files {
         .collect()
 }
 
+/// How archives of a seed are opened: every second one is encrypted, and every second of those is written without the
+/// key. To read takes it.
+fn on(disk: &Arc<dyn Disk>, seed: u64, reads: bool) -> ArchiveOptions {
+    static KEY: OnceLock<Identities> = OnceLock::new();
+    let options = ArchiveOptions::new().disk(Arc::clone(disk));
+    if seed.is_multiple_of(2) {
+        return options;
+    }
+    let key = KEY.get_or_init(Identities::generate);
+    let options = options
+        .encrypt_to(key.recipients())
+        .local_folder(Path::new("/local"));
+    match reads || seed % 4 == 1 {
+        true => options.identities(key.clone()),
+        false => options,
+    }
+}
+
 /// Captures, and returns the time of the capture if something had changed. Three small packs are joined.
-fn capture(disk: &Arc<dyn Disk>) -> Result<Option<SystemTime>, transcript_archive::Error> {
-    let mut archive = Archive::open_or_create_on(Arc::clone(disk), Path::new(ARCHIVE))?;
+fn capture(
+    disk: &Arc<dyn Disk>,
+    seed: u64,
+) -> Result<Option<SystemTime>, transcript_archive::Error> {
+    let mut archive = Archive::open_or_create_with(Path::new(ARCHIVE), &on(disk, seed, false))?;
     let (one, three) = (NonZeroUsize::MIN, NonZeroUsize::new(3).unwrap());
     let options = CaptureOptions::new().threads(one).repack_at(three);
     let captured = archive.capture(Path::new(ROOT), &options)?;
@@ -73,12 +94,12 @@ fn capture(disk: &Arc<dyn Disk>) -> Result<Option<SystemTime>, transcript_archiv
 }
 
 /// Returns what the archive has, or had at a time, read by another process.
-fn archived(disk: &FakeDisk, as_of: Option<SystemTime>) -> Files {
+fn archived(disk: &FakeDisk, seed: u64, as_of: Option<SystemTime>) -> Files {
     let disk: Arc<dyn Disk> = disk.process();
     if disk.metadata(Path::new(ARCHIVE)).is_err() {
         return Files::new();
     }
-    let archive = match Archive::open_on(Arc::clone(&disk), Path::new(ARCHIVE)) {
+    let archive = match Archive::open_with(Path::new(ARCHIVE), &on(&disk, seed, true)) {
         Ok(archive) => archive,
         Err(error) => panic!("{error}"),
     };
@@ -143,12 +164,12 @@ fn run(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(), Strin
             true => naive_capture(&disk.process())
                 .map(|()| None)
                 .map_err(|error| error.to_string()),
-            false => capture(&disk.process()).map_err(|error| error.to_string()),
+            false => capture(&(disk.process() as _), seed).map_err(|error| error.to_string()),
         }
     };
     let archived_at = |disk: &FakeDisk, as_of| match is_naive {
         true => naive_archived(disk),
-        false => archived(disk, as_of),
+        false => archived(disk, seed, as_of),
     };
     let archived = |disk: &FakeDisk| archived_at(disk, None);
     let mut before = Files::new();
@@ -290,16 +311,16 @@ fn run_restore(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(
     let mut rng = Rng::new(seed);
     for _ in 0..3 {
         change(&disk, &mut rng);
-        capture(&(disk.process() as Arc<dyn Disk>)).unwrap();
+        capture(&(disk.process() as _), seed).unwrap();
     }
-    let files = archived(&disk, None);
+    let files = archived(&disk, seed, None);
     let restore = |disk: &FakeDisk| -> Result<(), String> {
         let disk: Arc<dyn Disk> = disk.process();
         if is_naive {
             return naive_restore(&disk, &files).map_err(|error| error.to_string());
         }
-        let archive =
-            Archive::open_on(disk, Path::new(ARCHIVE)).map_err(|error| error.to_string())?;
+        let archive = Archive::open_with(Path::new(ARCHIVE), &on(&disk, seed, true))
+            .map_err(|error| error.to_string())?;
         let restored = archive.restore(Path::new(TARGET), &RestoreOptions::new());
         let restored = restored.map_err(|error| error.to_string())?;
         match restored.problems.first() {
@@ -342,7 +363,7 @@ fn run_restore(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(
             return Err("a restore that succeeded is incomplete".into());
         }
         restore(&disk)?;
-        match found() == files && archived(&disk, None) == files {
+        match found() == files && archived(&disk, seed, None) == files {
             true => Ok(()),
             false => Err("the next restore is incomplete".into()),
         }

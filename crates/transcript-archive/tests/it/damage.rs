@@ -45,7 +45,8 @@ fn archived(folder: &Path, sessions: usize, lines: usize) -> (PathBuf, Vec<Vec<u
 }
 
 fn check(place: &Path) -> Check {
-    Archive::open(place).unwrap().check(&CheckOptions::new())
+    let archive = Archive::open(place).unwrap();
+    archive.check(&CheckOptions::new()).unwrap()
 }
 
 fn packs(place: &Path) -> Vec<PathBuf> {

@@ -4,6 +4,7 @@
 
 mod crash;
 mod damage;
+mod encryption;
 mod prune;
 mod repack;
 mod round_trip;

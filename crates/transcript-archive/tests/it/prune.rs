@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use transcript_archive::{Archive, CaptureOptions, KeepReason, PruneOptions, RestoreOptions};
+use transcript_archive::{
+    Archive, ArchiveOptions, CaptureOptions, KeepReason, PruneOptions, RestoreOptions,
+};
 use transcript_storage::Disk;
 use transcript_testkit::fake_disk::{FakeDisk, Fault};
 
@@ -16,6 +18,10 @@ const ID: &str = "11111111-2222-4333-8444-555555555555";
 fn old(path: &Path) {
     let time = SystemTime::now() - Duration::from_secs(40 * 86_400);
     fs::File::open(path).unwrap().set_modified(time).unwrap();
+}
+
+fn on(disk: Arc<dyn Disk>) -> ArchiveOptions {
+    ArchiveOptions::new().disk(disk)
 }
 
 /// A session with a subagent, both old, and their archive.
@@ -151,7 +157,7 @@ fn race(nth: u64, is_naive: bool) -> (bool, bool) {
     let long_ago = SystemTime::now() - Duration::from_secs(40 * 86_400);
     process.set_properties(&own, Some(long_ago), None).unwrap();
     let mut archive =
-        Archive::open_or_create_on(Arc::clone(&process), Path::new("/archive")).unwrap();
+        Archive::open_or_create_with(Path::new("/archive"), &on(Arc::clone(&process))).unwrap();
     archive.capture(root, &CaptureOptions::new()).unwrap();
     let target = own.clone();
     disk.set(
@@ -181,7 +187,7 @@ fn race(nth: u64, is_naive: bool) -> (bool, bool) {
         .filter_map(|name| disk.bytes(name))
         .any(|bytes| bytes.windows(7).any(|part| part == b"{\"b\":1}"));
     // And so is the old one, live or archived.
-    let archive = Archive::open_on(disk.process(), Path::new("/archive")).unwrap();
+    let archive = Archive::open_with(Path::new("/archive"), &on(disk.process())).unwrap();
     let back = archive
         .restore(Path::new("/back/projects"), &RestoreOptions::new())
         .unwrap();
@@ -217,7 +223,8 @@ fn no_failure_of_the_disk_loses_anything() {
             let process = disk.process();
             let long_ago = SystemTime::now() - Duration::from_secs(40 * 86_400);
             process.set_properties(&own, Some(long_ago), None).unwrap();
-            let mut archive = Archive::open_or_create_on(process, Path::new("/archive")).unwrap();
+            let mut archive =
+                Archive::open_or_create_with(Path::new("/archive"), &on(process)).unwrap();
             archive.capture(root, &CaptureOptions::new()).unwrap();
             match is_kill {
                 true => disk.kill_at(nth),
@@ -227,7 +234,8 @@ fn no_failure_of_the_disk_loses_anything() {
             let came_so_far = disk.faults_left() == 0;
             disk.clear_faults();
             disk.restart();
-            let mut archive = Archive::open_on(disk.process(), Path::new("/archive")).unwrap();
+            let mut archive =
+                Archive::open_with(Path::new("/archive"), &on(disk.process())).unwrap();
             let back = archive.restore(Path::new("/back/projects"), &RestoreOptions::new());
             assert_eq!(back.unwrap().files, 2, "operation {nth}");
             // What was put aside comes back.

@@ -75,7 +75,10 @@ fn all(root: &Path) -> Vec<(PathBuf, String)> {
 }
 
 fn assert_clean(place: &Path) {
-    let check = Archive::open(place).unwrap().check(&CheckOptions::new());
+    let check = Archive::open(place)
+        .unwrap()
+        .check(&CheckOptions::new())
+        .unwrap();
     assert!(check.damages.is_empty(), "{:?}", check.damages);
     assert!(check.losses.is_empty(), "{:?}", check.losses);
 }

@@ -8,7 +8,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use transcript_archive::{Archive, CaptureOptions, Captured, ErrorKind, RestoreOptions};
+use transcript_archive::{
+    Archive, ArchiveOptions, CaptureOptions, Captured, ErrorKind, Identities, RestoreOptions,
+};
 use transcript_testkit::changes::Changes;
 use transcript_testkit::rng::Rng;
 use transcript_testkit::trees::tree;
@@ -102,7 +104,15 @@ fn every_version_of_every_file_comes_back_whatever_happens_to_the_files() {
             changes.age_all(&root, &tree).unwrap();
         }
         let place = folder.path().join("archive");
-        let mut archive = Archive::open_or_create(&place).unwrap();
+        let mut opening = ArchiveOptions::new();
+        if rng.one_in(3) {
+            let key = Identities::generate();
+            opening = opening
+                .encrypt_to(key.recipients())
+                .identities(key)
+                .local_folder(&folder.path().join("local"));
+        }
+        let mut archive = Archive::open_or_create_with(&place, &opening).unwrap();
         let mut known = BTreeMap::new();
         let mut states = Vec::new();
         for step in 0..8 {
@@ -124,7 +134,7 @@ fn every_version_of_every_file_comes_back_whatever_happens_to_the_files() {
             }
             // Another process, as a rule.
             if rng.one_in(2) {
-                archive = Archive::open(&place).unwrap();
+                archive = Archive::open_with(&place, &opening).unwrap();
             }
             let mut options = CaptureOptions::new().compare_all(rng.one_in(4));
             if rng.one_in(2) {
@@ -147,10 +157,13 @@ fn every_version_of_every_file_comes_back_whatever_happens_to_the_files() {
             }
         }
         // From the packs alone, in another process.
-        if rng.one_in(2) {
+        if rng.one_in(2) && place.join("catalogue").exists() {
             fs::remove_file(place.join("catalogue")).unwrap();
         }
-        let archive = Archive::open(&place).unwrap();
+        if rng.one_in(2) && folder.path().join("local").exists() {
+            fs::remove_dir_all(folder.path().join("local")).unwrap();
+        }
+        let archive = Archive::open_with(&place, &opening).unwrap();
         for (time, known, what) in states {
             let options = RestoreOptions::new().as_of(time);
             assert_same(
