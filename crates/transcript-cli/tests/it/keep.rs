@@ -306,3 +306,71 @@ fn what_is_not_there_is_said() {
         stderr(&install)
     );
 }
+
+#[test]
+fn an_encrypted_archive_is_written_without_the_key_and_read_with_it() {
+    let place = Place::new();
+    let key = place.folder.path().join("key.txt");
+    let key = key.to_str().unwrap();
+    let data = place.folder.path().join("data");
+    let run = |arguments: &[&str]| {
+        let mut command = command(arguments);
+        command.arg("--root").arg(place.root());
+        command.env("TRANSCRIPT_ARCHIVE", place.archive());
+        command.env("XDG_DATA_HOME", &data);
+        command.output().unwrap()
+    };
+    let first = run(&["keep", "--encrypt", key]);
+    assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
+    assert!(stderr(&first).contains("keep a copy"), "{}", stderr(&first));
+    // The next ones need neither the option nor the key.
+    let again = run(&["keep", "--json"]);
+    let again: Value = serde_json::from_str(&stdout(&again)).unwrap();
+    assert_eq!(
+        (&again["captured"], &again["stored"]),
+        (&0.into(), &0.into())
+    );
+    fs::remove_file(place.file()).unwrap();
+    for arguments in [
+        &["list", "--archived"][..],
+        &["verify", "--archive"],
+        &["restore", "--all"],
+        &["prune"],
+        &["replay", &place.id],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let said = stderr(&output);
+        assert!(said.contains("--identity FILE"), "{arguments:?}: {said}");
+    }
+    let replayed = run(&["replay", &place.id, "--identity", key]);
+    assert_eq!(replayed.status.code(), Some(0), "{}", stderr(&replayed));
+    let checked = run(&["verify", "--archive", "--identity", key]);
+    assert_eq!(checked.status.code(), Some(0), "{}", stderr(&checked));
+    let restored = run(&["restore", &place.id, "--identity", key]);
+    assert_eq!(restored.status.code(), Some(0), "{}", stderr(&restored));
+    assert!(place.file().exists());
+    // Another key is refused, and so is another encryption of the same archive.
+    let other = place.folder.path().join("other.txt");
+    let other = other.to_str().unwrap();
+    let refused = run(&["keep", "--encrypt", other]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr(&refused).contains("other keys"),
+        "{}",
+        stderr(&refused)
+    );
+    let refused = run(&["list", "--archived", "--identity", other]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr(&refused).contains("other keys"),
+        "{}",
+        stderr(&refused)
+    );
+    let refused = run(&["keep", "--encrypt", "age1nothing"]);
+    assert!(
+        stderr(&refused).contains("--encrypt"),
+        "{}",
+        stderr(&refused)
+    );
+}
