@@ -807,7 +807,7 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// Returns whether a pack has a copy of a dictionary, and goes on to have it.
+    /// Returns whether a pack has a copy of a dictionary, and will have it.
     fn has_copy(&self, id: DictionaryId) -> bool {
         let is_left = |pack: &Pack| {
             let mut replaced = self.index.replaces.iter();

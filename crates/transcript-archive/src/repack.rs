@@ -23,6 +23,9 @@ const LENGTHS: [u64; 3] = [128 << 10, 1 << 20, 8 << 20];
 /// So many packs of about a length are joined.
 pub(crate) const MANY: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
+/// The slices of a prefix, each with the number of its pack, or `None` for the one that is being written; and their content.
+type Prefix = (Vec<(Option<u32>, Slice)>, Vec<u8>);
+
 /// What was moved to the pack that is being written.
 #[derive(Default)]
 struct Moved {
@@ -73,7 +76,7 @@ impl Archive {
             if packs.len() < many {
                 continue;
             }
-            // What is damaged stays for those who may mend it.
+            // What is damaged stays for those who may repair it.
             packs.retain(|pack| {
                 let frames = &self.catalogue.packs[*pack as usize].index.frames;
                 (0..frames.len() as u32).all(|frame| self.read_frame(*pack, frame).is_ok())
@@ -249,15 +252,8 @@ impl Moved {
         Ok(())
     }
 
-    /// Returns the slices of a prefix, each with the number of its pack, or `None` for the one that is being written; and their
-    /// content.
-    #[allow(clippy::type_complexity)]
-    fn prefix(
-        &self,
-        archive: &Archive,
-        pack: u32,
-        slices: &[Slice],
-    ) -> io::Result<(Vec<(Option<u32>, Slice)>, Vec<u8>)> {
+    /// Returns the slices of a prefix, where they are now, and their content.
+    fn prefix(&self, archive: &Archive, pack: u32, slices: &[Slice]) -> io::Result<Prefix> {
         let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the index is damaged");
         let (mut moved, mut prefix) = (Vec::new(), Vec::new());
         for slice in slices {

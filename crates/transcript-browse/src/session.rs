@@ -103,9 +103,10 @@ fn serve(
     let story = tree.story(&context);
     drop(context);
     let closed: Vec<EntryNo> = story.boundaries().collect();
-    let session = Session::new(
-        &history, &tree, story, &closed, storage, options, base, !is_end,
-    );
+    let session = Session {
+        storage: storage.clone(),
+        ..Session::new(&history, &tree, story, &closed, options, base, !is_end)
+    };
     let facts = session.facts(started)?;
     reply(Answer::Ready(Box::new(facts)));
     session.serve(requests, reply);
@@ -171,7 +172,6 @@ impl<'s> Session<'s> {
         tree: &'s Tree<'s>,
         story: Story,
         closed: &'s [EntryNo],
-        storage: &Storage,
         options: &RenderOptions,
         base: u64,
         is_whole: bool,
@@ -202,7 +202,7 @@ impl<'s> Session<'s> {
             path,
             closed,
             decisions,
-            storage: storage.clone(),
+            storage: Storage::default(),
             options: options.clone().agent_hint("Enter shows it"),
             base,
             is_whole,

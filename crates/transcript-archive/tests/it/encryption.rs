@@ -157,7 +157,7 @@ fn captures_need_no_key_and_everything_else_does() {
     place.capture(&place.with_key());
     assert!(count() < before);
     place.assert_complete();
-    // Without it the next capture goes on after what was joined.
+    // Without it the next capture continues what was joined.
     place.append(0, &lines(&mut rng, 1));
     assert!(place.capture(&place.sealed()).bytes < 1_000);
     place.assert_complete();
