@@ -40,6 +40,8 @@ const MIN_TRAINING: u64 = 1 << 20;
 /// The length of a dictionary: this part of what is stored with it, and its limits, in bytes.
 const DICTIONARY_PART: u64 = 384;
 const DICTIONARY: (u64, u64) = (16 << 10, 1 << 20);
+/// Another one is made when it would be so many times longer.
+const GROWN: u64 = 4;
 /// So many bytes are looked at for each byte of a dictionary.
 const SAMPLES: u64 = 6;
 /// The size of a sample, in bytes.
@@ -423,14 +425,15 @@ impl Archive {
         };
         // What follows the last line feed of a version has none.
         if offset.saturating_add(partial) >= last.end() {
-            return Ok(last.lines_before + last.lines);
+            return Ok(last.lines_before.saturating_add(last.lines));
         }
         let at = pieces.partition_point(|piece| piece.end() <= offset);
         let piece = pieces.get(at).unwrap_or(last);
         let end = offset.min(piece.end());
         let mut part = vec![0; usize::try_from(end.saturating_sub(piece.at)).unwrap_or_default()];
         self.fill(pieces, piece.at, &mut part)?;
-        Ok(piece.lines_before + memchr::memchr_iter(b'\n', &part).count() as u64)
+        let count = memchr::memchr_iter(b'\n', &part).count() as u64;
+        Ok(piece.lines_before.saturating_add(count))
     }
 
     /// Returns the longest dictionary of the archive.
@@ -446,27 +449,26 @@ impl Archive {
         changed: &[(&LiveFile, Option<(VersionId, u64)>)],
     ) -> Result<Option<Arc<Dictionary>>, Error> {
         let longest = self.longest_dictionary()?;
-        if longest.is_some() {
+        let (mut files, mut new, mut total) = (Vec::new(), 0, 0);
+        for (file, from) in changed {
+            if file.name.ends_with(".jsonl") {
+                files.push(*file);
+                total += file.metadata.len;
+                new += file.metadata.len - from.map_or(0, |(_, keep)| keep);
+            }
+        }
+        let len = (new / DICTIONARY_PART).clamp(DICTIONARY.0, DICTIONARY.1);
+        let known = longest.as_ref().map_or(0, |known| known.bytes.len() as u64);
+        if new < MIN_TRAINING || known > 0 && known >= len / GROWN {
             return Ok(longest);
         }
-        let is_lines = |(file, _): &&(&LiveFile, _)| file.name.ends_with(".jsonl");
-        let files: Vec<&LiveFile> = changed
-            .iter()
-            .filter(is_lines)
-            .map(|(file, _)| *file)
-            .collect();
-        let total: u64 = files.iter().map(|file| file.metadata.len).sum();
-        if total < MIN_TRAINING {
-            return Ok(None);
-        }
-        let len = (total / DICTIONARY_PART).clamp(DICTIONARY.0, DICTIONARY.1);
         let (samples, sizes) = self.samples(&files, total, len * SAMPLES);
         // Too few or too similar samples are no error: then there is no dictionary yet.
         let dictionary = zstd::dict::from_continuous(&samples, &sizes, len as usize);
-        let dictionary = dictionary.ok().filter(|dictionary| !dictionary.is_empty());
-        dictionary
-            .map(|bytes| self.add_dictionary(bytes))
-            .transpose()
+        match dictionary.ok().filter(|dictionary| !dictionary.is_empty()) {
+            Some(bytes) => self.add_dictionary(bytes).map(Some),
+            None => Ok(longest),
+        }
     }
 
     /// Reads parts of files at equal distances.

@@ -241,8 +241,9 @@ impl Archive {
             if !is_bad {
                 continue;
             }
-            let first = piece.lines_before + 1;
-            let lines = (first, first.max(piece.lines_before + piece.lines));
+            let first = piece.lines_before.saturating_add(1);
+            let last = piece.lines_before.saturating_add(piece.lines);
+            let lines = (first, first.max(last));
             let bytes = (piece.at, piece.end());
             if let Some(last) = losses.last_mut()
                 && last.bytes.1 == bytes.0

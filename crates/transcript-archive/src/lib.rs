@@ -20,6 +20,8 @@ mod catalogue;
 mod check;
 mod encryption;
 mod error;
+#[cfg(test)]
+mod forged;
 mod frame;
 mod layout;
 mod lines;

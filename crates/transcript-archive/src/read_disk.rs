@@ -245,7 +245,7 @@ fn fill_lost(pieces: &[Piece], offset: u64, buffer: &mut [u8]) -> usize {
     let end = piece.end();
     let len = usize::try_from(end - offset).map_or(buffer.len(), |left| left.min(buffer.len()));
     let feeds = end - piece.lines.min(piece.len);
-    for (at, byte) in (offset..).zip(&mut buffer[..len]) {
+    for (at, byte) in (offset..end).zip(&mut buffer[..len]) {
         *byte = if at < feeds { 0 } else { b'\n' };
     }
     len

@@ -240,7 +240,7 @@ impl Moved {
             let places = places.map(|place| place.and_then(|place| moved_place(&frames, place)));
             packer.replace(Replaced {
                 pack: earlier.pack,
-                first_version: first_version + earlier.first_version,
+                first_version: first_version.saturating_add(earlier.first_version),
                 frames: places.collect(),
             });
         }

@@ -1,0 +1,218 @@
+//! Indexes that nobody wrote, with checksums that are right, end no process.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use transcript_storage::{ReadDisk, RealDisk};
+use transcript_testkit::rng::Rng;
+
+use crate::catalogue::Catalogue;
+use crate::record::{Coding, PackIndex, Place, Replaced, Slice};
+use crate::{Archive, ArchiveDisk, CaptureOptions, CheckOptions, PruneOptions, RestoreOptions};
+
+fn session(root: &Path, number: usize) -> std::path::PathBuf {
+    root.join(format!("-p/{number:08x}-2222-4333-8444-555555555555.jsonl"))
+}
+
+fn append(path: &Path, rng: &mut Rng, lines: usize) {
+    let mut text = fs::read_to_string(path).unwrap_or_default();
+    for _ in 0..lines {
+        let word = format!("{:x}", rng.next_u64()).repeat(12);
+        text.push_str(&format!(
+            "{{\"uuid\":\"{:x}\",\"text\":\"{word}\"}}\n",
+            rng.next_u64()
+        ));
+    }
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// A number near the one that was there, or at an end of the range.
+fn other(rng: &mut Rng, number: u64) -> u64 {
+    let ends = [
+        0,
+        1,
+        2,
+        u64::from(u32::MAX),
+        u64::MAX,
+        u64::MAX - 1,
+        1 << 40,
+    ];
+    match rng.below(4) {
+        0 => *rng.pick(&ends),
+        1 => number.wrapping_add(1),
+        2 => number.wrapping_sub(1),
+        _ => rng.next_u64() % 64,
+    }
+}
+
+fn other_u32(rng: &mut Rng, number: u32) -> u32 {
+    other(rng, number.into()) as u32
+}
+
+/// Changes something in an index.
+fn forge(rng: &mut Rng, index: &mut PackIndex, all: &[crate::record::PackId]) {
+    let frames = index.frames.len();
+    let versions = index.versions.len();
+    match rng.below(10) {
+        0 if frames > 0 => {
+            let frame = &mut index.frames[rng.below(frames)];
+            match rng.below(3) {
+                0 => frame.at = other(rng, frame.at),
+                1 => frame.stored = other_u32(rng, frame.stored),
+                _ => frame.len = other_u32(rng, frame.len),
+            }
+        }
+        1 if frames > 0 => {
+            let mut slice = || Slice {
+                pack: rng.below(3) as u32,
+                frame: rng.below(4) as u32,
+                start: other_u32(rng, 0),
+                len: other_u32(rng, 10),
+            };
+            let slices = vec![slice(), slice()];
+            let frame = &mut index.frames[rng.below(frames)];
+            frame.coding = match rng.below(3) {
+                0 => Coding::Plain,
+                1 => Coding::Dictionary(other_u32(rng, 0)),
+                _ => Coding::Prefix(slices),
+            };
+        }
+        2 if versions > 0 => {
+            let version = &mut index.versions[rng.below(versions)];
+            match rng.below(4) {
+                0 => version.len = other(rng, version.len),
+                1 => version.partial = other(rng, version.partial),
+                2 => version.captured = other(rng, 0) as i64,
+                _ => version.summary = (other_u32(rng, 0), other_u32(rng, 10)),
+            }
+        }
+        3 | 4 if versions > 0 => {
+            let at = rng.below(versions);
+            let before = index.versions[at]
+                .before
+                .get_or_insert(crate::record::Before {
+                    pack: 0,
+                    version: at as u32,
+                    keep: 10,
+                    lines: 1,
+                });
+            match rng.below(4) {
+                0 => before.pack = other_u32(rng, before.pack),
+                1 => before.version = other_u32(rng, before.version),
+                2 => before.keep = other(rng, before.keep),
+                _ => before.lines = other(rng, before.lines),
+            }
+        }
+        5 if versions > 0 => {
+            let version = &mut index.versions[rng.below(versions)];
+            if let Some(extent) = version.extents.first_mut() {
+                match rng.below(4) {
+                    0 => extent.frame = other_u32(rng, extent.frame),
+                    1 => extent.start = other_u32(rng, extent.start),
+                    2 => extent.len = other_u32(rng, extent.len),
+                    _ => extent.lines = other_u32(rng, extent.lines),
+                }
+            }
+        }
+        6 if versions > 0 => {
+            let names = [
+                "projects/../../x.jsonl",
+                "/etc/x",
+                "projects",
+                "",
+                "projects//",
+                "tasks/a",
+            ];
+            index.versions[rng.below(versions)].path = (*rng.pick(&names)).into();
+        }
+        7 => index.features = Some(other_u32(rng, 0)),
+        8 => index.summaries = Some(other_u32(rng, 0)),
+        _ => {
+            let place = Place {
+                frame: other_u32(rng, 0),
+                start: other_u32(rng, 0),
+            };
+            let pack = *rng.pick(all);
+            index.packs.push(pack);
+            index.replaces.push(Replaced {
+                pack,
+                first_version: other_u32(rng, 0),
+                frames: vec![Some(place), None],
+            });
+        }
+    }
+}
+
+#[test]
+fn indexes_that_nobody_wrote_end_no_process_and_change_no_live_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("home/projects");
+    let whole = folder.path().join("whole");
+    let mut rng = Rng::new(9);
+    for step in 0..5 {
+        for number in 0..3 {
+            append(&session(&root, number), &mut rng, 12);
+        }
+        if step == 2 {
+            fs::copy(session(&root, 0), session(&root, 7)).unwrap();
+        }
+        let mut archive = Archive::open_or_create(&whole).unwrap();
+        archive.capture(&root, &CaptureOptions::new()).unwrap();
+    }
+    let live: Vec<Vec<u8>> = [0, 1, 2, 7]
+        .map(|number| fs::read(session(&root, number)).unwrap())
+        .into();
+    for seed in 0..400 {
+        let mut rng = Rng::new(seed);
+        let place = folder.path().join("forged");
+        fs::remove_dir_all(&place).unwrap_or_default();
+        fs::create_dir_all(place.join("packs")).unwrap();
+        fs::copy(whole.join("archive.json"), place.join("archive.json")).unwrap();
+        for entry in fs::read_dir(whole.join("packs")).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), place.join("packs").join(entry.file_name())).unwrap();
+        }
+        let layout = Archive::open(&place).unwrap().layout;
+        let mut catalogue = Catalogue::read(&RealDisk, &layout).unwrap();
+        let all: Vec<_> = catalogue.packs.iter().map(|pack| pack.id).collect();
+        for _ in 0..rng.range(1, 4) {
+            let pack = rng.below(all.len());
+            forge(&mut rng, &mut catalogue.packs[pack].index, &all);
+        }
+        catalogue.write(&RealDisk, &layout).unwrap();
+        let archive = Arc::new(Archive::open(&place).unwrap());
+        let disk = ArchiveDisk::of(Arc::clone(&archive));
+        for number in [0, 1, 2, 7] {
+            let path = session(&disk.projects(), number);
+            let Ok(file) = disk.open_to_read(&path) else {
+                continue;
+            };
+            let mut buffer = vec![0; 64 << 10];
+            for at in [0, 100, 5_000, u64::MAX - 7] {
+                let _ = file.read_at(at, &mut buffer);
+            }
+            let _ = disk.summary(&path);
+        }
+        let _ = archive.check(&CheckOptions::new());
+        let target = folder.path().join("target");
+        let restored = archive.restore(&target.join("projects"), &RestoreOptions::new());
+        drop(restored);
+        assert!(!folder.path().join("x.jsonl").exists());
+        fs::remove_dir_all(&target).unwrap_or_default();
+        drop((archive, disk));
+        let mut archive = Archive::open(&place).unwrap();
+        let _ = archive.prune(&root, &PruneOptions::new().hold(std::time::Duration::ZERO));
+        let two = std::num::NonZeroUsize::new(2).unwrap();
+        let _ = archive.capture(&root, &CaptureOptions::new().repack_at(two));
+        for (number, text) in [0, 1, 2, 7].iter().zip(&live) {
+            assert!(
+                fs::read(session(&root, *number)).unwrap() == *text,
+                "seed {seed}"
+            );
+        }
+    }
+}
