@@ -1,7 +1,5 @@
 //! Indexes that nobody wrote, with checksums that are right, end no process.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
