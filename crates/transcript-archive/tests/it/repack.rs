@@ -174,6 +174,8 @@ fn a_pack_that_refers_to_packs_that_were_joined_elsewhere_reads() {
         &path(&there, 7),
         &fork.replace("\"uuid\":\"", "\"uuid\":\"f"),
     );
+    // Enough for a dictionary.
+    append(&path(&there, 8), &lines(&mut rng, 2_000));
     capture(&other, &there, 100);
     assert!(restored(&one, time.unwrap()) == here);
     // The folders are synced: what is new there comes here, what is gone here stays gone.
