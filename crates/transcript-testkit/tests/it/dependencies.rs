@@ -229,6 +229,7 @@ const DIRECTIONS: [(&str, &[&str]); 15] = [
         "transcript-browse",
         &[
             "transcript-format",
+            "transcript-storage",
             "transcript-reader",
             "transcript-resume",
             "transcript-render",
