@@ -14,6 +14,7 @@ mod archive;
 mod browse;
 mod closed;
 mod exit;
+mod export;
 mod filter;
 mod fork;
 mod keep;
@@ -65,6 +66,7 @@ struct Cli {
 enum Command {
     Append(append::Args),
     Browse(browse::Args),
+    Export(export::Args),
     Fork(fork::Args),
     Keep(keep::Args),
     List(list::Args),
@@ -99,7 +101,7 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let ui = ui::Ui::new(&cli.output, cli.root, cli.archive, cli.identity);
+    let mut ui = ui::Ui::new(&cli.output, cli.root, cli.archive, cli.identity);
     let Some(command) = cli.command.or_else(browse_here) else {
         // Without a terminal nothing can be browsed: the same answer as for a wrong command line.
         let _ = write!(io::stderr(), "{}", Cli::command().render_help());
@@ -108,6 +110,7 @@ fn main() -> ExitCode {
     let result = match command {
         Command::Append(args) => append::run(&ui, &args),
         Command::Browse(args) => browse::run(&ui, &args),
+        Command::Export(args) => export::run(&mut ui, args),
         Command::Fork(args) => fork::run(&ui, args),
         Command::Keep(args) => keep::run(&ui, &args),
         Command::List(args) => list::run(&ui, &args),

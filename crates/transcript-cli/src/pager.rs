@@ -3,9 +3,12 @@
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+use tempfile::NamedTempFile;
 
 use crate::is_closed_pipe;
 use crate::progress::Progress;
@@ -16,12 +19,27 @@ const BUFFER: usize = 64 << 10;
 pub(crate) struct Output {
     out: BufWriter<Box<dyn Write>>,
     pager: Option<Child>,
+    /// A file that gets its name when it is complete, and whether it replaces one.
+    file: Option<(NamedTempFile, PathBuf, bool)>,
 }
 
 impl Output {
     fn new(out: impl Write + 'static, pager: Option<Child>) -> Self {
         let out = BufWriter::with_capacity(BUFFER, Box::new(out) as _);
-        Self { out, pager }
+        Self {
+            out,
+            pager,
+            file: None,
+        }
+    }
+
+    /// A new file, which gets its name when everything is written. With `replaces` it may replace one.
+    pub(crate) fn to_file(path: &Path, replaces: bool) -> io::Result<Self> {
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        let new = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+        let mut output = Self::new(new.reopen()?, None);
+        output.file = Some((new, path.to_owned(), replaces));
+        Ok(output)
     }
 
     /// Standard output, without a pager.
@@ -54,6 +72,15 @@ impl Output {
     /// Writes the rest and waits until the pager is closed. The exit status of the pager is ignored.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         let written = self.out.flush();
+        if let Some((new, path, replaces)) = self.file {
+            written?;
+            new.as_file().sync_all()?;
+            let placed = match replaces {
+                true => new.persist(path),
+                false => new.persist_noclobber(path),
+            };
+            return placed.map(drop).map_err(|error| error.error);
+        }
         let Some(mut pager) = self.pager else {
             return written;
         };

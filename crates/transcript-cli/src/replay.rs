@@ -12,11 +12,13 @@ use transcript::wire::{
 use transcript_format::finding::{Finding, Severity};
 use transcript_reader::{Bodies, EntryNo, Id, Index, Source, subagents_on};
 use transcript_render::{
-    Conversation, Escaping, Header, Pace, ReplayPrinter, count, explain, usage, write_markdown,
+    Conversation, Escaping, Header, Pace, ReplayPrinter, count, explain, usage, write_html,
+    write_markdown,
 };
 use transcript_resume::items::{Displays, Nesting, Origin, sidechains};
 use transcript_resume::{ConversationPath, Story, Tree};
 
+use crate::export::Target;
 use crate::filter::{EntryFilter, Selection};
 use crate::pager::Output;
 use crate::path_args::PathArgs;
@@ -69,14 +71,63 @@ pub(crate) struct Args {
     /// Print the decisions that led to the path, and the findings, to standard error
     #[arg(long)]
     explain: bool,
+    /// The file to write instead of standard output.
+    #[arg(skip)]
+    target: Option<Target>,
+}
+
+impl Args {
+    /// An export of a session, which shows no more than a replay does by default.
+    pub(crate) fn of_export(
+        session: PathBuf,
+        path_args: PathArgs,
+        format: Format,
+        target: Target,
+    ) -> Self {
+        Self {
+            session,
+            path_args,
+            context: false,
+            all_branches: false,
+            filter: EntryFilter::default(),
+            format,
+            json: false,
+            raw_entries: false,
+            thinking: false,
+            tools: ToolDetail::Short,
+            speed: None,
+            ids: false,
+            explain: false,
+            target: Some(target),
+        }
+    }
+
+    /// Shows subagents, thinking, and so much of tool calls.
+    pub(crate) fn details(mut self, sidechains: bool, thinking: bool, tools: ToolDetail) -> Self {
+        self.filter.common.sidechains = sidechains;
+        self.thinking = thinking;
+        self.tools = tools;
+        self
+    }
+
+    /// Opens the output: of text for people, a pager if there is a terminal.
+    fn open(&self, ui: &Ui, is_paged: bool) -> Result<Output> {
+        match &self.target {
+            Some(target) => target.open(ui),
+            None if is_paged => Ok(Output::paged()),
+            None => Ok(Output::plain()),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-enum Format {
+pub(crate) enum Format {
     /// For people
     Text,
     /// Markdown
     Markdown,
+    /// One HTML page that needs nothing else
+    Html,
     /// JSON Lines
     Json,
     /// Line, offset and uuid; reads no bodies
@@ -105,7 +156,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     let parts = parts(args, &session, &tree, &story, &selection)?;
     let mut out = None;
     let written = match format {
-        Format::Text | Format::Markdown => write_text(
+        Format::Text | Format::Markdown | Format::Html => write_text(
             ui,
             &mut out,
             args,
@@ -116,7 +167,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
         ),
         Format::Ids | Format::Json => {
             drop(progress);
-            let out = out.insert(Output::plain());
+            let out = out.insert(args.open(ui, false)?);
             match format {
                 Format::Ids => write_ids(ui, out, &session, &parts),
                 _ => write_json(ui, out, args, &session, &tree, &story, &parts),
@@ -227,9 +278,11 @@ fn write_text(
         &main_path,
         &options,
     )?;
-    header.command = args
-        .path_args
-        .continue_command(ui, session, header.cwd.as_deref());
+    // What is handed on is not continued here.
+    if args.target.is_none() {
+        let cwd = header.cwd.as_deref();
+        header.command = args.path_args.continue_command(ui, session, cwd);
+    }
     // The main conversation, its subagents, then branches.
     let mut origins = Vec::new();
     let mut main = Vec::new();
@@ -278,17 +331,16 @@ fn write_text(
     let shown: Vec<Conversation<'_>> = main.into_iter().chain(below).chain(branches).collect();
     let displays: Vec<_> = shown.iter().map(Conversation::display).collect();
     let nesting = Nesting::new(&displays, &origins);
-    let is_document = args.format == Format::Markdown;
+    let is_document = matches!(args.format, Format::Markdown | Format::Html);
     let usage = match is_document {
         true => usage(session.source(), tree.index(), &main_path)?,
         false => Vec::new(),
     };
     drop(progress);
-    let out = out.insert(match args.speed {
-        Some(_) => Output::plain(),
-        None => Output::paged(),
-    });
-    if is_document {
+    let out = out.insert(args.open(ui, args.speed.is_none())?);
+    if args.format == Format::Html {
+        write_html(out, &shown, &header, &usage, &options)?;
+    } else if is_document {
         write_markdown(out, &shown, &header, &usage, &options)?;
     } else {
         let mut sleep = std::thread::sleep;
@@ -394,6 +446,11 @@ fn write_json(
     let mut head = ReplayHead::new(session, tree, path);
     if !args.context {
         head = head.with_chapters(story.chapters.len());
+    }
+    if args.target.is_some() {
+        // The folders above it are nobody's business.
+        let name = session.source().path().file_name().unwrap_or_default();
+        head.path = name.to_string_lossy().into_owned();
     }
     record::write(out, &ReplayRecord::Session(head))?;
     let index = session.index();

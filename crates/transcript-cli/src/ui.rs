@@ -50,6 +50,8 @@ pub(crate) struct Ui {
     pub(crate) identity: Option<PathBuf>,
     /// The disk, with the archive on it.
     disk: OnceLock<Arc<ArchiveDisk>>,
+    /// The disk to read sessions from, if it is another one.
+    other_disk: Option<Arc<dyn ReadDisk>>,
     /// How text for people looks.
     pub(crate) render: RenderOptions,
     pub(crate) escaping: Escaping,
@@ -94,6 +96,7 @@ impl Ui {
             archive,
             identity,
             disk: OnceLock::new(),
+            other_disk: None,
             render,
             escaping,
             is_coloured: coloured,
@@ -118,7 +121,15 @@ impl Ui {
 
     /// Returns the disk to read sessions from.
     pub(crate) fn disk(&self) -> Arc<dyn ReadDisk> {
-        Arc::clone(self.archive_disk()) as _
+        match &self.other_disk {
+            Some(disk) => Arc::clone(disk),
+            None => Arc::clone(self.archive_disk()) as _,
+        }
+    }
+
+    /// Reads sessions from another disk from now on.
+    pub(crate) fn read_from(&mut self, disk: Arc<dyn ReadDisk>) {
+        self.other_disk = Some(disk);
     }
 
     /// Returns JSON of a transcript: verbatim for programs, escaped on a terminal.

@@ -105,18 +105,8 @@ fn head(
     if let Some(times) = &header.times {
         writeln!(out, "- {times}")?;
     }
-    if !usage.is_empty() {
-        let sum = |of: fn(&Usage) -> Option<u64>| {
-            let counts = usage.iter().filter_map(of);
-            counts.fold(0, u64::saturating_add)
-        };
-        let cached = sum(|usage| usage.cache_read_input_tokens);
-        let input = sum(|usage| usage.input_tokens)
-            .saturating_add(sum(|usage| usage.cache_creation_input_tokens))
-            .saturating_add(cached);
-        let output = sum(|usage| usage.output_tokens);
-        let [input, cached, output] = [input, cached, output].map(grouped);
-        writeln!(out, "- {input} tokens in ({cached} cached), {output} out")?;
+    if let Some(tokens) = tokens(usage) {
+        writeln!(out, "- {tokens}")?;
     }
     let (entries, lines) = (main.entries as u64, main.index.line_count());
     let [entries, lines] = [entries, lines].map(grouped);
@@ -126,6 +116,24 @@ fn head(
         writeln!(out, "- {chapters}")?;
     }
     Ok(())
+}
+
+/// Sums up the tokens of all models in words; `None` if there are none.
+pub(crate) fn tokens(usage: &[Usage]) -> Option<String> {
+    if usage.is_empty() {
+        return None;
+    }
+    let sum = |of: fn(&Usage) -> Option<u64>| {
+        let counts = usage.iter().filter_map(of);
+        counts.fold(0, u64::saturating_add)
+    };
+    let cached = sum(|usage| usage.cache_read_input_tokens);
+    let input = sum(|usage| usage.input_tokens)
+        .saturating_add(sum(|usage| usage.cache_creation_input_tokens))
+        .saturating_add(cached);
+    let output = sum(|usage| usage.output_tokens);
+    let [input, cached, output] = [input, cached, output].map(grouped);
+    Some(format!("{input} tokens in ({cached} cached), {output} out"))
 }
 
 struct Writer<'o> {

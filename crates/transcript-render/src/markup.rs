@@ -49,7 +49,8 @@ fn code_block(language: &str, text: &str) -> String {
 }
 
 /// Returns Markdown text for use in a document: HTML and link definitions are escaped, headings are
-/// moved below those of the document, and an unclosed code block ends with the text.
+/// moved below those of the document, images become links, as a reader of the document would fetch them, and an unclosed code
+/// block ends with the text.
 pub(crate) fn blocks(escaping: Escaping, text: &str) -> String {
     let text = escaping.escape(text.trim_end());
     let text = text.trim_start_matches('\n');
@@ -63,11 +64,13 @@ pub(crate) fn blocks(escaping: Escaping, text: &str) -> String {
 }
 
 /// Returns whether a text has nothing that [`blocks_of`] changes, which needs one of these: a
-/// bracket of HTML, a heading, a fence, the colon of a definition.
+/// bracket of HTML, a heading, a fence, the colon of a definition, an image.
 fn is_plain(text: &str) -> bool {
     let underlines = |line: &str| line.trim_end().ends_with(['=', '-']);
     !text.contains(['<', '#'])
-        && !["```", "~~~", "]:"].iter().any(|mark| text.contains(mark))
+        && !["```", "~~~", "]:", "!["]
+            .iter()
+            .any(|mark| text.contains(mark))
         && !text.split(['\n', '\r']).any(underlines)
 }
 
@@ -128,7 +131,7 @@ fn parser(text: &str) -> Parser<'_> {
     Parser::new_ext(text, options)
 }
 
-/// Escapes the brackets of HTML, the underlines of headings, and the starts of link definitions.
+/// Escapes the brackets of HTML, the underlines of headings, and the starts of images and link definitions.
 fn escapes(text: &str) -> Vec<Edit> {
     let parser = parser(text);
     let mut edits = Vec::new();
@@ -154,7 +157,7 @@ fn escapes(text: &str) -> Vec<Edit> {
                 let at = range.start + line.len();
                 edits.push((at..at, "\\".to_owned()));
             }
-            Event::Start(Tag::FootnoteDefinition(_)) => {
+            Event::Start(Tag::FootnoteDefinition(_) | Tag::Image { .. }) => {
                 edits.push((range.start..range.start, "\\".to_owned()));
             }
             _ => {}
@@ -248,6 +251,10 @@ mod tests {
         assert_eq!(blocks("a <b>c</b>"), "a &lt;b>c&lt;/b>");
         assert_eq!(blocks("<!-- x\n# y"), "&lt;!-- x\n### y");
         assert_eq!(blocks("[User]: /x\n"), "\\[User]: /x");
+        assert_eq!(
+            blocks("see ![a](https://t.example/?k=1)"),
+            "see \\![a](https://t.example/?k=1)"
+        );
         assert_eq!(blocks("```\nx"), "```\nx\n```");
         assert_eq!(blocks("~~~~ x\ny\n~~~\n"), "~~~~ x\ny\n~~~\n~~~~");
         assert_eq!(inline("*a* <b> `c`"), "\\*a\\* \\<b\\> \\`c\\`");
@@ -280,6 +287,9 @@ mod tests {
             "[User]: /x",
             "[User]: /y",
             "[^1]: note",
+            "![i](https://t.example/i.png)",
+            "[![i](i.png)](/x)",
+            "![User]",
             "    code",
             "`",
             "``",
@@ -319,6 +329,8 @@ mod tests {
                 let document = format!("## User\n\n{message}\n\n## Assistant\n\n[User] end\n");
                 let mut headings = Vec::new();
                 for (event, range) in parser(&document).into_offset_iter() {
+                    let is_image = matches!(event, Event::Start(Tag::Image { .. }));
+                    assert!(!is_image, "{text:?}\n{document}");
                     assert!(
                         !matches!(event, Event::Html(_) | Event::InlineHtml(_)),
                         "{text:?}\n{document}"

@@ -24,9 +24,9 @@ pub use advice::advice;
 pub use conversation::ConversationMeasure;
 pub use options::VerifyOptions;
 pub use report::{LocatedFinding, PolicyLint, RebuiltRequests, Report, Verdict};
-pub use secrets::{SecretPlace, secrets};
 pub use session::verify_source;
 pub use store::{cleanup_days, days_until_deleted};
+pub use transcript_format::secrets::{SecretPlace, secrets};
 
 use std::collections::BTreeMap;
 use std::path::Path;

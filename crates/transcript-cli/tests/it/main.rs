@@ -5,6 +5,7 @@
 mod append;
 #[cfg(unix)]
 mod browse;
+mod export;
 mod filters;
 mod fork;
 mod healthy;

@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use transcript::wire::{
     self, Answer, ArchiveCheckReport, CommandLine, CostRecord, ForkRecord, KeepReport, MergeReport,
-    MoveReport, PruneReport, RepairReport, ReplayRecord, RestoreReport, ResumeRefusal,
-    ResumeReport, SearchRecord, SessionRecord, TailRecord, TreeReport, VerifyRecord,
+    MoveReport, PruneReport, RedactionRecord, RepairReport, ReplayRecord, RestoreReport,
+    ResumeRefusal, ResumeReport, SearchRecord, SessionRecord, TailRecord, TreeReport, VerifyRecord,
 };
 
 use crate::append::{self, Session};
@@ -401,13 +401,14 @@ fn types_have_every_field_of_the_documented_shapes() {
             "RepairReport" => assert_has::<RepairReport>(json),
             "KeepReport" => assert_has::<KeepReport>(json),
             "PruneReport" => assert_has::<PruneReport>(json),
+            "RedactionRecord" => assert_has::<RedactionRecord>(json),
             "RestoreReport" => assert_has::<RestoreReport>(json),
             "ArchiveCheckReport" => assert_has::<ArchiveCheckReport>(json),
             name => panic!("no type {name}: {json}"),
         }
         seen.insert(&**name);
     }
-    assert_eq!((seen.len(), shapes.len()), (17, 31), "{seen:?}");
+    assert_eq!((seen.len(), shapes.len()), (18, 32), "{seen:?}");
 }
 
 /// The commands in the first column of the table: `…` and words stand for values.

@@ -31,6 +31,7 @@ mod list;
 mod location;
 mod moving;
 mod records;
+mod redaction;
 mod repair;
 mod replay;
 mod resume;
@@ -60,6 +61,7 @@ pub use fork::ForkRecord;
 pub use list::SessionRecord;
 pub use location::EntryLocation;
 pub use moving::{ConflictRecord, MergeReport, MoveReport, MovedSession, RefusedSession};
+pub use redaction::RedactionRecord;
 pub use repair::{ActionRecord, CompactedRecord, HealthRecord, RepairReport, TypeSizeRecord};
 pub use replay::{ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain};
 pub use resume::{

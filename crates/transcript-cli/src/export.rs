@@ -1,0 +1,169 @@
+//! `transcript export`: writes a session to a file that can be handed on.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use clap::Args as ClapArgs;
+use transcript::wire::RedactionRecord;
+use transcript::{RedactedDisk, Redactor};
+use transcript_render::{Escaping, count};
+
+use crate::pager::Output;
+use crate::path_args::PathArgs;
+use crate::replay::{self, Format};
+use crate::ui::{ToolDetail, Ui};
+use crate::{exit, record};
+
+/// So many redactions are listed.
+const LISTED: usize = 50;
+
+/// Write a session to a file to hand it on, without its secrets
+///
+/// Keys, tokens, private keys and passwords are replaced by text of the same length, whatever the format. Each is listed on
+/// standard error before anything is written: its kind and its place, never its value.
+#[derive(Debug, ClapArgs)]
+#[command(group(clap::ArgGroup::new("format").required(true).args(["html", "markdown", "json", "text"])))]
+pub(crate) struct Args {
+    /// A .jsonl file, a session id or the start of one, or `latest`; with :LINE, as search prints it, up
+    /// to there
+    #[arg(default_value = "latest")]
+    session: PathBuf,
+    #[command(flatten)]
+    path_args: PathArgs,
+    /// Write one HTML page that needs nothing else to this file, or to standard output for -
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Write JSON Lines, as `replay --json` prints them
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write plain text
+    #[arg(long, value_name = "FILE")]
+    text: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+    /// Leave secrets in
+    #[arg(long, conflicts_with_all = ["emails", "names", "json_report"])]
+    no_redact: bool,
+    /// Also redact e-mail addresses
+    #[arg(long)]
+    emails: bool,
+    /// Also redact the names of people in paths, such as the one in /home/ada
+    #[arg(long)]
+    names: bool,
+    /// List what was redacted in this file, as JSON Lines
+    #[arg(long, value_name = "FILE")]
+    json_report: Option<PathBuf>,
+    /// Add subagents
+    #[arg(long)]
+    sidechains: bool,
+    /// Add thinking blocks
+    #[arg(long)]
+    thinking: bool,
+    /// How much of tool calls and results to write
+    #[arg(long, value_enum, default_value_t = ToolDetail::Short)]
+    tools: ToolDetail,
+}
+
+/// Where an export goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    file: PathBuf,
+    replaces: bool,
+    redacted: Option<Arc<RedactedDisk>>,
+    report: Option<PathBuf>,
+}
+
+pub(crate) fn run(ui: &mut Ui, args: Args) -> Result<u8> {
+    if args.session == Path::new("-") {
+        bail!("standard input cannot be exported: name a file, or a session");
+    }
+    let formats = [
+        (Format::Html, args.html),
+        (Format::Markdown, args.markdown),
+        (Format::Json, args.json),
+        (Format::Text, args.text),
+    ];
+    let chosen = formats
+        .into_iter()
+        .find_map(|(format, file)| Some((format, file?)));
+    let (format, file) = chosen.context("no format")?;
+    if file != Path::new("-") && file.exists() && !args.force {
+        ui.warn(&format!(
+            "transcript: {}: the file exists; --force replaces it",
+            file.display()
+        ));
+        return Ok(exit::NO);
+    }
+    let redactor = Redactor::new().emails(args.emails).homes(args.names);
+    let redacted = (!args.no_redact).then(|| Arc::new(RedactedDisk::new(ui.disk(), redactor)));
+    if let Some(disk) = &redacted {
+        ui.read_from(Arc::clone(disk) as _);
+    }
+    // A file is no terminal.
+    ui.render = ui
+        .render
+        .clone()
+        .coloured(false)
+        .escaping(Escaping::Visible);
+    let target = Target {
+        file,
+        replaces: args.force,
+        redacted,
+        report: args.json_report,
+    };
+    let replay = replay::Args::of_export(args.session, args.path_args, format, target).details(
+        args.sidechains,
+        args.thinking,
+        args.tools,
+    );
+    replay::run(ui, replay)
+}
+
+impl Target {
+    /// Lists what was redacted, and opens the file.
+    pub(crate) fn open(&self, ui: &Ui) -> Result<Output> {
+        if let Some(disk) = &self.redacted {
+            self.list(ui, disk)?;
+        }
+        if self.file == Path::new("-") {
+            return Ok(Output::plain());
+        }
+        let output = Output::to_file(&self.file, self.replaces);
+        output.with_context(|| self.file.display().to_string())
+    }
+
+    fn list(&self, ui: &Ui, disk: &RedactedDisk) -> Result<()> {
+        let redactions = disk.redactions();
+        for found in redactions.iter().take(LISTED) {
+            let path = ui.escaping.one_line(&found.path.display().to_string());
+            ui.note(&format!("redacted: {}, {path}:{}", found.kind, found.line));
+        }
+        if redactions.len() > LISTED {
+            let more = redactions.len() - LISTED;
+            ui.note(&format!("… and {more} more; --json-report FILE lists them"));
+        }
+        if let Some(report) = &self.report {
+            let file = File::create(report).with_context(|| report.display().to_string())?;
+            let mut out = BufWriter::new(file);
+            for found in &redactions {
+                record::write(&mut out, &RedactionRecord::new(found))?;
+            }
+            out.flush().with_context(|| report.display().to_string())?;
+        }
+        ui.note(&match redactions.len() {
+            0 => "nothing to redact was found".to_owned(),
+            many => format!(
+                "{} redacted; look at the file before you hand it on",
+                count(many, "place")
+            ),
+        });
+        Ok(())
+    }
+}
