@@ -215,6 +215,8 @@ struct Writer<'o, 'p> {
     prefix: String,
     /// The id of the entry that is being written.
     entry_id: String,
+    /// The same, until something of the entry is written.
+    new_id: Option<String>,
 }
 
 /// A part of a conversation, written into memory by another thread.
@@ -234,6 +236,7 @@ impl<'o, 'p> Writer<'o, 'p> {
             prompts: Vec::new(),
             prefix: String::new(),
             entry_id: String::new(),
+            new_id: None,
         }
     }
 
@@ -279,7 +282,7 @@ impl<'o, 'p> Writer<'o, 'p> {
         for (place, item) in display.items().iter().enumerate() {
             let loaded = item_reader.item(place)?;
             let entry_ref = conversation.index.entry(item.entry_no());
-            let id = self.before(conversation, item, &loaded)?;
+            self.before(conversation, item, &loaded)?;
             let group = item
                 .group()
                 .map(|(group, part)| (&display.groups()[group], part));
@@ -289,26 +292,34 @@ impl<'o, 'p> Writer<'o, 'p> {
                     let block = loaded.block();
                     let raw = block.as_ref().and_then(input);
                     let is_open = item.marks().contains(ItemMarks::UNANSWERED);
-                    self.call(id.as_deref(), group.tool(), raw, is_open)?;
+                    self.call(group.tool(), raw, is_open)?;
                     call = raw.map(|raw| raw.text().to_owned());
                 }
                 Some((group, GroupRole::Result)) => {
                     let raw = call.as_deref().and_then(|text| Raw::parse(text).ok());
                     self.result(group.tool(), item, &loaded, raw)?;
                 }
-                _ => self.item(conversation, item, &loaded, &entry_ref, id)?,
+                _ => self.item(conversation, item, &loaded, &entry_ref)?,
             }
         }
-        Ok(())
+        self.anchor()
     }
 
-    /// Writes what precedes an entry, and returns its id, if this is its first item.
+    /// Writes the place of an entry of which nothing is shown.
+    fn anchor(&mut self) -> Result<()> {
+        match self.new_id.take() {
+            Some(id) => self.put(&html! { span id=(id) {} }),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what precedes an entry.
     fn before(
         &mut self,
         conversation: &Conversation<'_>,
         item: &Item,
         loaded: &LoadedItem<'_>,
-    ) -> Result<Option<String>> {
+    ) -> Result<()> {
         let entry_ref = conversation.index.entry(item.entry_no());
         let id = match entry_ref.uuid() {
             Some(uuid) => conversation.index.id_text(uuid),
@@ -318,8 +329,10 @@ impl<'o, 'p> Writer<'o, 'p> {
         let id: String = id.chars().filter(is_part).take(64).collect();
         self.entry_id = format!("{}{id}", self.prefix);
         if !self.seen.insert(item.entry_no()) {
-            return Ok(None);
+            return Ok(());
         }
+        self.anchor()?;
+        self.new_id = Some(self.entry_id.clone());
         let decisions = conversation.display.decisions(item);
         let mut gaps = decisions
             .iter()
@@ -333,7 +346,7 @@ impl<'o, 'p> Writer<'o, 'p> {
         if let Some(cwd) = cwd {
             self.cwd = Some(cwd.into_owned());
         }
-        Ok(Some(self.entry_id.clone()))
+        Ok(())
     }
 
     fn item(
@@ -342,10 +355,9 @@ impl<'o, 'p> Writer<'o, 'p> {
         item: &Item,
         loaded: &LoadedItem<'_>,
         entry_ref: &EntryRef<'_>,
-        id: Option<String>,
     ) -> Result<()> {
         match item.kind() {
-            ItemKind::Text => self.said(item, &loaded.text().unwrap_or_default(), entry_ref, id),
+            ItemKind::Text => self.said(item, &loaded.text().unwrap_or_default(), entry_ref),
             ItemKind::Thinking => {
                 let is_shown = self.page.options.thinking;
                 let text = is_shown.then(|| loaded.text()).flatten();
@@ -353,6 +365,7 @@ impl<'o, 'p> Writer<'o, 'p> {
                     return Ok(());
                 };
                 let text = self.page.markdown(&text);
+                let id = self.new_id.take();
                 self.put(&html! {
                     div.item.thinking id=[id] {
                         details { summary { "thinking" } div.text { (text) } }
@@ -360,7 +373,7 @@ impl<'o, 'p> Writer<'o, 'p> {
                 })
             }
             ItemKind::Media | ItemKind::Block => match loaded.block() {
-                Some(block) => self.block(id.as_deref(), &block),
+                Some(block) => self.block(&block),
                 None => Ok(()),
             },
             ItemKind::Result => self.result("", item, loaded, None),
@@ -372,6 +385,7 @@ impl<'o, 'p> Writer<'o, 'p> {
                     time.as_deref(),
                 );
                 let text = self.page.escaping.one_line(&text);
+                let id = self.new_id.take();
                 self.put(&html! { div.chapter id=[id] { (text) } })
             }
             ItemKind::System => {
@@ -379,10 +393,10 @@ impl<'o, 'p> Writer<'o, 'p> {
                 let content = entry.and_then(|entry| entry.object().str("content"));
                 match entry_ref.system_kind() {
                     Some(SystemKind::ApiError) => {
-                        self.aside("error", "API error, the client tried again", id.as_deref())
+                        self.aside("error", "API error, the client tried again")
                     }
                     Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
-                    _ => self.aside("system", &content.unwrap_or_default(), id.as_deref()),
+                    _ => self.aside("system", &content.unwrap_or_default()),
                 }
             }
             ItemKind::Attachment => {
@@ -394,14 +408,15 @@ impl<'o, 'p> Writer<'o, 'p> {
                 if entry_ref.attachment_kind() == Some(AttachmentKind::QueuedCommand) {
                     let prompt = attachment.get("prompt");
                     let prompt = prompt.map(plain_text).unwrap_or_default();
-                    return self.said(item, &prompt, entry_ref, id);
+                    return self.said(item, &prompt, entry_ref);
                 }
                 let kind = entry_ref.attachment_kind();
                 let line = attachment_line(kind, &attachment, self.cwd.as_deref());
-                self.aside("attachment", &line.unwrap_or_default(), id.as_deref())
+                self.aside("attachment", &line.unwrap_or_default())
             }
             ItemKind::Unusable => {
                 let text = format!("Line {} cannot be read.", entry_ref.line());
+                let id = self.new_id.take();
                 self.put(&html! { p.gap id=[id] { (text) } })
             }
             ItemKind::TooMany => {
@@ -409,6 +424,7 @@ impl<'o, 'p> Writer<'o, 'p> {
                     "Line {} has too many elements to be shown.",
                     entry_ref.line()
                 );
+                let id = self.new_id.take();
                 self.put(&html! { p.gap id=[id] { (text) } })
             }
             _ => Ok(()),
@@ -420,13 +436,7 @@ impl<'o, 'p> Writer<'o, 'p> {
         Some(time.strftime(form).to_string())
     }
 
-    fn said(
-        &mut self,
-        item: &Item,
-        text: &str,
-        entry_ref: &EntryRef<'_>,
-        id: Option<String>,
-    ) -> Result<()> {
+    fn said(&mut self, item: &Item, text: &str, entry_ref: &EntryRef<'_>) -> Result<()> {
         let text = text.trim();
         let (class, who, shown) = match Shown::of(item, text) {
             Shown::Prompt => ("person", "User", self.page.markdown(text)),
@@ -436,8 +446,8 @@ impl<'o, 'p> Writer<'o, 'p> {
             }
             Shown::Answer => ("answer", "Assistant", self.page.markdown(text)),
             Shown::Summary => ("summary", "Summary", self.page.markdown(text)),
-            Shown::Aside(what, text) => return self.aside(what, text, id.as_deref()),
-            Shown::Alarm => return self.aside("error", text, id.as_deref()),
+            Shown::Aside(what, text) => return self.aside(what, text),
+            Shown::Alarm => return self.aside("error", text),
             Shown::Nothing => return Ok(()),
         };
         if item.speaker() == Speaker::Person && class == "person" {
@@ -451,6 +461,7 @@ impl<'o, 'p> Writer<'o, 'p> {
         let time = self.time(entry_ref, "%H:%M");
         let whole = self.time(entry_ref, "%Y-%m-%d %H:%M:%S");
         let place = format!("#{}", self.entry_id);
+        let id = self.new_id.take();
         self.put(&html! {
             article class=(format!("item {class}")) id=[id] {
                 div.who {
@@ -464,13 +475,14 @@ impl<'o, 'p> Writer<'o, 'p> {
         })
     }
 
-    fn aside(&mut self, what: &str, text: &str, id: Option<&str>) -> Result<()> {
+    fn aside(&mut self, what: &str, text: &str) -> Result<()> {
         let text = self.page.escaping.without_colours(text);
         let text = text.trim();
         if text.is_empty() {
             return Ok(());
         }
         let text = self.page.escaping.escape(text).into_owned();
+        let id = self.new_id.take();
         let is_long = text.len() > 200 || text.lines().count() > 2;
         self.put(&html! {
             div.item.aside id=[id] {
@@ -484,7 +496,7 @@ impl<'o, 'p> Writer<'o, 'p> {
     }
 
     /// An image, or the name of something else.
-    fn block(&mut self, id: Option<&str>, block: &Block<'_>) -> Result<()> {
+    fn block(&mut self, block: &Block<'_>) -> Result<()> {
         let line = self.page.escaping.one_line(&block_line(block));
         if let Block::Image(image) = block
             && let Some(source) = image.source()
@@ -495,19 +507,14 @@ impl<'o, 'p> Writer<'o, 'p> {
                 .all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
         {
             let url = format!("data:{kind};base64,{data}");
+            let id = self.new_id.take();
             return self
                 .put(&html! { div.item id=[id] { img src=(url) alt=(line) loading="lazy"; } });
         }
-        self.aside("block", &line, id)
+        self.aside("block", &line)
     }
 
-    fn call(
-        &mut self,
-        id: Option<&str>,
-        tool: &str,
-        input: Option<Raw<'_>>,
-        is_open: bool,
-    ) -> Result<()> {
+    fn call(&mut self, tool: &str, input: Option<Raw<'_>>, is_open: bool) -> Result<()> {
         if self.page.options.tools == Tools::None {
             return Ok(());
         }
@@ -515,6 +522,7 @@ impl<'o, 'p> Writer<'o, 'p> {
         let about = tool_summary::about_lines(tool, input, self.cwd.as_deref(), escaping);
         let tool = escaping.one_line(tool);
         let raw = input.map(|raw| escaping.escape(cut(raw.text())).into_owned());
+        let id = self.new_id.take();
         let is_full = self.page.options.tools == Tools::Full;
         self.put(&html! {
             div.item.call id=[id] {
@@ -592,8 +600,9 @@ impl<'o, 'p> Writer<'o, 'p> {
             }
         };
         let images = images(loaded);
+        let id = self.new_id.take();
         self.put(&html! {
-            div class=(class) {
+            div class=(class) id=[id] {
                 (shown)
                 @for (kind, data) in &images {
                     img src=(format!("data:{kind};base64,{data}")) alt="image of a result" loading="lazy";
@@ -781,6 +790,25 @@ mod tests {
             format!(r#"{{"type":"user","uuid":"i","parentUuid":"r","message":{{"role":"user","content":[{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":{text}}}}},{{"type":"image","source":{{"type":"base64","media_type":"image/svg+xml","data":"PHN2Zz4="}}}},{{"type":"text","text":{text}}}]}}}}"#),
         ]
         .join("\n")
+    }
+
+    #[test]
+    fn every_entry_has_its_place() {
+        let shown = page(&conversation("x"), None);
+        for id in ["u", "a", "r", "i"] {
+            assert_eq!(shown.matches(&format!(" id=\"{id}\"")).count(), 1, "{id}");
+            assert_eq!(
+                shown.matches(&format!(" id=\"c1-{id}\"")).count(),
+                1,
+                "{id}"
+            );
+        }
+        let empty = concat!(
+            r#"{"type":"user","uuid":"u","parentUuid":null,"message":{"role":"user","content":"x"}}"#,
+            "\n",
+            r#"{"type":"assistant","uuid":"a","parentUuid":"u","message":{"id":"m","role":"assistant","content":[{"type":"thinking","thinking":""}]}}"#,
+        );
+        assert!(page(empty, None).contains("<span id=\"a\"></span>"));
     }
 
     #[test]
