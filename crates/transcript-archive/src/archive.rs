@@ -197,8 +197,8 @@ impl Archive {
         let layout = match encryption.is_on() {
             false => Layout::new(folder),
             true => {
-                let wrong = encryption.identities.as_ref();
-                if wrong.is_some_and(|identities| !encryption.is_for(identities)) {
+                let given = encryption.identities.as_ref();
+                if given.is_some_and(|identities| !encryption.is_for(identities)) {
                     return Err(Error::new(ErrorKind::WrongKey, folder));
                 }
                 // The name of a folder, which the file must not choose.

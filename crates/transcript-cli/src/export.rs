@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// Write plain text
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// Replace the file if it exists
+    /// Replace files that exist
     #[arg(long)]
     force: bool,
     /// Leave secrets in
@@ -94,12 +94,17 @@ pub(crate) fn run(ui: &mut Ui, args: Args) -> Result<u8> {
         .into_iter()
         .find_map(|(format, file)| Some((format, file?)));
     let (format, file) = chosen.context("no format")?;
-    if file != Path::new("-") && file.exists() && !args.force {
-        ui.warn(&format!(
-            "transcript: {}: the file exists; --force replaces it",
-            file.display()
-        ));
-        return Ok(exit::NO);
+    for file in [Some(&file), args.json_report.as_ref()]
+        .into_iter()
+        .flatten()
+    {
+        if file != Path::new("-") && file.exists() && !args.force {
+            ui.warn(&format!(
+                "transcript: {}: the file exists; --force replaces it",
+                file.display()
+            ));
+            return Ok(exit::NO);
+        }
     }
     let redactor = Redactor::new().emails(args.emails).homes(args.names);
     let redacted = (!args.no_redact).then(|| Arc::new(RedactedDisk::new(ui.disk(), redactor)));

@@ -448,7 +448,7 @@ fn write_json(
         head = head.with_chapters(story.chapters.len());
     }
     if args.target.is_some() {
-        // The folders above it are nobody's business.
+        // The folders above it are not handed on.
         let name = session.source().path().file_name().unwrap_or_default();
         head.path = name.to_string_lossy().into_owned();
     }

@@ -807,6 +807,8 @@ mod tests {
             r#"{"type":"user","uuid":"u","parentUuid":null,"message":{"role":"user","content":"x"}}"#,
             "\n",
             r#"{"type":"assistant","uuid":"a","parentUuid":"u","message":{"id":"m","role":"assistant","content":[{"type":"thinking","thinking":""}]}}"#,
+            "\n",
+            r#"{"type":"user","uuid":"b","parentUuid":"a","message":{"role":"user","content":"y"}}"#,
         );
         assert!(page(empty, None).contains("<span id=\"a\"></span>"));
     }

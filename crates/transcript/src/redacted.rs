@@ -261,18 +261,24 @@ mod tests {
         let path = folder.path().join("a.jsonl");
         let mut text = String::new();
         let mut expected = Vec::new();
-        // Secrets at and around the ends of pieces.
+        // Some secrets, and one across the end of each piece.
         for line in 0..9_000_u64 {
-            let filler = "word ".repeat(60 + (line % 37) as usize);
-            text.push_str(&format!("{{\"text\":\"{filler}"));
-            let is_near = (text.len() as u64 % PIECE).abs_diff(PIECE) < 2_000 || line % 500 == 0;
+            let mut filler = "word ".repeat(60 + (line % 37) as usize);
+            let at = text.len() as u64 + 9;
+            let across = (at / PIECE + 1) * PIECE - 20;
+            let is_near = across - at < 2_000;
             if is_near {
+                filler = " ".repeat((across - at) as usize);
+            }
+            text.push_str(&format!("{{\"text\":\"{filler}"));
+            if is_near || line % 500 == 0 {
                 expected.push((line + 1, text.len() as u64));
                 text.push_str(SECRET);
             }
             text.push_str("\"}\n");
         }
-        assert!(expected.len() > 20 && text.len() as u64 > 2 * PIECE);
+        let is_across = |(_, at): &&(u64, u64)| at / PIECE != (at + 39) / PIECE;
+        assert!(expected.iter().filter(is_across).count() >= 2);
         std::fs::write(&path, &text).unwrap();
         let disk = RedactedDisk::new(Arc::new(RealDisk), Redactor::new());
         let file = disk.open_to_read(&path).unwrap();

@@ -154,6 +154,46 @@ enum End {
     LostSync,
 }
 
+impl End {
+    const ALL: [Self; 4] = [Self::Kill, Self::Power, Self::Error, Self::LostSync];
+
+    /// Makes operation `nth` end what runs next.
+    fn prepare(self, disk: &FakeDisk, nth: u64) {
+        match self {
+            Self::Kill | Self::Power => disk.kill_at(nth),
+            Self::Error => disk.set(Fault::error(std::io::ErrorKind::Other).at_any(nth)),
+            Self::LostSync => disk.set(Fault::lost_sync().at(Op::Sync, nth)),
+        }
+    }
+
+    /// Lets other processes continue afterwards.
+    fn restart(self, disk: &FakeDisk, seed: u64) {
+        disk.clear_faults();
+        match self {
+            Self::Power => drop(disk.cut_power(seed)),
+            _ => disk.restart(),
+        }
+    }
+}
+
+/// Runs each end at each operation, and returns the number of runs, and what went wrong.
+fn at_each(seed: u64, run: impl Fn(u64, End) -> (bool, Result<(), String>)) -> (u64, Vec<String>) {
+    let (mut runs, mut faults) = (0, Vec::new());
+    for end in End::ALL {
+        for nth in 1.. {
+            let (came_so_far, result) = run(nth, end);
+            if !came_so_far {
+                break;
+            }
+            runs += 1;
+            if let Err(fault) = result {
+                faults.push(format!("seed {seed}, {end:?} at {nth}: {fault}"));
+            }
+        }
+    }
+    (runs, faults)
+}
+
 /// Runs a capture that is ended at operation `nth`, and returns how it went: whether it came so far, and whether
 /// something that was archived before is gone or changed, or something is archived that never was.
 fn run(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(), String>) {
@@ -183,18 +223,10 @@ fn run(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(), Strin
     change(&disk, &mut rng);
     let after: Files = before.clone().into_iter().chain(live(&disk)).collect();
     let first = disk.operations();
-    match end {
-        End::Kill | End::Power => disk.kill_at(nth),
-        End::Error => disk.set(Fault::error(std::io::ErrorKind::Other).at_any(nth)),
-        End::LostSync => disk.set(Fault::lost_sync().at(Op::Sync, nth)),
-    }
+    end.prepare(&disk, nth);
     let result = capture(&disk);
     let came_so_far = disk.faults_left() == 0 && disk.operations() >= first;
-    disk.clear_faults();
-    match end {
-        End::Power => drop(disk.cut_power(seed ^ nth)),
-        _ => disk.restart(),
-    }
+    end.restart(&disk, seed ^ nth);
     let check = || -> Result<(), String> {
         let found = archived(&disk);
         for (path, bytes) in &found {
@@ -239,20 +271,7 @@ fn run(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(), Strin
 }
 
 fn run_all(seed: u64, is_naive: bool) -> (u64, Vec<String>) {
-    let (mut runs, mut faults) = (0, Vec::new());
-    for end in [End::Kill, End::Power, End::Error, End::LostSync] {
-        for nth in 1.. {
-            let (came_so_far, result) = run(seed, nth, end, is_naive);
-            if !came_so_far {
-                break;
-            }
-            runs += 1;
-            if let Err(fault) = result {
-                faults.push(format!("seed {seed}, {end:?} at {nth}: {fault}"));
-            }
-        }
-    }
-    (runs, faults)
+    at_each(seed, |nth, end| run(seed, nth, end, is_naive))
 }
 
 /// The number of seeds. The environment may ask for more.
@@ -328,18 +347,10 @@ fn run_restore(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(
             None => Ok(()),
         }
     };
-    match end {
-        End::Kill | End::Power => disk.kill_at(nth),
-        End::Error => disk.set(Fault::error(std::io::ErrorKind::Other).at_any(nth)),
-        End::LostSync => disk.set(Fault::lost_sync().at(Op::Sync, nth)),
-    }
+    end.prepare(&disk, nth);
     let result = restore(&disk);
     let came_so_far = disk.faults_left() == 0;
-    disk.clear_faults();
-    match end {
-        End::Power => drop(disk.cut_power(seed ^ nth)),
-        _ => disk.restart(),
-    }
+    end.restart(&disk, seed ^ nth);
     let found = || -> Files {
         let names = disk.names().into_iter();
         let is_session = |name: &PathBuf| {
@@ -372,20 +383,7 @@ fn run_restore(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(
 }
 
 fn restore_all(seed: u64, is_naive: bool) -> (u64, Vec<String>) {
-    let (mut runs, mut faults) = (0, Vec::new());
-    for end in [End::Kill, End::Power, End::Error, End::LostSync] {
-        for nth in 1.. {
-            let (came_so_far, result) = run_restore(seed, nth, end, is_naive);
-            if !came_so_far {
-                break;
-            }
-            runs += 1;
-            if let Err(fault) = result {
-                faults.push(format!("seed {seed}, {end:?} at {nth}: {fault}"));
-            }
-        }
-    }
-    (runs, faults)
+    at_each(seed, |nth, end| run_restore(seed, nth, end, is_naive))
 }
 
 #[test]

@@ -184,6 +184,14 @@ fn a_file_that_exists_is_replaced_only_if_asked_for() {
             .unwrap()
             .contains("done")
     );
+    // The report replaces nothing either.
+    let refused = place.export(&["--text", "-", "--json-report", "out"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        fs::read_to_string(place.at("out"))
+            .unwrap()
+            .contains("done")
+    );
     // Nothing is left beside it, also not of one that fails.
     let failed = place.export(&["--text", "missing/out"]);
     assert_eq!(failed.status.code(), Some(2));
