@@ -60,12 +60,21 @@ pub(crate) struct Args {
     /// List what was redacted in this file, as JSON Lines
     #[arg(long, value_name = "FILE")]
     json_report: Option<PathBuf>,
-    /// Add subagents
+    /// Add subagents; a page has them, folded
     #[arg(long)]
     sidechains: bool,
-    /// Add thinking blocks
+    /// Add thinking blocks; a page has them, folded
     #[arg(long)]
     thinking: bool,
+    /// Leave subagents, branches and thinking out of a page
+    #[arg(long, conflicts_with_all = ["sidechains", "thinking"])]
+    conversation_only: bool,
+    /// Compress nothing in a page, so that all of it can be read without scripts
+    #[arg(long)]
+    plain: bool,
+    /// Leave the lines of the session, which `transcript import` reads, out of a page
+    #[arg(long)]
+    no_lines: bool,
     /// How much of tool calls and results to write
     #[arg(long, value_enum, default_value_t = ToolDetail::Short)]
     tools: ToolDetail,
@@ -78,9 +87,11 @@ pub(crate) struct Target {
     replaces: bool,
     redacted: Option<Arc<RedactedDisk>>,
     report: Option<PathBuf>,
+    is_plain: bool,
+    has_lines: bool,
 }
 
-pub(crate) fn run(ui: &mut Ui, args: Args) -> Result<u8> {
+pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
     if args.session == Path::new("-") {
         bail!("standard input cannot be exported: name a file, or a session");
     }
@@ -106,6 +117,7 @@ pub(crate) fn run(ui: &mut Ui, args: Args) -> Result<u8> {
             return Ok(exit::NO);
         }
     }
+    args.path_args.take_line(&mut args.session);
     let redactor = Redactor::new().emails(args.emails).homes(args.names);
     let redacted = (!args.no_redact).then(|| Arc::new(RedactedDisk::new(ui.disk(), redactor)));
     if let Some(disk) = &redacted {
@@ -117,21 +129,41 @@ pub(crate) fn run(ui: &mut Ui, args: Args) -> Result<u8> {
         .clone()
         .coloured(false)
         .escaping(Escaping::Visible);
+    let is_whole = !args.path_args.names_an_entry();
     let target = Target {
         file,
         replaces: args.force,
         redacted,
         report: args.json_report,
+        is_plain: args.plain,
+        // What is left out of the page is not in its lines either.
+        has_lines: !args.no_lines && !args.conversation_only && is_whole,
     };
-    let replay = replay::Args::of_export(args.session, args.path_args, format, target).details(
-        args.sidechains,
-        args.thinking,
+    // On a page, what is around the conversation is folded.
+    let is_rich = format == Format::Html && !args.conversation_only;
+    let has_branches = is_rich && is_whole;
+    let mut replay = replay::Args::of_export(args.session, args.path_args, format, target).details(
+        args.sidechains || is_rich,
+        args.thinking || is_rich,
         args.tools,
     );
+    if has_branches {
+        replay = replay.with_branches();
+    }
     replay::run(ui, replay)
 }
 
 impl Target {
+    /// Returns whether nothing in a page may be compressed.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Returns whether the lines of the session are in a page.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.has_lines
+    }
+
     /// Lists what was redacted, and opens the file.
     pub(crate) fn open(&self, ui: &Ui) -> Result<Output> {
         if let Some(disk) = &self.redacted {

@@ -17,6 +17,7 @@ mod exit;
 mod export;
 mod filter;
 mod fork;
+mod import;
 mod keep;
 mod list;
 mod manual;
@@ -68,6 +69,7 @@ enum Command {
     Browse(browse::Args),
     Export(export::Args),
     Fork(fork::Args),
+    Import(import::Args),
     Keep(keep::Args),
     List(list::Args),
     Merge(merge::Args),
@@ -112,6 +114,7 @@ fn main() -> ExitCode {
         Command::Browse(args) => browse::run(&ui, &args),
         Command::Export(args) => export::run(&mut ui, args),
         Command::Fork(args) => fork::run(&ui, args),
+        Command::Import(args) => import::run(&ui, &args),
         Command::Keep(args) => keep::run(&ui, &args),
         Command::List(args) => list::run(&ui, &args),
         Command::Merge(args) => merge::run(&ui, &args),
@@ -150,7 +153,10 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let io = match cause.downcast_ref() {
             Some(transcript_render::Error::Output(io)) => Some(io),
-            _ => cause.downcast_ref::<io::Error>(),
+            _ => match cause.downcast_ref() {
+                Some(transcript_page::Error::Io(io)) => Some(io),
+                _ => cause.downcast_ref::<io::Error>(),
+            },
         };
         io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
     })

@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use transcript::History;
+use transcript::catalog::usage::{CallPrices, Prices};
 use transcript::wire::{
     EntryRecord, ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain,
 };
 use transcript_format::finding::{Finding, Severity};
+use transcript_page::{PageFile, write_page};
 use transcript_reader::{Bodies, EntryNo, Id, Index, Source, subagents_on};
 use transcript_render::{
-    Conversation, Escaping, Header, Pace, ReplayPrinter, count, explain, usage, write_html,
-    write_markdown,
+    CallPrice, Conversation, Escaping, Header, HtmlConversations, Pace, ReplayPrinter, count,
+    explain, tokens_in_words, usage, write_markdown,
 };
 use transcript_resume::items::{Displays, Nesting, Origin, sidechains};
 use transcript_resume::{ConversationPath, Story, Tree};
@@ -100,6 +102,12 @@ impl Args {
             explain: false,
             target: Some(target),
         }
+    }
+
+    /// Shows branches too.
+    pub(crate) fn with_branches(mut self) -> Self {
+        self.all_branches = true;
+        self
     }
 
     /// Shows subagents, thinking, and so much of tool calls.
@@ -288,9 +296,14 @@ fn write_text(
     let mut main = Vec::new();
     let mut below = Vec::new();
     let mut branches = Vec::new();
+    let mut leaves_at = Vec::new();
     let (source, index) = (session.source(), session.index());
     // A subagent is printed below its call, and a pause is between items: both need the whole list.
-    let is_whole = args.filter.common.sidechains || args.all_branches || args.speed.is_some();
+    let is_page = args.format == Format::Html;
+    let is_whole = match is_page {
+        true => parts.len() > 1 || !agents.is_empty(),
+        false => args.filter.common.sidechains || args.all_branches || args.speed.is_some(),
+    };
     let mut displays = is_whole.then(|| Displays::new(tree));
     for part in parts {
         let title = title(tree.index(), &part, ui.escaping);
@@ -302,8 +315,13 @@ fn write_text(
             PartKind::Main if args.context => main.push(shown),
             PartKind::Main => main.push(shown.with_chapters(&closed)),
             // Only the chapters of the conversation are counted.
-            PartKind::Branch { .. } if args.context => branches.push(shown),
-            PartKind::Branch { .. } => branches.push(shown.with_chapters(&[])),
+            PartKind::Branch { from } => {
+                leaves_at.push(from);
+                branches.push(match args.context {
+                    true => shown,
+                    false => shown.with_chapters(&[]),
+                });
+            }
             PartKind::Sidechain(origin) => {
                 origins.push(origin);
                 below.push(shown);
@@ -338,8 +356,32 @@ fn write_text(
     };
     drop(progress);
     let out = out.insert(args.open(ui, args.speed.is_none())?);
-    if args.format == Format::Html {
-        write_html(out, &shown, &header, &usage, &options)?;
+    if is_page {
+        let mut bytes = session.source().len();
+        bytes += agents
+            .iter()
+            .map(|(_, agent)| agent.source().len())
+            .sum::<u64>();
+        let shown = HtmlConversations {
+            conversations: &shown,
+            nesting: &nesting,
+            branches: &leaves_at,
+        };
+        let page = PageFile {
+            shown,
+            header: &header,
+            facts: tokens_in_words(&usage).into_iter().collect(),
+            options: &options.price(prices()),
+            escaping: ui.escaping,
+            bytes,
+            is_plain: args.target.as_ref().is_none_or(Target::is_plain),
+            lines: args
+                .target
+                .as_ref()
+                .filter(|target| target.has_lines())
+                .map(|_| source),
+        };
+        write_page(out, &page)?;
     } else if is_document {
         write_markdown(out, &shown, &header, &usage, &options)?;
     } else {
@@ -359,6 +401,12 @@ fn write_text(
         ui.note(&format!("note: {hidden}; --sidechains shows them"));
     }
     Ok(())
+}
+
+/// Returns what calls cost by the prices that are part of the program.
+fn prices() -> CallPrice {
+    let prices = CallPrices::new(Prices::embedded());
+    CallPrice::new(move |model, usage| prices.cost(model, usage))
 }
 
 /// Returns the title above a part of a session; `None` for the main conversation.

@@ -165,6 +165,32 @@ impl<'s> Conversation<'s> {
         })
     }
 
+    /// Prints one part.
+    pub(crate) fn print_part(
+        &self,
+        number: usize,
+        print: impl FnOnce(&Conversation<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let Some(parts) = &self.parts else {
+            return print(self);
+        };
+        let mut displays = parts.displays.clone();
+        self.with_part((parts, number), &mut displays, print)
+    }
+
+    /// Returns the entries of each part; of a conversation that is not [in parts](Self::in_parts), none.
+    pub fn part_paths(&self) -> &[ConversationPath] {
+        self.parts.as_ref().map_or(&[], |parts| &parts.paths)
+    }
+
+    /// Returns the number of entries, and what a header says of chapters.
+    #[must_use]
+    pub fn facts(&self) -> Vec<String> {
+        let mut facts = vec![count(self.entries, "entry")];
+        facts.extend(self.chapters_in_words());
+        facts
+    }
+
     /// Calls `print` with a part and its items. The bodies of a part are read and parsed once,
     /// except for those of a large one.
     fn with_part<T>(

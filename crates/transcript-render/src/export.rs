@@ -119,7 +119,8 @@ fn head(
 }
 
 /// Sums up the tokens of all models in words; `None` if there are none.
-pub(crate) fn tokens(usage: &[Usage]) -> Option<String> {
+#[must_use]
+pub fn tokens(usage: &[Usage]) -> Option<String> {
     if usage.is_empty() {
         return None;
     }

@@ -75,7 +75,8 @@ impl Header {
     }
 
     /// Returns folder, branch, model and times.
-    pub(crate) fn place(&self) -> impl Iterator<Item = String> {
+    #[must_use = "iterators are lazy"]
+    pub fn place(&self) -> impl Iterator<Item = String> {
         let parts = [&self.folder, &self.branch, &self.model, &self.times];
         parts.into_iter().flatten().cloned()
     }

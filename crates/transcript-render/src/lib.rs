@@ -1,7 +1,8 @@
 //! Turns the conversation of a session into text for people.
 //!
 //! For a terminal, [`ReplayPrinter`] prints recorded [`Conversation`]s and [`FollowPrinter`] those
-//! that are being written. [`write_markdown`] writes a document, [`TreePrinter`] prints the branches
+//! that are being written. [`write_markdown`] writes a document,
+//! [`write_html`] the pieces of a page, [`TreePrinter`] prints the branches
 //! of a [`SessionTree`], [`explain`] has the wording of decisions and findings. [`RenderOptions`]
 //! determines the form of the text.
 //!
@@ -36,11 +37,13 @@ mod words;
 pub use conversation::Conversation;
 pub use error::{Error, Result};
 pub use escape::Escaping;
-pub use export::{usage, write as write_markdown};
+pub use export::{tokens as tokens_in_words, usage, write as write_markdown};
 pub use header::Header;
-pub use html::write as write_html;
+pub use html::{
+    HtmlConversations, PagePart, Piece, Prompt, write as write_html, write_part as write_html_part,
+};
 pub use moment::clock;
-pub use options::{RenderOptions, Tools};
+pub use options::{CallPrice, RenderOptions, Tools};
 pub use pace::Pace;
 pub use parsed_entry::ParsedEntry;
 pub use print_tree::TreePrinter;

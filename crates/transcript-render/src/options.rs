@@ -1,8 +1,11 @@
 //! How a conversation is printed.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
+use transcript_format::object::Object;
 
 use crate::escape::Escaping;
 use crate::styles::Styles;
@@ -19,6 +22,29 @@ pub enum Tools {
     None,
 }
 
+/// Knows what calls of a model cost.
+#[derive(Clone)]
+pub struct CallPrice(Arc<PriceOf>);
+
+type PriceOf = dyn Fn(&str, &Object<'_>) -> Option<u128> + Send + Sync;
+
+impl CallPrice {
+    /// `price` returns what a call of a model with this `usage` costs in billionths of a dollar, if it knows.
+    pub fn new(price: impl Fn(&str, &Object<'_>) -> Option<u128> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(price))
+    }
+
+    pub(crate) fn of(&self, model: &str, usage: &Object<'_>) -> Option<u128> {
+        (self.0)(model, usage)
+    }
+}
+
+impl fmt::Debug for CallPrice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CallPrice")
+    }
+}
+
 /// What the caller knows about the page and wants on it.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -32,6 +58,7 @@ pub struct RenderOptions {
     pub(crate) tools: Tools,
     pub(crate) agent_hint: &'static str,
     pub(crate) ids: bool,
+    pub(crate) price: Option<CallPrice>,
 }
 
 impl Default for RenderOptions {
@@ -46,6 +73,7 @@ impl Default for RenderOptions {
             tools: Tools::Short,
             agent_hint: "--sidechains shows it",
             ids: false,
+            price: None,
         }
     }
 }
@@ -99,6 +127,12 @@ impl RenderOptions {
     /// Whether line and id are printed above each entry of a replay.
     pub fn ids(self, ids: bool) -> Self {
         Self { ids, ..self }
+    }
+
+    /// What calls cost, for pages, which show it for each turn.
+    pub fn price(self, price: CallPrice) -> Self {
+        let price = Some(price);
+        Self { price, ..self }
     }
 
     /// Returns the styles.

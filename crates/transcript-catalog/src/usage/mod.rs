@@ -15,6 +15,7 @@
 //! ```
 
 mod branches;
+mod call;
 mod part;
 mod prices;
 mod read;
@@ -36,6 +37,7 @@ use transcript_format::object::Object;
 use transcript_format::scan::utf8;
 use transcript_reader::Error;
 
+pub use call::CallPrices;
 pub use prices::{ModelPrices, Prices, PricesError, Terms};
 pub use report::{
     Block, By, ClientTotal, ContextSize, Key, ModelTotal, Rate, Report, Row, Rows, Sums,

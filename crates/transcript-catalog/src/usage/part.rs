@@ -77,7 +77,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    fn read(usage: &Object<'_>) -> Self {
+    pub(super) fn read(usage: &Object<'_>) -> Self {
         let lifetimes = usage.object("cache_creation");
         let tools = usage.object("server_tool_use");
         let nested = |object: &Option<Object<'_>>, key| count(object.as_ref()?, key);

@@ -1,0 +1,59 @@
+//! `transcript import`: gets a session back from its page.
+
+use std::fs::File;
+use std::io::{BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use transcript_page::{Error, read_lines};
+use transcript_render::count;
+
+use crate::exit;
+use crate::pager::Output;
+use crate::ui::Ui;
+
+/// Get a session back from a page that `export --html` wrote
+///
+/// The lines are those of the session, byte for byte, unless something was redacted in the page.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// The page
+    page: PathBuf,
+    /// The file to write, or - for standard output
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Replace a file that exists
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    let is_file = args.out != Path::new("-");
+    if is_file && args.out.exists() && !args.force {
+        ui.warn(&format!(
+            "transcript: {}: the file exists; --force replaces it",
+            args.out.display()
+        ));
+        return Ok(exit::NO);
+    }
+    let named = || args.page.display().to_string();
+    let mut page = BufReader::with_capacity(1 << 20, File::open(&args.page).with_context(named)?);
+    let mut out = match is_file {
+        true => Output::to_file(&args.out, args.force)
+            .with_context(|| args.out.display().to_string())?,
+        false => Output::plain(),
+    };
+    let read = read_lines(&mut page, &mut out);
+    let read = match read {
+        Err(Error::NoLines) => {
+            ui.warn(&format!("transcript: {}: {}", named(), Error::NoLines));
+            return Ok(exit::NO);
+        }
+        read => read.with_context(named)?,
+    };
+    out.flush()?;
+    out.finish()?;
+    ui.note(&format!("{} imported", count(read.bytes, "byte")));
+    Ok(exit::DONE)
+}

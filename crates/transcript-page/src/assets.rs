@@ -1,0 +1,24 @@
+//! The style and the script of the page, and the policy that allows nothing else.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use sha2::{Digest, Sha256};
+
+/// The style.
+pub(crate) const STYLE: &str = include_str!("assets/page.css");
+/// The script.
+pub(crate) const SCRIPT: &str = include_str!("assets/page.js");
+
+/// Returns the policy of a page that makes no request: its own style and script, and images inside of it.
+pub(crate) fn policy() -> String {
+    format!(
+        "default-src 'none'; style-src '{}'; script-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
+        hash(STYLE),
+        hash(SCRIPT)
+    )
+}
+
+fn hash(text: &str) -> String {
+    let hash = BASE64_STANDARD.encode(Sha256::digest(text.as_bytes()));
+    format!("sha256-{hash}")
+}

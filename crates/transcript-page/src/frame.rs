@@ -1,0 +1,118 @@
+//! The page around the pieces.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::assets::{SCRIPT, STYLE};
+
+/// What the page says about the session above its pieces. Texts are escaped for control characters already.
+pub(crate) struct Head<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) facts: &'a [String],
+    pub(crate) policy: &'a str,
+    /// What to say where scripts are off; `None` if everything is there all the same.
+    pub(crate) no_script: Option<&'a str>,
+}
+
+/// Where the pieces are, in what [`Head::start`] returns. Text of a transcript cannot contain it, as its brackets are
+/// escaped.
+const PIECES: &str = "<!--pieces-->";
+
+impl Head<'_> {
+    /// Returns what precedes the pieces.
+    pub(crate) fn start(&self) -> String {
+        let whole = self.markup().into_string();
+        let (start, _) = whole.split_once(PIECES).unwrap_or((&whole, ""));
+        start.to_owned()
+    }
+
+    fn markup(&self) -> Markup {
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(self.policy);
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="referrer" content="no-referrer";
+                    title { (self.title) }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body {
+                    a.skip href="#conversation" { "Skip to the conversation" }
+                    header {
+                        h1 { (self.title) }
+                        ul.facts { @for fact in self.facts { li { (fact) } } }
+                        @if let Some(text) = self.no_script {
+                            noscript { p.gap { (text) } }
+                        }
+                    }
+                    (tools())
+                    main #conversation tabindex="-1" { (PreEscaped(PIECES)) }
+                }
+            }
+        }
+    }
+}
+
+/// The controls, which the script shows.
+fn tools() -> Markup {
+    html! {
+        div.tools role="search" hidden {
+            input #find type="search" placeholder="Find" aria-label="Find in the session" autocomplete="off" spellcheck="false";
+            span #found role="status" aria-live="polite" {}
+            button #previous type="button" aria-label="Previous match" { "↑" }
+            button #next type="button" aria-label="Next match" { "↓" }
+            button #unfold type="button" aria-pressed="false" { "Unfold all" }
+        }
+    }
+}
+
+/// Returns what follows the pieces.
+pub(crate) fn end(prompts: &str, count: &str) -> String {
+    let nav = match prompts.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<nav aria-label=\"Prompts\" tabindex=\"0\"><h2>{count}</h2>\n{prompts}</nav>\n"
+        ),
+    };
+    format!("</main>\n{nav}<script>{SCRIPT}</script>\n")
+}
+
+/// The last lines.
+pub(crate) const LAST: &str = "</body></html>\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assets;
+
+    #[test]
+    fn a_title_cannot_leave_its_place() {
+        let text =
+            "</title></style><script>alert(1)</script><!--pieces--><img src=x onerror=alert(1)>\"'";
+        let head = Head {
+            title: text,
+            facts: &[text.to_owned()],
+            policy: &assets::policy(),
+            no_script: Some(text),
+        };
+        let start = head.start();
+        assert_eq!(start.matches("<script").count(), 0);
+        assert_eq!(start.matches("<img").count(), 0);
+        assert_eq!(start.matches("</style>").count(), 1);
+        assert_eq!(start.matches("</title>").count(), 1);
+        assert!(start.ends_with("<main id=\"conversation\" tabindex=\"-1\">"));
+        assert!(start.contains("content=\"default-src 'none'; style-src 'sha256-"));
+    }
+
+    #[test]
+    fn the_assets_are_small_and_name_nothing_outside() {
+        assert!(STYLE.len() + SCRIPT.len() <= 40 << 10);
+        for asset in [STYLE, SCRIPT] {
+            assert!(
+                !asset.contains("://") && !asset.contains("@import") && !asset.contains("url(")
+            );
+            assert!(!asset.contains("</script") && !asset.contains("</style"));
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The lines of a session inside of its page, in a comment, and back.
+//!
+//! ```text
+//! <!--transcript-lines 1
+//! Base64 of a Zstandard frame with up to 2 MiB of the file
+//! ... one frame a line ...
+//! end BYTES BLAKE3
+//! -->
+//! ```
+
+use std::io::{BufRead, Write};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use transcript_reader::{Source, in_order};
+
+use crate::{Error, Result};
+
+/// The line that starts the comment.
+const START: &str = "<!--transcript-lines 1";
+/// So many bytes of the file are in a frame.
+const FRAME: usize = 2 << 20;
+/// No line of the comment is longer: a frame that is not compressed, in Base64.
+const LONGEST: u64 = 4 << 20;
+/// A level above this takes much longer and saves little.
+const LEVEL: i32 = 3;
+
+/// Writes the comment.
+pub(crate) fn write(out: &mut dyn Write, source: &Source) -> Result<()> {
+    writeln!(out, "{START}")?;
+    let frames = usize::try_from(source.len().div_ceil(FRAME as u64)).unwrap_or(usize::MAX);
+    let mut hasher = blake3::Hasher::new();
+    in_order(
+        0..frames,
+        || |number| frame(source, number).ok(),
+        |number, made| -> Result<()> {
+            let (bytes, encoded) = made.map_or_else(|| frame(source, number), Ok)?;
+            hasher.update(&bytes);
+            out.write_all(encoded.as_bytes())?;
+            Ok(out.write_all(b"\n")?)
+        },
+    )?;
+    writeln!(out, "end {} {}\n-->", hasher.count(), hasher.finalize())?;
+    Ok(())
+}
+
+/// Returns the bytes of a frame, and the same compressed.
+fn frame(source: &Source, number: usize) -> Result<(Vec<u8>, String)> {
+    let start = number as u64 * FRAME as u64;
+    let len = (source.len() - start).min(FRAME as u64);
+    let mut bytes = vec![0; usize::try_from(len).unwrap_or(FRAME)];
+    let mut done = 0;
+    while done < bytes.len() {
+        match source.read_at(start + done as u64, &mut bytes[done..])? {
+            0 => break,
+            read => done += read,
+        }
+    }
+    bytes.truncate(done);
+    let packed = zstd::bulk::compress(&bytes, LEVEL)?;
+    Ok((bytes, BASE64_STANDARD.encode(packed)))
+}
+
+/// What was read from a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadLines {
+    /// The number of bytes of the session.
+    pub bytes: u64,
+}
+
+/// Writes the lines that a page contains: those of the session, byte for byte, if nothing was redacted in the page.
+///
+/// # Errors
+/// When the page cannot be read, has no lines or damaged ones, or the output cannot be written. What was written before
+/// the error is incomplete.
+pub fn read_lines(page: &mut dyn BufRead, out: &mut dyn Write) -> Result<ReadLines> {
+    let mut page = Lines { page, offset: 0 };
+    let mut line = Vec::new();
+    loop {
+        // The lines of a page may be long; that of the comment is not.
+        if !page.next(&mut line, START.len() as u64 + 2)? {
+            return Err(Error::NoLines);
+        }
+        if line == START.as_bytes() {
+            break;
+        }
+    }
+    let mut hasher = blake3::Hasher::new();
+    loop {
+        let offset = page.offset;
+        let damaged = |reason| Error::Damaged { offset, reason };
+        if !page.next(&mut line, LONGEST)? {
+            return Err(damaged("the page ends before them"));
+        }
+        if let Some(end) = line.strip_prefix(b"end ") {
+            let expected = format!("{} {}", hasher.count(), hasher.finalize());
+            return match end == expected.as_bytes() {
+                true => Ok(ReadLines {
+                    bytes: hasher.count(),
+                }),
+                false => Err(damaged("they are not the lines that were written")),
+            };
+        }
+        let packed = BASE64_STANDARD.decode(&line);
+        let packed = packed.map_err(|_| damaged("no Base64"))?;
+        let bytes = zstd::bulk::decompress(&packed, FRAME);
+        let bytes = bytes.map_err(|_| damaged("no Zstandard frame"))?;
+        hasher.update(&bytes);
+        out.write_all(&bytes)?;
+    }
+}
+
+/// The lines of a page.
+struct Lines<'p> {
+    page: &'p mut dyn BufRead,
+    /// Where the next one starts.
+    offset: u64,
+}
+
+impl Lines<'_> {
+    /// Reads the next line, without its end, or up to `limit` bytes of it. Returns false at the end of the page.
+    fn next(&mut self, line: &mut Vec<u8>, limit: u64) -> Result<bool> {
+        line.clear();
+        let mut read = 0_u64;
+        loop {
+            let available = self.page.fill_buf()?;
+            if available.is_empty() {
+                self.offset += read;
+                return Ok(read > 0);
+            }
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(available.len(), |end| end + 1);
+            let room = usize::try_from(limit)
+                .unwrap_or(usize::MAX)
+                .saturating_sub(line.len());
+            line.extend_from_slice(&available[..end.unwrap_or(taken).min(room)]);
+            self.page.consume(taken);
+            read += taken as u64;
+            if end.is_some() {
+                self.offset += read;
+                // An editor may have added carriage returns.
+                if line.last() == Some(&b'\r') {
+                    line.pop();
+                }
+                return Ok(true);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn written(bytes: &[u8]) -> Vec<u8> {
+        let source = Source::from_bytes(bytes, Path::new("-"));
+        let mut page = b"<!DOCTYPE html><p>&lt;!--transcript-lines 1\n".to_vec();
+        write(&mut page, &source).unwrap();
+        page.extend_from_slice(b"</body></html>\n");
+        page
+    }
+
+    fn read(mut page: &[u8]) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        read_lines(&mut page, &mut out)?;
+        Ok(out)
+    }
+
+    #[test]
+    fn the_lines_come_back_byte_for_byte() {
+        // Bytes that no line has as well: a session may be damaged.
+        let noise: Vec<u8> = (0..3 * FRAME as u64 + 17)
+            .map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
+            .collect();
+        for len in [0, 1, FRAME - 1, FRAME, FRAME + 1, noise.len()] {
+            let page = written(&noise[..len]);
+            assert!(read(&page).unwrap() == noise[..len], "{len}");
+            let text = String::from_utf8(page).unwrap();
+            assert!(read(text.replace('\n', "\r\n").as_bytes()).unwrap() == noise[..len]);
+        }
+    }
+
+    #[test]
+    fn damage_is_found() {
+        assert!(matches!(read(b"<!DOCTYPE html>\n"), Err(Error::NoLines)));
+        assert!(matches!(read(b""), Err(Error::NoLines)));
+        let bytes: Vec<u8> = (0..300_u32).flat_map(u32::to_le_bytes).collect();
+        let page = written(&bytes);
+        let start = page.len() - page.iter().rev().skip(20).position(|b| *b == b'1').unwrap() - 20;
+        assert!(start > 0);
+        let comment = page
+            .windows(START.len())
+            .rposition(|text| text == START.as_bytes());
+        let comment = comment.unwrap() + START.len() + 1;
+        let end = page.len() - "\n-->\n</body></html>\n".len();
+        for at in comment..end {
+            for damage in [b'A', b'\n', b'%'] {
+                let mut hurt = page.clone();
+                if hurt[at] == damage {
+                    continue;
+                }
+                hurt[at] = damage;
+                assert!(
+                    matches!(read(&hurt), Err(Error::Damaged { .. })),
+                    "byte {at}"
+                );
+            }
+        }
+        for end in comment..end {
+            let cut = read(&page[..end]);
+            assert!(matches!(cut, Err(Error::Damaged { .. })), "cut at {end}");
+        }
+    }
+}
