@@ -36,6 +36,8 @@ mod restore;
 mod resume;
 mod salvage;
 mod search;
+#[cfg(feature = "serve")]
+mod serve;
 mod session;
 mod tail;
 mod tree;
@@ -80,6 +82,8 @@ enum Command {
     Restore(restore::Args),
     Resume(resume::Args),
     Search(search::Args),
+    #[cfg(feature = "serve")]
+    Serve(serve::Args),
     Tail(tail::Args),
     Tree(tree::Args),
     Usage(usage::Args),
@@ -125,6 +129,8 @@ fn main() -> ExitCode {
         Command::Restore(args) => restore::run(&ui, &args),
         Command::Resume(args) => resume::run(&ui, args),
         Command::Search(args) => search::run(&ui, &args),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::run(&ui, &args),
         Command::Tail(args) => tail::run(&ui, &args),
         Command::Tree(args) => tree::run(&ui, &args),
         Command::Usage(args) => usage::run(&ui, &args),

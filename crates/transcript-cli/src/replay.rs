@@ -17,7 +17,7 @@ use transcript_render::{
     CallPrice, Conversation, Escaping, Header, HtmlConversations, Pace, ReplayPrinter, count,
     explain, tokens_in_words, usage, write_markdown,
 };
-use transcript_resume::items::{Displays, Nesting, Origin, sidechains};
+use transcript_resume::items::{Cut, Displays, Nesting, Origin, sidechains};
 use transcript_resume::{ConversationPath, Story, Tree};
 
 use crate::export::Target;
@@ -309,7 +309,14 @@ fn write_text(
         let title = title(tree.index(), &part, ui.escaping);
         let shown = match &mut displays {
             Some(displays) => Conversation::new(source, index, displays, &part.path, title)?,
-            None => Conversation::in_parts(source, index, tree, &part.path)?,
+            None => {
+                let cut = if is_page {
+                    Cut::Anywhere
+                } else {
+                    Cut::AtPrompts
+                };
+                Conversation::in_parts(source, index, tree, &part.path, cut)?
+            }
         };
         match part.kind {
             PartKind::Main if args.context => main.push(shown),

@@ -18,6 +18,22 @@ pub(crate) fn policy() -> String {
     )
 }
 
+/// The script of live pages, after [`SCRIPT`].
+#[cfg(feature = "serve")]
+pub(crate) const LIVE: &str = include_str!("assets/live.js");
+
+/// Returns the policy of a page of the server, which may ask that server for more.
+#[cfg(feature = "serve")]
+pub(crate) fn live_policy() -> String {
+    format!(
+        "default-src 'none'; style-src '{}'; script-src '{}' '{}'; img-src data:; connect-src 'self'; frame-src 'self'; \
+         frame-ancestors 'self'; base-uri 'none'; form-action 'self'",
+        hash(STYLE),
+        hash(SCRIPT),
+        hash(LIVE)
+    )
+}
+
 fn hash(text: &str) -> String {
     let hash = BASE64_STANDARD.encode(Sha256::digest(text.as_bytes()));
     format!("sha256-{hash}")

@@ -59,6 +59,8 @@ pub fn write_page(out: &mut dyn Write, page: &PageFile<'_>) -> Result<()> {
             "Most of this long session is compressed, and scripts are off: only its start is shown. \
              Allow scripts for this file (it makes no request), or export the session with --plain.",
         ),
+        menu: None,
+        is_live: false,
     };
     out.write_all(head.start().as_bytes())?;
     let mut prompts: Vec<PlacedPrompt> = Vec::new();

@@ -11,6 +11,10 @@ pub(crate) struct Head<'a> {
     pub(crate) policy: &'a str,
     /// What to say where scripts are off; `None` if everything is there all the same.
     pub(crate) no_script: Option<&'a str>,
+    /// Links above the title.
+    pub(crate) menu: Option<Markup>,
+    /// Whether the page grows with its session. The policy is then a header of the answer.
+    pub(crate) is_live: bool,
 }
 
 /// Where the pieces are, in what [`Head::start`] returns. Text of a transcript cannot contain it, as its brackets are
@@ -31,7 +35,7 @@ impl Head<'_> {
             html lang="en" {
                 head {
                     meta charset="utf-8";
-                    meta http-equiv="Content-Security-Policy" content=(self.policy);
+                    @if !self.is_live { meta http-equiv="Content-Security-Policy" content=(self.policy); }
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="referrer" content="no-referrer";
                     title { (self.title) }
@@ -40,13 +44,14 @@ impl Head<'_> {
                 body {
                     a.skip href="#conversation" { "Skip to the conversation" }
                     header {
+                        @if let Some(menu) = &self.menu { (menu) }
                         h1 { (self.title) }
                         ul.facts { @for fact in self.facts { li { (fact) } } }
                         @if let Some(text) = self.no_script {
                             noscript { p.gap { (text) } }
                         }
                     }
-                    (tools())
+                    (tools(self.is_live))
                     main #conversation tabindex="-1" { (PreEscaped(PIECES)) }
                 }
             }
@@ -55,7 +60,7 @@ impl Head<'_> {
 }
 
 /// The controls, which the script shows.
-fn tools() -> Markup {
+fn tools(is_live: bool) -> Markup {
     html! {
         div.tools role="search" hidden {
             input #find type="search" placeholder="Find" aria-label="Find in the session" autocomplete="off" spellcheck="false";
@@ -63,6 +68,12 @@ fn tools() -> Markup {
             button #previous type="button" aria-label="Previous match" { "↑" }
             button #next type="button" aria-label="Next match" { "↓" }
             button #unfold type="button" aria-pressed="false" { "Unfold all" }
+            select #show aria-label="What is shown" {
+                option value="" { "Everything" }
+                option value="talk" { "Prompts and answers" }
+                option value="prompts" { "Prompts" }
+            }
+            @if is_live { span #live role="status" { "connecting" } }
         }
     }
 }
@@ -74,6 +85,16 @@ pub(crate) fn end(prompts: &str, count: &str) -> String {
         false => format!(
             "<nav aria-label=\"Prompts\" tabindex=\"0\"><h2>{count}</h2>\n{prompts}</nav>\n"
         ),
+    };
+    format!("</main>\n{nav}<script>{SCRIPT}</script>\n")
+}
+
+/// The same of a live page, with links in place of prompts.
+#[cfg(feature = "serve")]
+pub(crate) fn end_live(side: &str) -> String {
+    let nav = match side.is_empty() {
+        true => String::new(),
+        false => format!("<nav aria-label=\"Subagents\" tabindex=\"0\">{side}</nav>\n"),
     };
     format!("</main>\n{nav}<script>{SCRIPT}</script>\n")
 }
@@ -95,6 +116,8 @@ mod tests {
             facts: &[text.to_owned()],
             policy: &assets::policy(),
             no_script: Some(text),
+            menu: None,
+            is_live: false,
         };
         let start = head.start();
         assert_eq!(start.matches("<script").count(), 0);
@@ -107,8 +130,9 @@ mod tests {
 
     #[test]
     fn the_assets_are_small_and_name_nothing_outside() {
-        assert!(STYLE.len() + SCRIPT.len() <= 40 << 10);
-        for asset in [STYLE, SCRIPT] {
+        let live = include_str!("assets/live.js");
+        assert!(STYLE.len() + SCRIPT.len() + live.len() <= 40 << 10);
+        for asset in [STYLE, SCRIPT, live] {
             assert!(
                 !asset.contains("://") && !asset.contains("@import") && !asset.contains("url(")
             );

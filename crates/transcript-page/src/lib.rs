@@ -11,6 +11,8 @@ mod file;
 mod frame;
 mod lines;
 mod piece;
+#[cfg(feature = "serve")]
+pub mod serve;
 
 pub use error::{Error, Result};
 pub use file::{PageFile, write_page};

@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use transcript_reader::{Bodies, EntryNo, EntryRef, Index, Source, in_order};
-use transcript_resume::items::{Displays, HeldBodies, HeldTexts, ItemKind, ItemList, ItemReader};
+use transcript_resume::items::{
+    Cut, Displays, HeldBodies, HeldTexts, ItemKind, ItemList, ItemReader,
+};
 use transcript_resume::{ConversationPath, Decision, Tree};
 
 use crate::Result;
@@ -88,7 +90,8 @@ impl<'s> Conversation<'s> {
     }
 
     /// Makes a conversation without subagents of which [`ReplayPrinter`](crate::ReplayPrinter)
-    /// prints the first items before the last ones are read. The path is one of `tree`.
+    /// or [`write_html`](crate::write_html) prints the first items before the last ones are read, with
+    /// parts that start as `cut` says: only a page may have some within turns. The path is one of `tree`.
     ///
     /// # Errors
     /// When a body cannot be read.
@@ -97,6 +100,7 @@ impl<'s> Conversation<'s> {
         index: &'s Index,
         tree: &'s Tree<'s>,
         path: &ConversationPath,
+        cut: Cut,
     ) -> Result<Self> {
         let displays = Displays::new(tree);
         let ranges: Vec<_> = (0..path.entries.len()).step_by(NAMES).collect();
@@ -117,15 +121,15 @@ impl<'s> Conversation<'s> {
                 Ok(())
             },
         )?;
-        let paths = displays.divide(path, PARTS, &named);
+        let paths = displays.divide(path, PARTS, &named, cut);
         Ok(Self {
             parts: Some(Parts { displays, paths }),
             ..Self::of(source, index, path)
         })
     }
 
-    /// Prints parts in order with `printer`. Other threads `make` them ahead, each as if it started
-    /// a turn; a part that the printer cannot use is printed again.
+    /// Prints parts in order with `printer`. Other threads `make` them ahead, for most printers only
+    /// those that start a turn; a part that the printer cannot use is printed again.
     pub(crate) fn print_parts<P: PartPrinter>(
         &self,
         parts: &Parts<'_>,
@@ -134,7 +138,9 @@ impl<'s> Conversation<'s> {
     ) -> Result<()> {
         let mut displays = parts.displays.clone();
         let mut print = |printer: &mut P, number| {
-            self.with_part((parts, number), &mut displays, |part| printer.print(part))
+            self.with_part((parts, number), &mut displays, |part| {
+                printer.print(part, number)
+            })
         };
         // The first page is read while the others are printed.
         print(printer, 0)?;
@@ -148,8 +154,8 @@ impl<'s> Conversation<'s> {
                     return None;
                 }
                 let made = self.with_part((parts, number), &mut displays, |part| {
-                    let is_turn = part.starts_turn(&first)?;
-                    is_turn.then(|| make(part, &first, number)).transpose()
+                    let fits = P::TAKES_ANY_PART || part.starts_turn(&first)?;
+                    fits.then(|| make(part, &first, number)).transpose()
                 });
                 made.ok()?
             }
@@ -280,8 +286,11 @@ pub(crate) trait PartPrinter {
     /// A part that was printed into memory.
     type Made: Send;
 
-    /// Prints a part.
-    fn print(&mut self, part: &Conversation<'_>) -> Result<()>;
+    /// Whether other threads may make parts that do not start a turn.
+    const TAKES_ANY_PART: bool = false;
+
+    /// Prints the part with this number.
+    fn print(&mut self, part: &Conversation<'_>, number: usize) -> Result<()>;
 
     /// Appends a part that starts with `first`. Returns false if what was printed before changes it.
     fn append(&mut self, first: &EntryRef<'_>, made: Self::Made) -> Result<bool>;

@@ -465,7 +465,7 @@ impl<'o> Writer<'o> {
 impl PartPrinter for Writer<'_> {
     type Made = WrittenPart;
 
-    fn print(&mut self, part: &Conversation<'_>) -> Result<()> {
+    fn print(&mut self, part: &Conversation<'_>, _number: usize) -> Result<()> {
         self.list(part)
     }
 

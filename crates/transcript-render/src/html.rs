@@ -13,9 +13,9 @@ use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
 use transcript_format::object::Raw;
-use transcript_reader::{EntryNo, EntryRef};
+use transcript_reader::{Bodies, EntryNo, EntryRef};
 use transcript_resume::items::{
-    GroupKind, GroupRole, Item, ItemKind, ItemMarks, LoadedItem, Nesting, Speaker,
+    GroupKind, GroupRole, Item, ItemKind, ItemMarks, LoadedItem, Nesting, Speaker, starts_turn,
 };
 
 use crate::Result;
@@ -141,8 +141,7 @@ pub fn write_part(
     };
     let pack = |piece| piece;
     let mut writer = Writer::new(&shown, options, &pack, &mut take);
-    conversation.print_part(part, |part| writer.list(part, 0, 0))?;
-    writer.end_turn()?;
+    conversation.print_part(part, |list| writer.part(conversation, list, part))?;
     writer.end_piece()?;
     Ok(whole)
 }
@@ -170,11 +169,10 @@ struct Writer<'o, 'p, P> {
     placed: HashSet<usize>,
 }
 
-/// A part of a conversation, written into memory by another thread.
-struct WrittenPart<P> {
-    parts: Vec<PagePart<P>>,
-    cwd: Option<String>,
-    turn: Turn,
+/// Writes the parts of a conversation.
+struct PartWriter<'w, 'o, 'p, P> {
+    writer: &'w mut Writer<'o, 'p, P>,
+    conversation: &'w Conversation<'w>,
 }
 
 /// What was used since the last prompt.
@@ -257,18 +255,57 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
     /// Writes the parts of a conversation. Other threads write them into memory.
     fn parts(&mut self, conversation: &Conversation<'_>, parts: &Parts<'_>) -> Result<()> {
         let (shown, options, pack) = (self.shown, self.options, self.pack);
-        conversation.print_parts(parts, self, |part, _, _| {
+        let mut printer = PartWriter {
+            writer: self,
+            conversation,
+        };
+        conversation.print_parts(parts, &mut printer, |part, _, number| {
             let mut parts = Vec::new();
             let mut take = |part| {
                 parts.push(part);
                 Ok(())
             };
             let mut writer = Writer::new(shown, options, pack, &mut take);
-            writer.list(part, 0, 0)?;
+            writer.part(conversation, part, number)?;
             writer.end_piece()?;
-            let (cwd, turn) = (writer.cwd, writer.turn);
-            Ok(WrittenPart { parts, cwd, turn })
+            Ok(parts)
         })
+    }
+
+    /// Writes a part, which may start and end within a turn.
+    fn part(
+        &mut self,
+        conversation: &Conversation<'_>,
+        part: &Conversation<'_>,
+        number: usize,
+    ) -> Result<()> {
+        let Some(parts) = &conversation.parts else {
+            self.list(part, 0, 0)?;
+            return self.end_turn();
+        };
+        // What the turn used before this part.
+        let index = conversation.index;
+        let first = parts.first(number, index);
+        if first.is_some_and(|first| !starts_turn(&first)) {
+            let mut bodies = Bodies::new(conversation.source);
+            for entry in parts.before(number, index) {
+                if starts_turn(&entry) {
+                    break;
+                }
+                if entry.kind() == EntryKind::Assistant
+                    && let Ok(body) = Entry::parse(bodies.get(&entry)?.text)
+                {
+                    self.turn.add(&body, &entry, self.options);
+                }
+            }
+        }
+        self.list(part, 0, 0)?;
+        let next = (number + 1 < parts.len()).then(|| parts.first(number + 1, index));
+        if next.flatten().is_none_or(|next| starts_turn(&next)) {
+            self.end_turn()?;
+        }
+        self.turn = Turn::default();
+        Ok(())
     }
 
     /// Writes a subagent below the call that started it.
@@ -888,23 +925,19 @@ fn diff_line(escaping: Escaping, line: &str) -> Markup {
     html! { span class=(class) { (escaping.escape(line)) } }
 }
 
-impl<P: Send> PartPrinter for Writer<'_, '_, P> {
-    type Made = WrittenPart<P>;
+impl<P: Send> PartPrinter for PartWriter<'_, '_, '_, P> {
+    type Made = Vec<PagePart<P>>;
 
-    fn print(&mut self, part: &Conversation<'_>) -> Result<()> {
-        self.list(part, 0, 0)
+    const TAKES_ANY_PART: bool = true;
+
+    fn print(&mut self, part: &Conversation<'_>, number: usize) -> Result<()> {
+        self.writer.part(self.conversation, part, number)
     }
 
-    fn append(&mut self, _first: &EntryRef<'_>, made: WrittenPart<P>) -> Result<bool> {
-        // The part starts with a prompt.
-        self.end_turn()?;
-        self.end_piece()?;
-        if made.cwd.is_some() {
-            self.cwd = made.cwd;
-        }
-        self.turn = made.turn;
-        for part in made.parts {
-            (self.take)(part)?;
+    fn append(&mut self, _first: &EntryRef<'_>, made: Self::Made) -> Result<bool> {
+        self.writer.end_piece()?;
+        for part in made {
+            (self.writer.take)(part)?;
         }
         Ok(true)
     }
@@ -923,7 +956,7 @@ mod tests {
     use crate::options::CallPrice;
 
     use transcript_reader::{Index, Source};
-    use transcript_resume::items::{Displays, Origin};
+    use transcript_resume::items::{Cut, Displays, Origin};
     use transcript_resume::{Policy, Tree};
 
     /// What tries to run, to fetch something or to leave its place.
@@ -1195,5 +1228,89 @@ mod tests {
             "{page}"
         );
         assert!(page.contains("[new_block]"), "{page}");
+    }
+
+    /// A long session: few prompts, many calls, some of them in parallel.
+    fn long_session() -> String {
+        let mut lines = Vec::new();
+        let mut parent = "null".to_owned();
+        let mut add = |kind: &str, content: String, usage: &str| {
+            let uuid = format!("e{}", lines.len());
+            lines.push(format!(
+                r#"{{"type":"{kind}","uuid":"{uuid}","parentUuid":{parent},"cwd":"/w","timestamp":"2026-01-01T00:{:02}:{:02}Z","message":{{"role":"{kind}","content":{content}{usage}}}}}"#,
+                lines.len() / 60 % 60,
+                lines.len() % 60
+            ));
+            parent = format!("\"{uuid}\"");
+        };
+        for turn in 0..400 {
+            if turn % 90 == 0 {
+                add("user", format!("\"prompt {turn}\""), "");
+            }
+            let calls: Vec<String> = (0..1 + turn % 3)
+                .map(|call| {
+                    format!(r#"{{"type":"tool_use","id":"t{turn}-{call}","name":"Bash","input":{{"command":"run {turn}"}}}}"#)
+                })
+                .collect();
+            let usage = format!(
+                r#","id":"m{turn}","model":"m","usage":{{"input_tokens":{turn},"output_tokens":7}}"#
+            );
+            for call in &calls {
+                add("assistant", format!("[{call}]"), &usage);
+            }
+            for call in 0..calls.len() {
+                add(
+                    "user",
+                    format!(
+                        r#"[{{"type":"tool_result","tool_use_id":"t{turn}-{call}","content":"{}"}}]"#,
+                        "out ".repeat(200)
+                    ),
+                    "",
+                );
+            }
+        }
+        lines.join("\n")
+    }
+
+    #[test]
+    fn parts_make_the_page_of_the_whole_wherever_they_start() {
+        let lines = long_session();
+        let source = Source::from_bytes(lines.as_bytes(), Path::new("-"));
+        let index = Index::load(&source).unwrap();
+        let tree = Tree::new(&index, Policy::Recover);
+        let path = tree.path();
+        let options = RenderOptions::new().price(CallPrice::new(|_, _| Some(1)));
+        let nesting = Nesting::default();
+        let written = |conversation: Conversation<'_>| {
+            let shown = HtmlConversations {
+                conversations: &[conversation],
+                nesting: &nesting,
+                branches: &[],
+            };
+            let mut page = String::new();
+            let mut take = |part: PagePart<String>| {
+                if let PagePart::Piece(piece) = part {
+                    page.push_str(&piece);
+                }
+                Ok(())
+            };
+            write(&shown, &options, &|piece: Piece| piece.html, &mut take).unwrap();
+            page
+        };
+        let mut displays = Displays::new(&tree);
+        let whole = Conversation::new(&source, &index, &mut displays, &path, None).unwrap();
+        let whole = written(whole);
+        assert_eq!(whole.matches("class=\"turn\"").count(), 5);
+        for cut in [Cut::AtPrompts, Cut::Anywhere] {
+            let parts = || Conversation::in_parts(&source, &index, &tree, &path, cut).unwrap();
+            assert!(written(parts()) == whole, "{cut:?}");
+            let parts = parts();
+            let count = parts.part_paths().len();
+            assert!(count > 2, "{cut:?}: {count}");
+            let one_by_one: String = (0..count)
+                .map(|part| write_part(&parts, part, &options).unwrap().html)
+                .collect();
+            assert!(one_by_one == whole, "{cut:?}");
+        }
     }
 }

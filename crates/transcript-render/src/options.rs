@@ -135,6 +135,12 @@ impl RenderOptions {
         Self { price, ..self }
     }
 
+    /// Returns the zone of times.
+    #[must_use]
+    pub fn time_zone(&self) -> &TimeZone {
+        &self.zone
+    }
+
     /// Returns the styles.
     #[must_use]
     pub fn styles(&self) -> Styles {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use transcript::wire::{
     self, Answer, ArchiveCheckReport, CommandLine, CostRecord, ForkRecord, KeepReport, MergeReport,
     MoveReport, PruneReport, RedactionRecord, RepairReport, ReplayRecord, RestoreReport,
-    ResumeRefusal, ResumeReport, SearchRecord, SessionRecord, TailRecord, TreeReport, VerifyRecord,
+    ResumeRefusal, ResumeReport, SearchRecord, ServeRecord, SessionRecord, TailRecord, TreeReport, VerifyRecord,
 };
 
 use crate::append::{self, Session};
@@ -404,11 +404,12 @@ fn types_have_every_field_of_the_documented_shapes() {
             "RedactionRecord" => assert_has::<RedactionRecord>(json),
             "RestoreReport" => assert_has::<RestoreReport>(json),
             "ArchiveCheckReport" => assert_has::<ArchiveCheckReport>(json),
+            "ServeRecord" => assert_has::<ServeRecord>(json),
             name => panic!("no type {name}: {json}"),
         }
         seen.insert(&**name);
     }
-    assert_eq!((seen.len(), shapes.len()), (18, 32), "{seen:?}");
+    assert_eq!((seen.len(), shapes.len()), (19, 33), "{seen:?}");
 }
 
 /// The commands in the first column of the table: `…` and words stand for values.

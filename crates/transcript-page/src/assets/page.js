@@ -282,6 +282,9 @@
     else if (event.key === "N") step(current - 1);
     else if (event.key === "u") unfold();
   });
+  // The filter.
+  const show = $("show");
+  show.addEventListener("change", () => { main.dataset.show = show.value; });
   // Paper shows everything that is open on the screen, and the pieces as well.
   addEventListener("beforeprint", () => main.querySelectorAll("section.piece").forEach((piece) => { piece.style.height = ""; }));
 

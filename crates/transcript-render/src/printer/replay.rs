@@ -420,7 +420,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
 impl PartPrinter for ReplayPrinter<'_, '_> {
     type Made = PrintedPart;
 
-    fn print(&mut self, part: &Conversation<'_>) -> Result<()> {
+    fn print(&mut self, part: &Conversation<'_>, _number: usize) -> Result<()> {
         self.list(part, 0, 0)
     }
 

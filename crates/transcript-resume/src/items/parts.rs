@@ -29,8 +29,8 @@ impl Displays<'_, '_> {
     /// bodies are read: their lists have the items of the list of `path`, in the same order. But
     /// ids count from the start of a part, and a compaction may lack its summary.
     ///
-    /// Each part but the first starts with a user line that is probably a prompt. The first one has
-    /// at least `sizes.start` bytes, each next one twice as many, up to `sizes.end`. There is only
+    /// Each part but the first starts with a user line that is probably a prompt; with `cut`
+    /// [`Cut::Anywhere`] also with an answer to results. The first one has at least `sizes.start` bytes, each next one twice as many, up to `sizes.end`. There is only
     /// one when lines of progress are lost, as the calls that they name are not known.
     ///
     /// `named` are the [calls that are named](Self::calls_named) by all entries of the path.
@@ -43,6 +43,7 @@ impl Displays<'_, '_> {
         path: &ConversationPath,
         sizes: Range<u64>,
         named: &[NamedCall],
+        cut: Cut,
     ) -> Vec<ConversationPath> {
         let entries = &path.entries;
         let Some(start) = entries.first().filter(|_| self.progress.lost.is_empty()) else {
@@ -60,7 +61,13 @@ impl Displays<'_, '_> {
         for (place, entry) in entries.iter().enumerate() {
             let about = about(&decisions, entry.entry_no());
             let ends = size >= least && open < place && about.is_empty();
-            if ends && starts_turn(&self.tree.index().entry(entry.entry_no())) {
+            let kind = |entry: &PathEntry| self.tree.index().entry(entry.entry_no()).kind();
+            // The lines of one answer stay together.
+            let is_answer = cut == Cut::Anywhere
+                && kind(entry) == EntryKind::Assistant
+                && place > 0
+                && kind(&entries[place - 1]) == EntryKind::User;
+            if ends && (is_answer || starts_turn(&self.tree.index().entry(entry.entry_no()))) {
                 parts.push(ConversationPath::default());
                 (size, least) = (0, (2 * least).min(sizes.end));
             }
@@ -117,6 +124,15 @@ impl Displays<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Where a path may be divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Before prompts.
+    AtPrompts,
+    /// Also within turns: one may be as long as the whole file.
+    Anywhere,
 }
 
 /// A call that an entry of a path names.

@@ -10,8 +10,8 @@ use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source};
 use transcript_resume::items::{
-    Displays, GroupKind, GroupRole, HeldBodies, HeldTexts, Item, ItemKind, ItemList, ItemMarks,
-    ItemReader, LoadedItem, Nesting, Origin, Speaker, sidechains,
+    Cut, Displays, GroupKind, GroupRole, HeldBodies, HeldTexts, Item, ItemKind, ItemList,
+    ItemMarks, ItemReader, LoadedItem, Nesting, Origin, Speaker, sidechains,
 };
 use transcript_resume::request::BodySource;
 use transcript_resume::{ConversationPath, Decision, Policy, Tree};
@@ -1076,7 +1076,9 @@ fn check(name: &str, file: &File, policy: Policy) {
     check_groups(name, &display);
     check_drawing(name, file, &display);
     check_growth(name, file, &tree, &path, &display);
-    check_parts(name, file, &tree, &path, &display);
+    for cut in [Cut::AtPrompts, Cut::Anywhere] {
+        check_parts(name, file, &tree, &path, &display, cut);
+    }
 }
 
 /// The lists of all parts are the list of the path.
@@ -1086,6 +1088,7 @@ fn check_parts(
     tree: &Tree<'_>,
     path: &ConversationPath,
     display: &ItemList,
+    cut: Cut,
 ) {
     let displays = Displays::new(tree);
     let (mut named, end) = (Vec::new(), path.entries.len());
@@ -1094,7 +1097,7 @@ fn check_parts(
         let added = displays.calls_named(path, places, &mut named, bodies);
         added.unwrap();
     }
-    let parts = displays.divide(path, 1..1, &named);
+    let parts = displays.divide(path, 1..1, &named, cut);
     let mut displays = Displays::new(tree);
     let mut place = 0;
     for part in &parts {

@@ -37,6 +37,7 @@ mod replay;
 mod resume;
 #[cfg(feature = "search")]
 mod search;
+mod serve;
 #[cfg(feature = "follow")]
 mod tail;
 mod text;
@@ -62,6 +63,7 @@ pub use list::SessionRecord;
 pub use location::EntryLocation;
 pub use moving::{ConflictRecord, MergeReport, MoveReport, MovedSession, RefusedSession};
 pub use redaction::RedactionRecord;
+pub use serve::ServeRecord;
 pub use repair::{ActionRecord, CompactedRecord, HealthRecord, RepairReport, TypeSizeRecord};
 pub use replay::{ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain};
 pub use resume::{

@@ -1,0 +1,99 @@
+//! `transcript serve`: sessions in a browser, as they are written.
+
+use std::env;
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use clap::Args as ClapArgs;
+use jiff::Zoned;
+use transcript::catalog::usage::{CallPrices, Prices};
+use transcript::wire::ServeRecord;
+use transcript_page::serve::{ServeOptions, serve};
+use transcript_render::{CallPrice, Escaping, Tools};
+
+use crate::ui::Ui;
+use crate::{exit, moment, record, session};
+
+/// The variable with the token of the address, for servers that are started again.
+const TOKEN: &str = "TRANSCRIPT_SERVE_TOKEN";
+/// A shorter token could be guessed.
+const SHORTEST: usize = 16;
+
+/// Show the sessions of all projects in a browser, as they are written
+///
+/// Listens on 127.0.0.1 alone and changes nothing. Who has the address that is printed can read every session: it contains a
+/// random token, or that of $TRANSCRIPT_SERVE_TOKEN, with which pages connect again when the server is started again. Ends
+/// on Ctrl-C.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// The port; 0 is any that is free
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Open the address in the browser
+    #[arg(long)]
+    open: bool,
+    /// Keep nothing on disk that makes later searches faster
+    #[arg(long)]
+    no_cache: bool,
+    /// Print the address as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    let token = env::var(TOKEN).ok().filter(|token| !token.is_empty());
+    if let Some(token) = &token {
+        let is_usable = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        if token.len() < SHORTEST || !token.chars().all(is_usable) {
+            bail!("{TOKEN}: expected at least {SHORTEST} letters, digits, - and _");
+        }
+    }
+    let prices = CallPrices::new(Prices::embedded());
+    let render = ui.render.clone().coloured(false).escaping(Escaping::Visible);
+    let options = ServeOptions {
+        root: session::store(ui)?.root().to_owned(),
+        disk: ui.disk(),
+        render: render
+            .thinking(true)
+            .tools(Tools::Short)
+            .price(CallPrice::new(move |model, usage| prices.cost(model, usage))),
+        prices: Prices::embedded(),
+        read_time: Box::new(|text| moment::parse(text, &Zoned::now())),
+        cache: transcript::cache_folder().filter(|_| !args.no_cache),
+        port: args.port,
+        token,
+    };
+    let mut printed = Ok(());
+    let served = serve(options, |url| {
+        printed = print(args, url);
+        if args.open && !open(url) {
+            ui.note("note: no browser could be started; open the address yourself");
+        }
+    });
+    printed?;
+    served.with_context(|| format!("cannot serve on 127.0.0.1, port {}", args.port))?;
+    Ok(exit::DONE)
+}
+
+fn print(args: &Args, url: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match args.json {
+        true => record::write(&mut out, &ServeRecord::new(url))?,
+        false => writeln!(out, "{url}")?,
+    }
+    Ok(out.flush()?)
+}
+
+/// Opens an address in the browser of this machine.
+fn open(url: &str) -> bool {
+    let (program, arguments): (&str, &[&str]) = match env::consts::OS {
+        "macos" => ("open", &[]),
+        "windows" => ("rundll32", &["url.dll,FileProtocolHandler"]),
+        _ => ("xdg-open", &[]),
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).arg(url);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().is_ok()
+}

@@ -1,0 +1,407 @@
+//! One session on the live page: a thread that has it open, shows its parts, and tells watchers what changes.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use maud::html;
+use serde::Serialize;
+use tokio::sync::{mpsc, oneshot};
+use transcript_reader::{EntryNo, Index};
+use transcript_render::{Conversation, RenderOptions, write_html_part};
+use transcript_resume::items::Cut;
+use transcript_resume::{Policy, Tree};
+use transcript_storage::ReadDisk;
+
+use super::live_file::LiveFile;
+
+/// How often a session that is watched is looked at.
+const POLL: Duration = Duration::from_millis(25);
+/// A session that nobody asks for is closed.
+const IDLE: Duration = Duration::from_secs(120);
+/// An update follows the one before after so many times what that one took.
+const SHARE: u32 = 2;
+/// So many of the last parts that changed are sent; the page asks for others when they are visible.
+const SENT: usize = 2;
+/// The height of what a part shows, in CSS pixels for a thousand bytes of the file; the page measures it later.
+const HEIGHT: u64 = 40;
+
+/// A thread that has a session open. It ends when nobody asks for the session any more.
+#[derive(Clone, Debug)]
+pub(super) struct LiveSession {
+    asks: Sender<Ask>,
+    thread: Option<Arc<JoinHandle<()>>>,
+}
+
+/// What is asked of the thread.
+#[derive(Debug)]
+enum Ask {
+    Parts(oneshot::Sender<Result<Parts, String>>),
+    Part(String, oneshot::Sender<Option<String>>),
+    Watch(Option<String>, mpsc::Sender<Update>),
+}
+
+/// The parts of a session.
+#[derive(Clone, Debug)]
+pub(super) struct Parts {
+    /// What the page knows, in a word, for [`LiveSession::watch`].
+    pub(super) known: String,
+    pub(super) parts: Vec<PartFact>,
+    pub(super) facts: Vec<String>,
+}
+
+/// What a page shows in place of a part that it has not asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PartFact {
+    /// Names the part and its version.
+    pub(super) key: String,
+    pub(super) height: u64,
+}
+
+/// What changed.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Update {
+    /// The first parts that are as they were.
+    keep: usize,
+    /// Those that follow.
+    parts: Vec<PartUpdate>,
+    #[serde(skip)]
+    pub(super) known: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct PartUpdate {
+    src: String,
+    height: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    html: Option<String>,
+}
+
+impl LiveSession {
+    /// Opens a session.
+    pub(super) fn open(disk: &Arc<dyn ReadDisk>, path: &Path, options: &RenderOptions) -> Self {
+        let (asks, receiver) = channel();
+        let session = SessionThread {
+            options: options.clone(),
+            asks: receiver,
+            pending: None,
+            watchers: Vec::new(),
+        };
+        let (disk, path) = (Arc::clone(disk), path.to_owned());
+        // Without a thread every question is answered with an error.
+        let thread = thread::Builder::new().spawn(move || session.run(&disk, &path));
+        Self {
+            asks,
+            thread: thread.ok().map(Arc::new),
+        }
+    }
+
+    /// Returns whether the thread is gone: the session must be opened again.
+    pub(super) fn is_closed(&self) -> bool {
+        self.thread.as_ref().is_none_or(|thread| thread.is_finished())
+    }
+
+    pub(super) async fn parts(&self) -> Result<Parts, String> {
+        let (reply, answer) = oneshot::channel();
+        let closed = || "the session cannot be opened".to_owned();
+        self.asks.send(Ask::Parts(reply)).map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+
+    /// Returns the HTML of a part; `None` if there is none with this key any more.
+    pub(super) async fn part(&self, key: String) -> Option<String> {
+        let (reply, answer) = oneshot::channel();
+        self.asks.send(Ask::Part(key, reply)).ok()?;
+        answer.await.ok()?
+    }
+
+    /// Sends what differs from the parts that `known` stands for, and each change from then on.
+    pub(super) fn watch(&self, known: Option<String>) -> mpsc::Receiver<Update> {
+        // The thread does not wait for a page that is slow: it gets the sum of the changes later.
+        let (updates, receiver) = mpsc::channel(1);
+        let _ = self.asks.send(Ask::Watch(known, updates));
+        receiver
+    }
+}
+
+struct SessionThread {
+    options: RenderOptions,
+    asks: Receiver<Ask>,
+    /// What was asked of a view that had ended.
+    pending: Option<Ask>,
+    watchers: Vec<PageWatcher>,
+}
+
+/// Why a view of a session ended.
+enum ViewEnd {
+    Changed,
+    Closed,
+}
+
+impl SessionThread {
+    fn run(mut self, disk: &Arc<dyn ReadDisk>, path: &Path) {
+        let mut file = match LiveFile::open(disk, path) {
+            Ok(file) => file,
+            Err(error) => return self.refuse(&error.to_string()),
+        };
+        loop {
+            match self.view(&mut file) {
+                Ok(ViewEnd::Closed) => return,
+                Ok(ViewEnd::Changed) => {}
+                Err(error) => return self.refuse(&error.to_string()),
+            }
+            if let Err(error) = file.update() {
+                return self.refuse(&error.to_string());
+            }
+        }
+    }
+
+    /// Answers what was asked so far with an error. What is asked later opens the session again.
+    fn refuse(mut self, error: &str) {
+        let mut ask = self.pending.take();
+        loop {
+            if let Some(Ask::Parts(reply)) = ask {
+                let _ = reply.send(Err(error.to_owned()));
+            }
+            ask = match self.asks.recv_timeout(POLL) {
+                Ok(ask) => Some(ask),
+                Err(_) => return,
+            };
+        }
+    }
+
+    /// Shows the session as it is now, until the file changes.
+    fn view(&mut self, file: &mut LiveFile) -> transcript_render::Result<ViewEnd> {
+        let started = Instant::now();
+        let options = self.options.clone();
+        let (seen, source) = (&file.seen, &file.source);
+        let index = file.index.get();
+        let tree = match &file.others {
+            Some(others) => Tree::with_others(index, others),
+            None => Tree::new(index, Policy::Recover),
+        };
+        let path = tree.path();
+        let tree = tree.unspliced();
+        let story = tree.story(&path);
+        let closed: Vec<EntryNo> = story.boundaries().collect();
+        let shown = Conversation::in_parts(source, index, &tree, &story.path, Cut::Anywhere)?;
+        let shown = shown.with_chapters(&closed);
+        let view = View {
+            parts: part_facts(&shown, index),
+            len: source.len(),
+            shown: &shown,
+            options: &options,
+        };
+        for watcher in &mut self.watchers {
+            watcher.tell(&view);
+        }
+        let pause = started.elapsed() * SHARE;
+        let mut asked = Instant::now();
+        loop {
+            let is_watched = !self.watchers.is_empty();
+            let ask = match self.pending.take() {
+                Some(ask) => Ok(ask),
+                None => self.asks.recv_timeout(if is_watched { POLL } else { IDLE }),
+            };
+            match ask {
+                // Who asks for the first time wants the session as it is now.
+                Ok(ask @ (Ask::Parts(_) | Ask::Watch(..))) if !is_watched && seen.has_changed() => {
+                    self.pending = Some(ask);
+                    return Ok(ViewEnd::Changed);
+                }
+                Ok(ask) => {
+                    asked = Instant::now();
+                    self.answer(ask, &view);
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(ViewEnd::Closed),
+                Err(RecvTimeoutError::Timeout) if !is_watched && asked.elapsed() >= IDLE => {
+                    return Ok(ViewEnd::Closed);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            self.watchers.retain(|watcher| !watcher.updates.is_closed());
+            for watcher in self.watchers.iter_mut().filter(|watcher| watcher.is_behind) {
+                watcher.tell(&view);
+            }
+            let is_due = !self.watchers.is_empty() && started.elapsed() >= pause;
+            if is_due && seen.has_changed() {
+                return Ok(ViewEnd::Changed);
+            }
+        }
+    }
+
+    fn answer(&mut self, ask: Ask, view: &View<'_>) {
+        // Who asked may be gone.
+        match ask {
+            Ask::Parts(reply) => {
+                let _ = reply.send(Ok(Parts {
+                    known: known(view.len, &view.parts),
+                    parts: view.parts.clone(),
+                    facts: view.shown.facts(),
+                }));
+            }
+            Ask::Part(key, reply) => {
+                let at = view.parts.iter().position(|part| part.key == key);
+                let _ = reply.send(at.map(|part| view.html(part)));
+            }
+            Ask::Watch(says, updates) => {
+                let mut watcher = PageWatcher {
+                    parts: has(says.as_deref(), &view.parts),
+                    updates,
+                    is_behind: false,
+                };
+                watcher.tell(view);
+                self.watchers.push(watcher);
+            }
+        }
+    }
+}
+
+/// A session as it was at some moment.
+struct View<'v> {
+    shown: &'v Conversation<'v>,
+    parts: Vec<PartFact>,
+    /// The length of the file.
+    len: u64,
+    options: &'v RenderOptions,
+}
+
+impl View<'_> {
+    fn html(&self, part: usize) -> String {
+        match write_html_part(self.shown, part, self.options) {
+            Ok(piece) => piece.html,
+            Err(error) => html! { p.gap { (error) } }.into_string(),
+        }
+    }
+}
+
+fn part_facts(shown: &Conversation<'_>, index: &Index) -> Vec<PartFact> {
+    let parts = shown.part_paths().iter().filter(|path| !path.entries.is_empty());
+    let facts = parts.map(|path| {
+        let entries = path.entries.iter();
+        let entries = entries.map(|entry| index.entry(entry.entry_no()));
+        let (mut first, mut last, mut bytes) = (u64::MAX, 0, 0);
+        for entry in entries {
+            (first, last) = (first.min(entry.line()), last.max(entry.line()));
+            bytes += entry.byte_len();
+        }
+        PartFact {
+            key: format!("{first}-{last}-{}", path.entries.len()),
+            height: (bytes * HEIGHT / 1000).max(40),
+        }
+    });
+    facts.collect()
+}
+
+/// A page that is told about changes.
+struct PageWatcher {
+    updates: mpsc::Sender<Update>,
+    /// What it has.
+    parts: Vec<PartFact>,
+    /// Whether there was no room for the last update.
+    is_behind: bool,
+}
+
+impl PageWatcher {
+    /// Sends what the page does not have.
+    fn tell(&mut self, view: &View<'_>) {
+        let same = self.parts.iter().zip(&view.parts);
+        let keep = same.take_while(|(has, is)| has == is).count();
+        self.is_behind = false;
+        if keep == self.parts.len() && keep == view.parts.len() {
+            return;
+        }
+        let Ok(room) = self.updates.try_reserve() else {
+            self.is_behind = true;
+            return;
+        };
+        let first_sent = view.parts.len().saturating_sub(SENT);
+        let parts = (keep..view.parts.len()).map(|at| PartUpdate {
+            src: src(&view.parts[at].key),
+            height: view.parts[at].height,
+            html: (at >= first_sent).then(|| view.html(at)),
+        });
+        room.send(Update {
+            keep,
+            parts: parts.collect(),
+            known: known(view.len, &view.parts),
+        });
+        self.parts.clone_from(&view.parts);
+    }
+}
+
+/// Returns the address of a part, relative to that of the session.
+pub(super) fn src(key: &str) -> String {
+    format!("part?key={key}")
+}
+
+/// Returns the id of an event: the length of the file, how many parts the page has after it, and fingerprints of these
+/// parts and of all but the last, which changes when the session grows.
+fn known(len: u64, parts: &[PartFact]) -> String {
+    let but_last = parts.len().saturating_sub(1);
+    format!(
+        "{len}.{}.{:x}.{:x}",
+        parts.len(),
+        fingerprint(parts),
+        fingerprint(&parts[..but_last])
+    )
+}
+
+/// Returns which of the parts a page has that was sent this id. Nothing of it is kept here, so that a server that was
+/// started again knows as much.
+fn has(known: Option<&str>, parts: &[PartFact]) -> Vec<PartFact> {
+    let mut words = known.unwrap_or_default().split('.').skip(1);
+    let count = words.next().and_then(|count| count.parse::<usize>().ok());
+    let mut marks = words.map(|word| u64::from_str_radix(word, 16).ok());
+    let Some(count) = count else {
+        return Vec::new();
+    };
+    for count in [count, count.saturating_sub(1)] {
+        let mark = marks.next().flatten();
+        if let Some(first) = parts.get(..count)
+            && mark == Some(fingerprint(first))
+        {
+            return first.to_vec();
+        }
+    }
+    Vec::new()
+}
+
+fn fingerprint(parts: &[PartFact]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    parts.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(keys: &[&str]) -> Vec<PartFact> {
+        let facts = keys.iter().map(|key| PartFact {
+            key: (*key).to_owned(),
+            height: 40,
+        });
+        facts.collect()
+    }
+
+    #[test]
+    fn an_id_says_what_a_page_has() {
+        let before = parts(&["1-2-2", "3-9-7", "10-11-2"]);
+        let id = known(99, &before);
+        assert_eq!(has(Some(&id), &before), before);
+        // The last part grew; more were added.
+        let grown = parts(&["1-2-2", "3-9-7", "10-12-3"]);
+        assert_eq!(has(Some(&id), &grown), before[..2]);
+        let more = parts(&["1-2-2", "3-9-7", "10-11-2", "12-12-1"]);
+        assert_eq!(has(Some(&id), &more), before);
+        // Another conversation, and ids that nobody sent.
+        assert_eq!(has(Some(&id), &parts(&["1-2-2", "3-8-6", "10-11-2"])), []);
+        for odd in [None, Some(""), Some("9"), Some("9.1"), Some("9.3.x.y"), Some("9.18446744073709551615.1.1")] {
+            assert_eq!(has(odd, &before), [], "{odd:?}");
+        }
+    }
+}

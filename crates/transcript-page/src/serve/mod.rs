@@ -1,0 +1,180 @@
+//! The live page: sessions of all projects in a browser, as they are written.
+//!
+//! The server listens on this machine alone, answers only who knows the token in its address, and changes nothing. It keeps
+//! nothing about its pages: what a page has is in the id of the last event that it got, so that it continues where it was
+//! when the server is started again.
+
+mod guard;
+mod live;
+mod live_file;
+mod routes;
+mod views;
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, io};
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use tokio::net::TcpListener;
+use transcript_catalog::usage::Prices;
+use transcript_render::RenderOptions;
+use transcript_storage::ReadDisk;
+
+use self::live::LiveSession;
+
+/// So many sessions are open at a time.
+const MAX_OPEN: usize = 64;
+
+/// What is served, and how it is shown.
+pub struct ServeOptions {
+    /// The folder of projects.
+    pub root: PathBuf,
+    /// The disk to read from.
+    pub disk: Arc<dyn ReadDisk>,
+    /// How items are shown.
+    pub render: RenderOptions,
+    /// What calls cost, for the page of usage.
+    pub prices: Prices,
+    /// Reads a time in a search.
+    pub read_time: Box<ReadTime>,
+    /// The folder for what makes later searches faster; `None` keeps nothing.
+    pub cache: Option<PathBuf>,
+    /// The port; 0 for any that is free.
+    pub port: u16,
+    /// The token in the address; `None` for a new one. Who knows it can read everything below the root.
+    pub token: Option<String>,
+}
+
+/// Reads a time, in milliseconds since 1970, or says what is wrong with it.
+pub type ReadTime = dyn Fn(&str) -> Result<i64, String> + Send + Sync;
+
+impl fmt::Debug for ServeOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ServeOptions");
+        shown.field("root", &self.root).field("port", &self.port);
+        shown.finish_non_exhaustive()
+    }
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    shared: Arc<Shared>,
+}
+
+/// What all requests share.
+#[derive(Debug)]
+struct Shared {
+    options: ServeOptions,
+    token: String,
+    address: SocketAddr,
+    open: Mutex<HashMap<PathBuf, LiveSession>>,
+}
+
+/// Serves until the process is interrupted or asked to end. `ready` gets the address once it can be opened.
+///
+/// # Errors
+/// Those of [`Server::bind`] and [`Server::run`], and when no thread can be started.
+pub fn serve(options: ServeOptions, ready: impl FnOnce(&str)) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let served = runtime.block_on(async {
+        let server = Server::bind(options).await?;
+        ready(&server.url());
+        server.run(end_signal()).await
+    });
+    // Threads that read files are not waited for.
+    runtime.shutdown_background();
+    served
+}
+
+/// Waits for Ctrl-C, or for the signal to end.
+async fn end_signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut end) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = end.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+impl Server {
+    /// Listens on 127.0.0.1. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// When the port is taken, or no random token can be made.
+    pub async fn bind(options: ServeOptions) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await?;
+        let token = match &options.token {
+            Some(token) => token.clone(),
+            None => new_token()?,
+        };
+        let shared = Shared {
+            address: listener.local_addr()?,
+            options,
+            token,
+            open: Mutex::default(),
+        };
+        Ok(Self {
+            listener,
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// Returns the address to open, with the token.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}/{}/", self.shared.address, self.shared.token)
+    }
+
+    /// Serves until `end` is ready.
+    ///
+    /// # Errors
+    /// When no connection can be accepted any more.
+    pub async fn run(self, end: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+        let router = routes::router(self.shared);
+        tokio::select! {
+            served = axum::serve(self.listener, router) => served,
+            // Pages that watch are not waited for: they connect again.
+            () = end => Ok(()),
+        }
+    }
+}
+
+impl Shared {
+    /// Returns the session of a file, which is opened if it is not.
+    fn session(&self, path: &Path) -> LiveSession {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, session| !session.is_closed());
+        if let Some(session) = open.get(path) {
+            return session.clone();
+        }
+        if open.len() >= MAX_OPEN {
+            // Those that are watched stay open without this table.
+            open.clear();
+        }
+        let session = LiveSession::open(&self.options.disk, path, &self.options.render);
+        open.insert(path.to_owned(), session.clone());
+        session
+    }
+}
+
+/// Returns 192 random bits as text.
+fn new_token() -> io::Result<String> {
+    let mut bytes = [0; 24];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(BASE64_URL_SAFE_NO_PAD.encode(bytes))
+}

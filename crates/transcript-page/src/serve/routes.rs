@@ -1,0 +1,220 @@
+//! The addresses of the server.
+
+use std::convert::Infallible;
+use std::path::{Path as FilePath, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use futures_core::Stream;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+use transcript_reader::{SessionFile, SessionFiles, SessionRow, subagents_on};
+
+use super::live::Update;
+use super::{Shared, guard, views};
+
+type Answer = Result<Response, StatusCode>;
+
+pub(super) fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/{token}/", get(list))
+        .route("/{token}/usage", get(usage))
+        .route("/{token}/s/{project}/{id}/", get(session))
+        .route("/{token}/s/{project}/{id}/part", get(part))
+        .route("/{token}/s/{project}/{id}/events", get(events))
+        .route("/{token}/s/{project}/{id}/beside", get(beside))
+        .route("/{token}/s/{project}/{id}/a/{agent}/", get(session))
+        .route("/{token}/s/{project}/{id}/a/{agent}/part", get(part))
+        .route("/{token}/s/{project}/{id}/a/{agent}/events", get(events))
+        .fallback(|| async { StatusCode::NOT_FOUND })
+        .layer(axum::middleware::from_fn_with_state(
+            Arc::clone(&shared),
+            guard::guard,
+        ))
+        .with_state(shared)
+}
+
+/// The names in the address of a session.
+#[derive(Debug, Deserialize)]
+struct Named {
+    project: String,
+    id: String,
+    agent: Option<String>,
+}
+
+/// Runs what reads files.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, StatusCode> {
+    let done = spawn_blocking(work).await;
+    done.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Asked {
+    #[serde(default)]
+    q: String,
+    #[serde(default)]
+    all: Option<String>,
+}
+
+/// All sessions, or what is found in them.
+async fn list(State(shared): State<Arc<Shared>>, Query(asked): Query<Asked>) -> Answer {
+    let page = blocking(move || match asked.q.trim() {
+        "" => views::list(&shared.options, asked.all.is_some()),
+        query => views::search(&shared.options, query),
+    });
+    Ok(Html(page.await?).into_response())
+}
+
+async fn usage(State(shared): State<Arc<Shared>>) -> Answer {
+    let page = blocking(move || views::usage(&shared.options));
+    Ok(Html(page.await?).into_response())
+}
+
+/// A session, or one of its subagents.
+async fn session(State(shared): State<Arc<Shared>>, Path(named): Path<Named>) -> Answer {
+    let place = Arc::clone(&shared);
+    let (file, path, name, agents) = blocking(move || {
+        let (file, path) = find(&place, &named)?;
+        let agents = subagents_on(&place.options.disk, &file.path).unwrap_or_default();
+        Some((file, path, named, agents))
+    })
+    .await?
+    .ok_or(StatusCode::NOT_FOUND)?;
+    // The first bytes do not wait until a large file is read.
+    let (sender, receiver) = mpsc::channel::<Result<String, Infallible>>(4);
+    tokio::spawn(async move {
+        let row = SessionRow::of_file(&shared.options.disk, &file);
+        let view = views::SessionView {
+            row: &row,
+            agent: name.agent.as_deref(),
+            agents: &agents,
+            options: &shared.options,
+        };
+        if sender.send(Ok(view.start())).await.is_err() {
+            return;
+        }
+        let parts = shared.session(&path).parts().await;
+        // The page may be closed by now.
+        let _ = sender.send(Ok(view.rest(parts.as_ref()))).await;
+    });
+    let mut response = Body::from_stream(Receive(receiver)).into_response();
+    let kind = header::HeaderValue::from_static("text/html; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    Ok(response)
+}
+
+#[derive(Debug, Deserialize)]
+struct Key {
+    key: String,
+}
+
+/// A part of a session.
+async fn part(
+    State(shared): State<Arc<Shared>>,
+    Path(named): Path<Named>,
+    Query(Key { key }): Query<Key>,
+) -> Answer {
+    let path = place_of(&shared, named).await?;
+    let html = shared.session(&path).part(key).await;
+    Ok(Html(html.ok_or(StatusCode::GONE)?).into_response())
+}
+
+#[derive(Debug, Deserialize)]
+struct Known {
+    known: Option<String>,
+}
+
+/// What changes in a session. A page that connects again says what it has by the id of the last event.
+async fn events(
+    State(shared): State<Arc<Shared>>,
+    Path(named): Path<Named>,
+    Query(Known { known }): Query<Known>,
+    headers: HeaderMap,
+) -> Answer {
+    let path = place_of(&shared, named).await?;
+    let last = headers.get("last-event-id");
+    let last = last.and_then(|id| Some(id.to_str().ok()?.to_owned()));
+    let updates = shared.session(&path).watch(last.or(known));
+    let events = Events(updates);
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
+}
+
+/// A session and its subagents, side by side.
+async fn beside(State(shared): State<Arc<Shared>>, Path(named): Path<Named>) -> Answer {
+    let page = blocking(move || {
+        let (file, _) = find(&shared, &named)?;
+        let agents = subagents_on(&shared.options.disk, &file.path).unwrap_or_default();
+        Some(views::beside(&agents))
+    });
+    Ok(Html(page.await?.ok_or(StatusCode::NOT_FOUND)?).into_response())
+}
+
+async fn place_of(shared: &Arc<Shared>, named: Named) -> Result<PathBuf, StatusCode> {
+    let shared = Arc::clone(shared);
+    let found = blocking(move || find(&shared, &named)).await?;
+    Ok(found.ok_or(StatusCode::NOT_FOUND)?.1)
+}
+
+/// Finds the file that an address names, among those that are there: no path is made of what was asked for.
+fn find(shared: &Shared, named: &Named) -> Option<(SessionFile, PathBuf)> {
+    let options = &shared.options;
+    let mut files = SessionFiles::in_root_on(&options.disk, &options.root).ok()?;
+    let is_asked = |file: &SessionFile| file.project == named.project && file.id == named.id;
+    let at = files.sessions.iter().position(is_asked)?;
+    let file = files.sessions.swap_remove(at);
+    let path = match &named.agent {
+        None => file.path.clone(),
+        Some(agent) => {
+            let agents = subagents_on(&options.disk, &file.path).ok()?;
+            let found = agents.into_iter().find(|found| found.id == *agent);
+            found?.path
+        }
+    };
+    is_below(&options.root, &path).then_some((file, path))
+}
+
+/// Returns whether a file is in the folder, wherever links lead. One that is not on the real disk is in the archive.
+fn is_below(root: &FilePath, path: &FilePath) -> bool {
+    match (root.canonicalize(), path.canonicalize()) {
+        (Ok(root), Ok(path)) => path.starts_with(root),
+        _ => !path.exists(),
+    }
+}
+
+/// The events of a page.
+struct Events(mpsc::Receiver<Update>);
+
+impl Stream for Events {
+    type Item = Result<Event, axum::Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(context).map(|update| {
+            let update = update?;
+            let data = serde_json::to_string(&update).map_err(axum::Error::new);
+            let event = Event::default().event("parts").id(update.known.as_str());
+            Some(data.map(|data| event.data(data)))
+        })
+    }
+}
+
+/// What is received, as a stream.
+struct Receive<T>(mpsc::Receiver<T>);
+
+impl<T> Stream for Receive<T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        self.0.poll_recv(context)
+    }
+}

@@ -1,0 +1,361 @@
+//! The pages of the server around its sessions: the list, hits of a search, usage.
+
+use std::collections::HashMap;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use transcript_catalog::usage::{By, Report, Row, UsageOptions};
+use transcript_catalog::{Catalog, Query, SearchOptions};
+use transcript_reader::{Listing, SessionRow, Subagent};
+use transcript_render::{Escaping, clock, count, cut_text};
+
+use super::ServeOptions;
+use super::live::{Parts, src};
+use crate::assets::{self, LIVE, STYLE};
+use crate::frame::{self, Head};
+
+/// So many sessions are listed at first.
+const LISTED: usize = 300;
+/// So many hits are shown.
+const HITS: usize = 200;
+/// So many rows of usage are shown.
+const ROWS: usize = 60;
+/// The length of a title in the list, in characters.
+const TITLE: usize = 110;
+
+/// The page around something else than a session. `up` leads to the list.
+fn page(title: &str, up: &str, query: &str, content: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body.wide {
+                header {
+                    h1 { (title) }
+                    (menu(up, query))
+                }
+                main #conversation tabindex="-1" { (content) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn menu(up: &str, query: &str) -> Markup {
+    html! {
+        form.menu role="search" action=(up) method="get" {
+            a href=(up) { "Sessions" }
+            a href=(format!("{up}usage")) { "Usage" }
+            input type="search" name="q" value=(query) placeholder="Search all sessions" aria-label="Search all sessions";
+            button type="submit" { "Search" }
+        }
+    }
+}
+
+/// All sessions, the last ones first.
+pub(super) fn list(options: &ServeOptions, all: bool) -> String {
+    let listing = Listing::read_on(&options.disk, &options.root);
+    let listing = match listing {
+        Ok(listing) => listing,
+        Err(error) => return page("Sessions", "./", "", &html! { p.gap { (error) } }),
+    };
+    let shown = if all { usize::MAX } else { LISTED };
+    let sessions = listing.rows.iter().filter(|row| row.has_file).count();
+    let content = html! {
+        p.facts { (count(sessions, "session")) }
+        table.sessions {
+            thead { tr { th { "Session" } th { "Folder" } th { "Last message" } th.number { "Entries" } th.number { "Size" } } }
+            tbody {
+                @for row in listing.rows.iter().filter(|row| row.has_file).take(shown) { (session_row(row, options)) }
+            }
+        }
+        @if sessions > shown { p { a href="./?all" { "All " (sessions) " sessions" } } }
+        @for problem in listing.problems.iter().take(5) { p.gap { (problem) } }
+    };
+    page("Sessions", "./", "", &content)
+}
+
+fn session_row(row: &SessionRow, options: &ServeOptions) -> Markup {
+    html! {
+        tr {
+            td { a href=(address(&row.project, &row.session_id)) { (title(row)) } @if let Some(state) = row.state { span.state { (state.name()) } } }
+            td { (row.cwd.as_deref().map_or_else(|| row.project.clone(), |cwd| options.render.below_home(cwd))) }
+            td { (row.modified_millis().and_then(|at| time(at, options)).unwrap_or_default()) }
+            td.number { @if let Some(messages) = row.messages { (messages) } }
+            td.number { (size(row.bytes)) }
+        }
+    }
+}
+
+fn title(row: &SessionRow) -> String {
+    let title = row.title.as_deref().or(row.first_prompt.as_deref());
+    let title = Escaping::Visible.one_line(title.unwrap_or("untitled"));
+    cut_text(&title, TITLE)
+}
+
+fn time(millis: i64, options: &ServeOptions) -> Option<String> {
+    let time = clock(millis, options.render.time_zone())?;
+    Some(time.strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.0} KB", bytes as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+/// The address of a session, relative to that of the list.
+fn address(project: &str, id: &str) -> String {
+    format!("s/{}/{}/", encoded(project), encoded(id))
+}
+
+/// Returns a name as part of an address.
+fn encoded(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => {
+                text.push(char::from(byte));
+            }
+            // A name of dots would be a step in the address.
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// What is found in all sessions.
+pub(super) fn search(options: &ServeOptions, text: &str) -> String {
+    let content = found(options, text).unwrap_or_else(|error| html! { p.gap { (error) } });
+    page("Search", "./", text, &content)
+}
+
+fn found(options: &ServeOptions, text: &str) -> Result<Markup, String> {
+    let query = Query::parse(text, &*options.read_time).map_err(|error| error.to_string())?;
+    let catalog = Catalog::open_on(&options.disk, &options.root);
+    let catalog = catalog.map_err(|error| error.to_string())?;
+    let mut search = SearchOptions::new().limit(HITS);
+    if let Some(cache) = &options.cache {
+        search = search.cache(cache);
+    }
+    let mut search = catalog.search(&query, &search).map_err(|error| error.to_string())?;
+    let end = search.end();
+    search.group_by_session();
+    let mut last = None;
+    let mut content = html! {
+        p.facts role="status" { (count(end.hits, "hit")) " in " (count(end.sessions, "session")) }
+    };
+    for hit in &mut search {
+        let Ok(hit) = hit else { continue };
+        let place = address(&hit.session.project, &hit.session.id);
+        if last.as_ref() != Some(&hit.session.path) {
+            let name = hit.row.as_deref().map_or_else(|| hit.session.id.clone(), title);
+            content.0.push_str(&html! { h2 { a href=(place) { (name) } } }.0);
+            last = Some(hit.session.path.clone());
+        }
+        let anchor = hit.uuid.as_deref().map_or_else(String::new, |uuid| format!("#{}", encoded(uuid)));
+        let file = match &hit.agent_id {
+            Some(agent) => format!("{place}a/{}/", encoded(agent)),
+            None => place,
+        };
+        let who = hit.role.map(|role| role.name()).unwrap_or_default();
+        let what = hit.tool.as_deref().map(|tool| Escaping::Visible.one_line(tool));
+        content.0.push_str(
+            &html! {
+                div.hit {
+                    a href=(format!("{file}{anchor}")) { (who) @if let Some(what) = what { " · " (what) } @if let Some(line) = hit.line { " · line " (line) } }
+                    p { (marked(&hit.snippet, &hit.matches)) }
+                }
+            }
+            .0,
+        );
+    }
+    Ok(content)
+}
+
+/// Returns a snippet with its matches marked.
+fn marked(snippet: &str, matches: &[std::ops::Range<usize>]) -> Markup {
+    let chars: Vec<char> = snippet.chars().collect();
+    let text = |from: usize, to: usize| {
+        let text: String = chars.get(from..to).unwrap_or_default().iter().collect();
+        Escaping::Visible.one_line(&text)
+    };
+    let mut at = 0;
+    html! {
+        @for found in matches {
+            (text(at, found.start)) mark { (text(found.start, found.end)) }
+            @let () = at = found.end;
+        }
+        (text(at, chars.len()))
+    }
+}
+
+/// What sessions cost.
+pub(super) fn usage(options: &ServeOptions) -> String {
+    let catalog = match Catalog::open_on(&options.disk, &options.root) {
+        Ok(catalog) => catalog,
+        Err(error) => return page("Usage", "./", "", &html! { p.gap { (error) } }),
+    };
+    let mut how = UsageOptions::new();
+    if let Some(cache) = &options.cache {
+        how = how.cache(cache.clone());
+    }
+    let usage = catalog.usage(&how);
+    let table = |by: By, newest_first: bool| {
+        let mut report = Report::by(&[by]);
+        report.zone = options.render.time_zone().clone();
+        let rows = usage.rows(&report, &options.prices);
+        let total = rows.total().clone();
+        let mut rows: Vec<Row> = rows.collect();
+        match newest_first {
+            true => rows.reverse(),
+            false => rows.sort_by_key(|row| std::cmp::Reverse(row.sums.cost)),
+        }
+        (rows, total)
+    };
+    let names: HashMap<By, &str> = HashMap::from([
+        (By::Day, "By day"),
+        (By::Model, "By model"),
+        (By::Project, "By project"),
+    ]);
+    let content = html! {
+        @for by in [By::Day, By::Model, By::Project] {
+            @let (rows, total) = table(by, by == By::Day);
+            h2 { (names[&by]) }
+            table.sessions {
+                thead { tr { th { (by.name()) } th.number { "Requests" } th.number { "Tokens in" } th.number { "Out" } th.number { "Cost" } } }
+                tbody {
+                    @for row in rows.iter().take(ROWS) { (usage_row(&row.keys[0].to_string(), row)) }
+                    @if rows.len() > ROWS { tr { td colspan="5" { (rows.len() - ROWS) " more" } } }
+                    (usage_row("all", &total))
+                }
+            }
+        }
+        p.facts { "Costs by the prices of " (options.prices.date()) "." }
+    };
+    page("Usage", "./", "", &content)
+}
+
+fn usage_row(name: &str, row: &Row) -> Markup {
+    let cost = row.sums.cost.map(|nanos| format!("${:.2}", nanos as f64 / 1e9));
+    html! {
+        tr {
+            td { (Escaping::Visible.one_line(name)) }
+            td.number { (row.sums.requests) }
+            td.number { (row.sums.tokens.prompt()) }
+            td.number { (row.sums.tokens.output) }
+            td.number { (cost.unwrap_or_else(|| "-".to_owned())) }
+        }
+    }
+}
+
+/// The page of a session, or of a subagent.
+pub(super) struct SessionView<'a> {
+    pub(super) row: &'a SessionRow,
+    pub(super) agent: Option<&'a str>,
+    pub(super) agents: &'a [Subagent],
+    pub(super) options: &'a ServeOptions,
+}
+
+impl SessionView<'_> {
+    /// The address of the list, relative to that of the page.
+    fn up(&self) -> &'static str {
+        match self.agent {
+            Some(_) => "../../../../../",
+            None => "../../../",
+        }
+    }
+
+    /// Returns what can be shown before the session is read.
+    pub(super) fn start(&self) -> String {
+        let title = match self.agent {
+            Some(agent) => format!("Subagent {agent} of {}", title(self.row)),
+            None => title(self.row),
+        };
+        let cwd = self.row.cwd.as_deref();
+        let mut facts: Vec<String> = cwd.map(|cwd| self.options.render.below_home(cwd)).into_iter().collect();
+        facts.extend(self.row.branch.clone());
+        facts.extend(self.row.model.clone());
+        facts.push(format!("session {}", self.row.session_id));
+        let facts: Vec<String> = facts.iter().map(|fact| Escaping::Visible.one_line(fact)).collect();
+        let head = Head {
+            title: &title,
+            facts: &facts,
+            policy: &assets::live_policy(),
+            no_script: Some("The live page needs scripts; `transcript export --html --plain` writes one that does not."),
+            menu: Some(menu(self.up(), "")),
+            is_live: true,
+        };
+        head.start()
+    }
+
+    /// Returns what follows.
+    pub(super) fn rest(&self, parts: Result<&Parts, &String>) -> String {
+        let (known, sections) = match parts {
+            Ok(parts) => (parts.known.as_str(), sections(parts)),
+            Err(error) => ("", html! { p.gap { (error) } }),
+        };
+        let events = format!("events?known={known}");
+        let side = html! {
+            @if self.agent.is_some() { p { a href="../../" { "The session" } } }
+            @else if !self.agents.is_empty() {
+                h2 { (count(self.agents.len(), "subagent")) }
+                ol {
+                    li { a href="beside" { "All side by side" } }
+                    @for agent in self.agents {
+                        li { a href=(format!("a/{}/", encoded(&agent.id))) { (about(agent)) } }
+                    }
+                }
+            }
+        };
+        let mut page = sections.into_string();
+        page.push_str(&format!("<div id=\"end\" data-events=\"{events}\"></div>"));
+        page.push_str(&frame::end_live(&side.0));
+        page.push_str(&format!("<script>{LIVE}</script>\n{}", frame::LAST));
+        page
+    }
+}
+
+fn sections(parts: &Parts) -> Markup {
+    html! {
+        @for part in &parts.parts {
+            section.piece data-height=(part.height) data-src=(src(&part.key)) {}
+        }
+    }
+}
+
+/// Names a subagent: its task, or its id.
+fn about(agent: &Subagent) -> String {
+    let meta = agent.meta();
+    let task = meta.as_ref().and_then(|meta| meta.description());
+    Escaping::Visible.one_line(task.as_deref().unwrap_or(&agent.id))
+}
+
+/// The session and its subagents in columns.
+pub(super) fn beside(agents: &[Subagent]) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "Side by side" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body.columns {
+                iframe src="./" title="The session" {}
+                @for agent in agents {
+                    iframe src=(format!("a/{}/", encoded(&agent.id))) title=(about(agent)) {}
+                }
+            }
+        }
+    };
+    page.into_string()
+}

@@ -1,0 +1,26 @@
+//! The output of `serve`.
+
+use serde::{Deserialize, Serialize};
+
+use super::SCHEMA;
+
+/// Where the live page is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ServeRecord {
+    /// The version of the shape: [`SCHEMA`].
+    pub schema: u32,
+    /// The address to open, with the token.
+    pub url: String,
+}
+
+impl ServeRecord {
+    /// Describes a server.
+    #[must_use]
+    pub fn new(url: &str) -> Self {
+        Self {
+            schema: SCHEMA,
+            url: url.to_owned(),
+        }
+    }
+}
