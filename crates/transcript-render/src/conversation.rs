@@ -121,7 +121,11 @@ impl<'s> Conversation<'s> {
                 Ok(())
             },
         )?;
-        let paths = displays.divide(path, PARTS, &named, cut);
+        let sizes = match cut {
+            Cut::AtPrompts => PARTS,
+            Cut::Anywhere => SMALL_PARTS,
+        };
+        let paths = displays.divide(path, sizes, &named, cut);
         Ok(Self {
             parts: Some(Parts { displays, paths }),
             ..Self::of(source, index, path)
@@ -312,6 +316,9 @@ pub(crate) enum CompactionPlace {
 
 /// The sizes of the first part of a conversation and of later ones, in bytes.
 const PARTS: Range<u64> = 16 << 10..512 << 10;
+
+/// The same of a page, whose last part is written again while it grows.
+const SMALL_PARTS: Range<u64> = 16 << 10..128 << 10;
 
 /// How many entries a thread looks at, to find the calls that they name.
 const NAMES: usize = 1024;

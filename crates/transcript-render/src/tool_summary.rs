@@ -216,7 +216,8 @@ pub(crate) fn bytes(count: u64) -> String {
 }
 
 /// Formats a number with commas between groups of three digits.
-pub(crate) fn grouped(number: u64) -> String {
+#[must_use]
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {

@@ -1,7 +1,7 @@
 "use strict";
 // The script of a live page: what is written to the session appears, where it was scrolled to and folded stays.
 (() => {
-  const { prepare, fill, open, allPieces } = window.transcriptPage;
+  const page = window.transcriptPage, { prepare, open, allPieces } = page;
   const main = document.getElementById("conversation"), end = document.getElementById("end"), status = document.getElementById("live");
   // The HTML of each child of an open piece as it came: what has not changed is kept with its folds.
   const sources = new WeakMap();
@@ -31,7 +31,7 @@
   }
 
   function update({ keep, parts }) {
-    const stays = isAtEnd(), sections = allPieces();
+    const sections = allPieces();
     parts.forEach((part, at) => {
       let section = sections[keep + at];
       if (!section) {
@@ -43,13 +43,20 @@
       section.dataset.height = part.height;
       prepare(section);
       // What is not on the page is asked for when it is visible.
-      if (part.html !== undefined && (section.firstChild || stays)) put(section, part.html);
+      if (part.html !== undefined && (section.firstChild || page.follows)) put(section, part.html);
       else if (section.firstChild) { section.replaceChildren(); open(section); }
       else section.style.height = part.height + "px";
     });
     for (const section of sections.slice(keep + parts.length)) section.remove();
-    if (stays) toEnd();
+    if (page.follows) toEnd();
   }
+
+  // The end stays visible until the reader goes up, and again once they are back there.
+  const leave = (event) => { if (!(event.deltaY >= 0)) page.follows = false; };
+  for (const kind of ["wheel", "touchmove", "pointerdown"]) addEventListener(kind, leave, { passive: true });
+  addEventListener("keydown", (event) => { if (["ArrowUp", "PageUp", "Home", "Tab"].includes(event.key)) page.follows = false; });
+  addEventListener("scroll", () => { if (isAtEnd()) page.follows = true; }, { passive: true });
+  new ResizeObserver(() => { if (page.follows) toEnd(); }).observe(main);
 
   // The browser connects again by itself, and says which event was the last one.
   const events = new EventSource(end.dataset.events);
@@ -57,8 +64,9 @@
   events.addEventListener("open", () => say("live", true));
   events.addEventListener("error", () => say(events.readyState === EventSource.CLOSED ? "closed" : "connecting again", false));
   // Without a place to go to, the end of the session is shown first.
-  if (!location.hash) {
+  page.follows = !location.hash;
+  if (page.follows) {
     const last = allPieces().at(-1);
-    if (last) open(last).then(() => { toEnd(); setTimeout(toEnd, 150); });
+    if (last) open(last).then(toEnd);
   }
 })();

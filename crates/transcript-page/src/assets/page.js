@@ -6,6 +6,8 @@
   const main = $("conversation"), nav = document.querySelector("nav"), tools = document.querySelector(".tools");
   const isPacked = (piece) => piece.hasAttribute("data-packed") || piece.hasAttribute("data-src");
   const allPieces = () => [...main.querySelectorAll("section.piece")];
+  // What the script of a live page uses; `follows` is whether the end stays visible while the session grows.
+  const page = { follows: true };
   const idle = () => new Promise((done) => setTimeout(done));
 
   // The HTML of a piece.
@@ -93,6 +95,7 @@
 
   // Shows the element with this id, wherever it is.
   async function go(id, number) {
+    page.follows = false;
     const shown = () => document.getElementById(id);
     if (!shown()) {
       const pieces = allPieces();
@@ -175,6 +178,7 @@
   }
   async function step(to) {
     if (!matches.length) return;
+    page.follows = false;
     current = (to + matches.length) % matches.length;
     const { piece, nth } = matches[current], run = search;
     found.textContent = `${current + 1} of ${matches.length}`;
@@ -240,6 +244,7 @@
     return { prompts, below: below < 0 ? prompts.length : below };
   };
   function jump(forward) {
+    page.follows = false;
     const { prompts, below } = visiblePrompt();
     const above = prompts[below - 1];
     const isAt = above && above.getBoundingClientRect().top > -10;
@@ -289,7 +294,8 @@
   addEventListener("beforeprint", () => main.querySelectorAll("section.piece").forEach((piece) => { piece.style.height = ""; }));
 
   tools.hidden = false;
+  Object.assign(page, { prepare, open, allPieces });
   const start = idIn(location.hash);
   if (start) go(start);
-  window.transcriptPage = { prepare, fill, open, keepFolds, restoreFolds, allPieces };
+  window.transcriptPage = page;
 })();

@@ -50,7 +50,6 @@ pub(super) struct Parts {
     /// What the page knows, in a word, for [`LiveSession::watch`].
     pub(super) known: String,
     pub(super) parts: Vec<PartFact>,
-    pub(super) facts: Vec<String>,
 }
 
 /// What a page shows in place of a part that it has not asked for.
@@ -240,7 +239,6 @@ impl SessionThread {
                 let _ = reply.send(Ok(Parts {
                     known: known(view.len, &view.parts),
                     parts: view.parts.clone(),
-                    facts: view.shown.facts(),
                 }));
             }
             Ask::Part(key, reply) => {

@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use transcript_catalog::usage::{By, Report, Row, UsageOptions};
 use transcript_catalog::{Catalog, Query, SearchOptions};
 use transcript_reader::{Listing, SessionRow, Subagent};
-use transcript_render::{Escaping, clock, count, cut_text};
+use transcript_render::{Escaping, clock, count, cut_text, grouped};
 
 use super::ServeOptions;
 use super::live::{Parts, src};
@@ -84,8 +84,8 @@ fn session_row(row: &SessionRow, options: &ServeOptions) -> Markup {
         tr {
             td { a href=(address(&row.project, &row.session_id)) { (title(row)) } @if let Some(state) = row.state { span.state { (state.name()) } } }
             td { (row.cwd.as_deref().map_or_else(|| row.project.clone(), |cwd| options.render.below_home(cwd))) }
-            td { (row.modified_millis().and_then(|at| time(at, options)).unwrap_or_default()) }
-            td.number { @if let Some(messages) = row.messages { (messages) } }
+            td.time { (row.modified_millis().and_then(|at| time(at, options)).unwrap_or_default()) }
+            td.number { @if let Some(messages) = row.messages { (grouped(messages)) } }
             td.number { (size(row.bytes)) }
         }
     }
@@ -165,7 +165,7 @@ fn found(options: &ServeOptions, text: &str) -> Result<Markup, String> {
             Some(agent) => format!("{place}a/{}/", encoded(agent)),
             None => place,
         };
-        let who = hit.role.map(|role| role.name()).unwrap_or_default();
+        let who = hit.role.map_or(hit.field.name(), |role| role.name());
         let what = hit.tool.as_deref().map(|tool| Escaping::Visible.one_line(tool));
         content.0.push_str(
             &html! {
@@ -185,7 +185,7 @@ fn marked(snippet: &str, matches: &[std::ops::Range<usize>]) -> Markup {
     let chars: Vec<char> = snippet.chars().collect();
     let text = |from: usize, to: usize| {
         let text: String = chars.get(from..to).unwrap_or_default().iter().collect();
-        Escaping::Visible.one_line(&text)
+        Escaping::Visible.escape(&text).replace('\n', " ")
     };
     let mut at = 0;
     html! {
@@ -248,9 +248,9 @@ fn usage_row(name: &str, row: &Row) -> Markup {
     html! {
         tr {
             td { (Escaping::Visible.one_line(name)) }
-            td.number { (row.sums.requests) }
-            td.number { (row.sums.tokens.prompt()) }
-            td.number { (row.sums.tokens.output) }
+            td.number { (grouped(row.sums.requests)) }
+            td.number { (grouped(row.sums.tokens.prompt())) }
+            td.number { (grouped(row.sums.tokens.output)) }
             td.number { (cost.unwrap_or_else(|| "-".to_owned())) }
         }
     }

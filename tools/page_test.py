@@ -1,0 +1,348 @@
+#!/usr/bin/env python3
+"""Looks at pages of `export --html` and of `serve` in a real browser.
+
+    page_test.py [--bin PATH] [check ...]
+
+The checks: payloads, corpus, reading, live, axe. Without names, all of them. `figures` prints a table instead. Needs Chromium;
+without one it says `skipped`. Data of ../shared is used when it is there.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import browser  # noqa: E402
+import payloads  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+BIN = ROOT / "target/release/transcript"
+
+
+def run(*arguments, ok=(0,), **more):
+    done = subprocess.run([BIN, *map(str, arguments)], capture_output=True, **more)
+    assert done.returncode in ok, (arguments, done.returncode, done.stderr.decode()[-500:])
+    return done.stdout
+
+
+def entry(kind, parent, content, **more):
+    message = {"role": kind, "content": content}
+    if kind == "assistant":
+        message |= {"id": "msg_" + uuid.uuid4().hex, "model": "claude-sonnet-4-20250514", "usage": {"input_tokens": 3, "output_tokens": 5}}
+    return {"type": kind, "uuid": str(uuid.uuid4()), "parentUuid": parent, "sessionId": "s", "cwd": "/work", "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()),
+            "message": message} | more
+
+
+def write_lines(path, entries):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries))
+    return path
+
+
+class Server(contextlib.AbstractContextManager):
+    """`transcript serve` over a folder of projects; can be killed and started again at the same address."""
+
+    def __init__(self, root, port=0):
+        self.root, self.port, self.token = root, port, "t" + uuid.uuid4().hex
+        self.start()
+
+    def start(self):
+        environment = os.environ | {"TRANSCRIPT_SERVE_TOKEN": self.token}
+        command = [BIN, "--root", self.root, "serve", "--json", "--no-cache", "--port", str(self.port)]
+        for _ in range(50):
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+            line = self.process.stdout.readline()
+            if line:
+                break
+            # The port may not be free yet.
+            self.process.wait()
+            time.sleep(0.1)
+        self.url = json.loads(line)["url"]
+        self.port = int(self.url.split(":")[2].split("/")[0])
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def session(self, project, name):
+        return f"{self.url}s/{project}/{name}/"
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.terminate()
+            assert self.process.wait(20) == 0, "serve ends with 0"
+
+
+class Listener(contextlib.AbstractContextManager):
+    """Counts connections: a request that leaves a page would come here."""
+
+    def __init__(self):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port, self.count = self.socket.getsockname()[1], 0
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.socket.accept()
+                self.count += 1
+                connection.close()
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+
+def complaints(page):
+    """Errors and violations of the policy that the browser reports."""
+    found = []
+    for event in page.events:
+        if event["method"] == "Log.entryAdded" and event["params"]["entry"]["level"] in ("error", "warning"):
+            found.append(event["params"]["entry"]["text"])
+        if event["method"] == "Runtime.exceptionThrown":
+            found.append(str(event["params"]["exceptionDetails"]))
+    return found
+
+
+def check_payloads(tab, folder):
+    """Nothing in a session runs, asks or shows a dialog, wherever it stands."""
+    with Listener() as listener:
+        every = payloads.all_payloads(f"http://127.0.0.1:{listener.port}")
+        entries, parent = [], None
+        for payload in every:
+            call = "toolu_" + uuid.uuid4().hex
+            for kind, content in [
+                ("user", payload),
+                ("assistant", [{"type": "thinking", "thinking": payload}, {"type": "text", "text": payload},
+                               {"type": "tool_use", "id": call, "name": payload[:60], "input": {"command": payload, "file_path": payload, "description": payload}}]),
+                ("user", [{"type": "tool_result", "tool_use_id": call, "content": [{"type": "text", "text": payload},
+                          {"type": "image", "source": {"type": "base64", "media_type": payload[:80], "data": payload}}]}]),
+            ]:
+                entries.append(entry(kind, parent, content, cwd=payload, gitBranch=payload))
+                parent = entries[-1]["uuid"]
+        entries.append({"type": "custom-title", "customTitle": every[0] + every[1], "sessionId": "s"})
+        name = str(uuid.uuid4())
+        session = write_lines(folder / "projects" / "-work" / f"{name}.jsonl", entries)
+        file = folder / "payloads.html"
+        run("export", session, "--html", file, "--no-redact", "--tools", "full", "--force", "--plain")
+        packed = folder / "packed.html"
+        padding = [entry("user", parent, "x" * 2000) for _ in range(2200)]
+        write_lines(folder / "large.jsonl", entries + padding)
+        run("export", folder / "large.jsonl", "--html", packed, "--no-redact", "--tools", "full", "--force")
+        with Server(folder / "projects") as server:
+            live = server.session("-work", name)
+            for url in [f"file://{file}", f"file://{packed}", live, server.url, f"{server.url}?q=alert", f"{server.url}usage", f"{live}beside"]:
+                tab.open(url)
+                if url != server.url and "?" not in url and "usage" not in url:
+                    tab.evaluate("""(async () => {
+                        const page = window.transcriptPage;
+                        if (!page) return;
+                        for (const piece of page.allPieces()) await page.open(piece);
+                        document.querySelectorAll('details').forEach((details) => { details.open = true; });
+                        document.querySelectorAll('main *').forEach((element) => {
+                            for (const kind of ['click', 'mouseover', 'mouseenter', 'focus', 'error', 'load', 'toggle', 'animationstart'])
+                                if (element.localName !== 'a' && element.localName !== 'summary') element.dispatchEvent(new Event(kind));
+                        });
+                    })()""")
+                time.sleep(0.5)
+                tab.evaluate("1")
+                ran = tab.evaluate("window.__ran || 0")
+                assert not ran, (url, "a script of the session ran", ran)
+                assert not tab.dialogs(), (url, tab.dialogs())
+                outside = [asked for asked in tab.requests() if not asked.startswith(("file://", server.url))]
+                assert not outside, (url, outside[:3])
+                wrong = complaints(tab)
+                assert not wrong, (url, wrong[:3])
+                scripts = tab.evaluate("document.querySelectorAll('script').length")
+                assert scripts <= 2, (url, scripts)
+                if url == f"file://{file}":
+                    images = tab.evaluate("[...document.querySelectorAll('main img')].filter((image) => !/^data:image\\/(png|jpeg|gif|webp);/.test(image.src)).length")
+                    assert images == 0, images
+                    shown = tab.evaluate("document.querySelectorAll('article.person').length")
+                    assert shown >= len(every), (shown, len(every))
+        assert listener.count == 0, "a request left the page"
+    return f"{len(every)} payloads in 9 places, 7 pages: no dialog, no request, no script, no complaint of the browser"
+
+
+def story(path):
+    """The ids of the entries of a conversation, in order."""
+    lines = [json.loads(line) for line in run("replay", path, "--json", "--quiet", ok=(0, 1, 2)).splitlines()]
+    if not lines or lines[-1].get("type") != "end":
+        return None
+    return [line.get("uuid") or f"line-{line['line']}" for line in lines if line.get("type") == "entry"]
+
+
+def check_corpus(tab, folder):
+    """The page of every session has a place for each entry of its story; its lines come back."""
+    files = sorted(SHARED.glob("corpus/files/**/*.jsonl"))
+    if not files:
+        return "skipped: no shared data"
+    entries = sessions = refused = 0
+    for path in files:
+        page, back = folder / "corpus.html", folder / "corpus.jsonl"
+        done = subprocess.run([BIN, "export", path, "--html", page, "--no-redact", "--force", "--quiet"], capture_output=True)
+        if done.returncode:
+            refused += 1
+            continue
+        run("import", page, "--out", back, "--force", "--quiet")
+        assert back.read_bytes() == path.read_bytes(), path
+        expected = story(path)
+        tab.open(f"file://{page}")
+        found = tab.evaluate("""(async () => {
+            for (const piece of window.transcriptPage.allPieces()) await window.transcriptPage.open(piece);
+            return [...document.querySelectorAll('main [id]')].map((element) => element.id).filter((id) => !/^c\\d+-|^end$/.test(id)).join('\\n');
+        })()""").split("\n")
+        found = [name for name in found if name]
+        clean = ["".join(c for c in name if c.isascii() and (c.isalnum() or c == "-"))[:64] for name in expected]
+        assert sorted(found) == sorted(clean), (path, len(found), len(clean), sorted(set(clean) ^ set(found))[:4])
+        assert not complaints(tab), (path, complaints(tab)[:2])
+        entries, sessions = entries + len(found), sessions + 1
+    return f"{sessions} sessions, {entries} entries: each has one place on its page, and the lines come back byte for byte; {refused} refused"
+
+
+OBSERVE = """
+window.__seen = new Map();
+window.__times = [];
+window.__watch = () => {
+    const note = (element) => {
+        for (const one of [element, ...element.querySelectorAll('[id]')]) {
+            if (!one.id || window.__seen.has(one.id)) continue;
+            window.__seen.set(one.id, 1);
+            const sent = /sent (\\d+\\.\\d+)/.exec(one.textContent);
+            if (sent) window.__times.push(Date.now() - 1000 * sent[1]);
+        }
+    };
+    note(document.getElementById('conversation'));
+    new MutationObserver((changes) => changes.forEach((change) => change.addedNodes.forEach((node) => node.nodeType === 1 && note(node))))
+        .observe(document.getElementById('conversation'), { childList: true, subtree: true });
+};
+"""
+
+
+class Writer(threading.Thread):
+    """Writes entries to a session at a rate."""
+
+    def __init__(self, path, parent, rate, count):
+        super().__init__()
+        self.path, self.parent, self.rate, self.count, self.written = path, parent, rate, count, []
+
+    def run(self):
+        start, number = time.monotonic(), 0
+        with self.path.open("ab", buffering=0) as file:
+            while number < self.count:
+                due = min(self.count, int((time.monotonic() - start) * self.rate) + 1)
+                lines = []
+                for number in range(number, due):
+                    kind = "user" if number % 10 == 0 else "assistant"
+                    text = f"entry {number} sent {time.time():.4f}"
+                    made = entry(kind, self.parent, text if kind == "user" else [{"type": "text", "text": text}])
+                    self.parent = made["uuid"]
+                    self.written.append(self.parent)
+                    lines.append(json.dumps(made) + "\n")
+                number = due
+                if lines:
+                    file.write("".join(lines).encode())
+                time.sleep(min(0.5 / self.rate, 0.05))
+
+
+IDS = """(async () => {
+    const ids = [];
+    for (const piece of window.transcriptPage.allPieces()) {
+        const html = await (await fetch(piece.dataset.src)).text();
+        for (const found of html.matchAll(/ id="([^"]+)"/g)) ids.push(found[1]);
+    }
+    return ids.join('\\n');
+})()"""
+
+
+def live(tab, folder, rate, count, base=None, kills=0):
+    """Watches a session that grows. Returns the times from write to page in milliseconds."""
+    name, project = str(uuid.uuid4()), "-live"
+    path = folder / f"live{rate}" / project / f"{name}.jsonl"
+    if base:
+        path.parent.mkdir(parents=True)
+        with path.open("wb") as out, open(base, "rb") as source:
+            while block := source.read(1 << 24):
+                out.write(block)
+        parent = None
+        for line in run("replay", path, "--format", "ids", "--quiet").decode().splitlines()[-1:]:
+            parent = line.split()[2]
+        before = []
+    else:
+        first = [entry("user", None, "start")]
+        before, parent = [first[0]["uuid"]], first[0]["uuid"]
+        write_lines(path, first)
+    with Server(path.parent.parent) as server:
+        tab.open(server.session(project, name))
+        tab.wait_for("document.getElementById('live').classList.contains('on')")
+        time.sleep(1)
+        tab.evaluate(OBSERVE + "window.__watch()")
+        writer = Writer(path, parent, rate, count)
+        writer.start()
+        for _ in range(kills):
+            time.sleep(max(1.0, count / rate / (kills + 1)))
+            server.kill()
+            time.sleep(0.5)
+            server.start()
+        writer.join()
+        wanted = json.dumps(writer.written[-1])
+        tab.wait_for(f"document.getElementById({wanted}) !== null", 60)
+        expected = before + writer.written
+        if not base:
+            found = tab.evaluate(IDS).split("\n")
+            assert found == expected, (rate, len(found), len(expected))
+        times = sorted(json.loads(tab.evaluate("JSON.stringify(window.__times)")))
+    return times
+
+
+def check_live(tab, folder):
+    """A page beside a session that is written, while its server is killed and started again."""
+    said = []
+    for rate, count, kills in [(1, 8, 0), (100, 600, 0), (10_000, 60_000, 0), (100, 600, 2), (10_000, 60_000, 2)]:
+        times = live(tab, folder / f"k{kills}", rate, count, kills=kills)
+        shown = f"p50 {times[len(times) // 2]:.0f} ms, p99 {times[int(len(times) * 0.99)]:.0f} ms" if not kills else f"server killed {kills} times"
+        said.append(f"{rate}/s: {count} entries once each, {shown}")
+    return "; ".join(said)
+
+
+CHECKS = {"payloads": check_payloads, "corpus": check_corpus, "live": check_live}
+
+
+def main():
+    global BIN
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--bin", type=pathlib.Path, default=BIN)
+    arguments.add_argument("checks", nargs="*", choices=[*CHECKS, []])
+    arguments = arguments.parse_args()
+    BIN = arguments.bin.resolve()
+    if not browser.find():
+        print("skipped: no Chromium (CHROMIUM=path names one)")
+        return
+    failed = False
+    for name in arguments.checks or CHECKS:
+        with browser.Browser() as chromium, tempfile.TemporaryDirectory(prefix="transcript-page-") as folder:
+            tab = chromium.page()
+            tab.size(1280, 900)
+            started = time.monotonic()
+            try:
+                said = CHECKS[name](tab, pathlib.Path(folder))
+            except Exception as error:  # noqa: BLE001: every check is run
+                failed, said = True, f"FAILED: {error!r}"
+                if os.environ.get("TRACE"):
+                    raise
+            print(f"{name}: {said} ({time.monotonic() - started:.0f} s)", flush=True)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
