@@ -105,10 +105,11 @@ class Page:
             raise RuntimeError(details.get("exception", {}).get("description") or details.get("text"))
         return answer["result"].get("value")
 
-    def open(self, url, wait=True):
+    def open(self, url):
         self.events.clear()
-        self.call("Page.navigate", url=url)
-        while wait and not any(event["method"] == "Page.loadEventFired" for event in self.events):
+        # Another place of the same page is not loaded again.
+        is_new = "loaderId" in self.call("Page.navigate", url=url)
+        while is_new and not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self.event(json.loads(self.socket.receive()))
 
     def wait_for(self, script, seconds=20):

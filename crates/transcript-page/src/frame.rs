@@ -62,7 +62,7 @@ impl Head<'_> {
 /// The controls, which the script shows.
 fn tools(is_live: bool) -> Markup {
     html! {
-        div.tools role="search" hidden {
+        div.tools role="search" aria-label="This session" hidden {
             input #find type="search" placeholder="Find" aria-label="Find in the session" autocomplete="off" spellcheck="false";
             span #found role="status" aria-live="polite" {}
             button #previous type="button" aria-label="Previous match" { "↑" }

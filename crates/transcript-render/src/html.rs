@@ -245,7 +245,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             Some(parts) => self.parts(conversation, parts)?,
             None => self.list(conversation, number, depth)?,
         }
-        self.end_turn()?;
+        self.end_turn();
         for inner in self.shown.nesting.under(number, None) {
             self.subagent(*inner, depth)?;
         }
@@ -281,7 +281,8 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
     ) -> Result<()> {
         let Some(parts) = &conversation.parts else {
             self.list(part, 0, 0)?;
-            return self.end_turn();
+            self.end_turn();
+            return Ok(());
         };
         // What the turn used before this part.
         let index = conversation.index;
@@ -302,7 +303,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         self.list(part, 0, 0)?;
         let next = (number + 1 < parts.len()).then(|| parts.first(number + 1, index));
         if next.flatten().is_none_or(|next| starts_turn(&next)) {
-            self.end_turn()?;
+            self.end_turn();
         }
         self.turn = Turn::default();
         Ok(())
@@ -333,20 +334,36 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         self.around("<div class=\"fork\">\n".to_owned())?;
         for number in new {
             let branch = &self.shown.conversations[number];
-            let title = branch.title.as_deref().unwrap_or("branch");
+            let entries = count(branch.entries, "entry");
+            let first = self.first_text(branch)?;
             let title = html! {
-                summary { span.go { "Another branch leaves here: " (self.escaping.one_line(title)) } span.back { "Back to the conversation" } }
+                summary {
+                    span.go { "Another branch leaves here · " (entries) @if let Some(first) = first { " · " (first) } }
+                    span.back { "Back to the conversation" }
+                }
             };
             self.inner("branch", &title, number, depth)?;
         }
         self.around("</div>\n".to_owned())
     }
 
+    /// Returns the start of the first text of a conversation.
+    fn first_text(&self, conversation: &Conversation<'_>) -> Result<Option<String>> {
+        let items = conversation.display.items();
+        let Some(place) = items.iter().position(|item| item.kind() == ItemKind::Text) else {
+            return Ok(None);
+        };
+        let mut reader = conversation.reader();
+        let text = reader.item(place)?.text().unwrap_or_default();
+        let first = text.lines().find(|line| !line.trim().is_empty());
+        Ok(first.map(|line| cut_text(&self.escaping.one_line(line), PROMPT)))
+    }
+
     /// Writes a conversation inside of another one.
     fn inner(&mut self, class: &str, title: &Markup, number: usize, depth: usize) -> Result<()> {
         self.around(format!("<details class=\"{class}\">{}\n", title.0))?;
         let outer = (
-            std::mem::replace(&mut self.prefix, format!("c{number}-")),
+            std::mem::replace(&mut self.prefix, format!("{number}.")),
             std::mem::take(&mut self.turn),
             std::mem::take(&mut self.seen),
             self.cwd.clone(),
@@ -457,14 +474,19 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             Some(uuid) => conversation.index.id_text(uuid),
             None => format!("line-{}", entry_ref.line()),
         };
-        let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+        let is_part = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
         let id: String = id.chars().filter(is_part).take(64).collect();
         self.entry_id = format!("{}{id}", self.prefix);
         if !self.seen.insert(item.entry_no()) {
             return;
         }
         self.anchor();
-        self.new_id = Some(self.entry_id.clone());
+        if starts_turn(&entry_ref) {
+            self.put_turn();
+        }
+        // Lines of progress are no entries of the conversation.
+        let has_place = entry_ref.kind() != EntryKind::Progress;
+        self.new_id = has_place.then(|| self.entry_id.clone());
         let decisions = conversation.display.decisions(item);
         let mut gaps = decisions
             .iter()
@@ -488,13 +510,15 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
     }
 
     /// Writes what the turn used.
-    fn end_turn(&mut self) -> Result<()> {
+    fn end_turn(&mut self) {
         self.anchor();
-        let turn = std::mem::take(&mut self.turn);
-        if let Some(line) = turn.line() {
+        self.put_turn();
+    }
+
+    fn put_turn(&mut self) {
+        if let Some(line) = std::mem::take(&mut self.turn).line() {
             self.put(html! { p.turn { (line) } }, 30);
         }
-        Ok(())
     }
 
     fn item(
@@ -608,12 +632,9 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             Shown::Nothing => return,
         };
         if item.speaker() == Speaker::Person && class == "person" {
-            // What was used before belongs to the turn above.
+            // A command starts a turn as well.
             let id = self.new_id.take();
-            let turn = std::mem::take(&mut self.turn);
-            if let Some(line) = turn.line() {
-                self.put(html! { p.turn { (line) } }, 30);
-            }
+            self.put_turn();
             self.new_id = id;
             let first = text.lines().find(|line| !line.trim().is_empty());
             let line = self.escaping.one_line(first.unwrap_or_default());
@@ -1087,8 +1108,8 @@ mod tests {
         let shown = page(&conversation("x"), None);
         for id in ["u", "a", "r", "i"] {
             assert_eq!(shown.matches(&format!(" id=\"{id}\"")).count(), 1, "{id}");
-            for copy in ["c1", "c2"] {
-                let place = format!(" id=\"{copy}-{id}\"");
+            for copy in ["1", "2"] {
+                let place = format!(" id=\"{copy}.{id}\"");
                 assert_eq!(shown.matches(&place).count(), 1, "{place}");
             }
         }

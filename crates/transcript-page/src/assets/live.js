@@ -5,6 +5,7 @@
   const main = document.getElementById("conversation"), end = document.getElementById("end"), status = document.getElementById("live");
   // The HTML of each child of an open piece as it came: what has not changed is kept with its folds.
   const sources = new WeakMap();
+  page.filled = (piece) => { for (const child of piece.children) sources.set(child, child.outerHTML); };
   const say = (text, isOn) => { status.textContent = text; status.classList.toggle("on", isOn); };
   const isAtEnd = () => scrollY + innerHeight > document.documentElement.scrollHeight - 120;
   const toEnd = () => scrollTo(0, document.documentElement.scrollHeight);

@@ -7,7 +7,7 @@
   const isPacked = (piece) => piece.hasAttribute("data-packed") || piece.hasAttribute("data-src");
   const allPieces = () => [...main.querySelectorAll("section.piece")];
   // What the script of a live page uses; `follows` is whether the end stays visible while the session grows.
-  const page = { follows: true };
+  const page = { follows: true, filled() {} };
   const idle = () => new Promise((done) => setTimeout(done));
 
   // The HTML of a piece.
@@ -41,6 +41,7 @@
   function fill(piece, html) {
     piece.innerHTML = html;
     piece.style.height = "";
+    page.filled(piece);
     restoreFolds(piece);
   }
   // Opens a piece; resolves when its elements are there.
@@ -125,7 +126,7 @@
       before = now;
     }
   }
-  const idIn = (hash) => { const id = hash.slice(1); return /^[\w-]{1,90}$/.test(id) ? id : null; };
+  const idIn = (hash) => { const id = hash.slice(1); return /^[\w.-]{1,90}$/.test(id) ? id : null; };
   addEventListener("hashchange", () => { const id = idIn(location.hash); if (id) go(id); });
   document.addEventListener("click", (event) => {
     const link = event.target.closest && event.target.closest('a[href^="#"]');

@@ -47,7 +47,7 @@ fn page(title: &str, up: &str, query: &str, content: &Markup) -> String {
 
 fn menu(up: &str, query: &str) -> Markup {
     html! {
-        form.menu role="search" action=(up) method="get" {
+        form.menu role="search" aria-label="All sessions" action=(up) method="get" {
             a href=(up) { "Sessions" }
             a href=(format!("{up}usage")) { "Usage" }
             input type="search" name="q" value=(query) placeholder="Search all sessions" aria-label="Search all sessions";
@@ -349,10 +349,13 @@ pub(super) fn beside(agents: &[Subagent]) -> String {
                 title { "Side by side" }
                 style { (PreEscaped(STYLE)) }
             }
-            body.columns {
-                iframe src="./" title="The session" {}
-                @for agent in agents {
-                    iframe src=(format!("a/{}/", encoded(&agent.id))) title=(about(agent)) {}
+            body {
+                main.columns {
+                    h1.out { "Side by side" }
+                    iframe src="./" title="The session" {}
+                    @for agent in agents {
+                        iframe src=(format!("a/{}/", encoded(&agent.id))) title=(about(agent)) {}
+                    }
                 }
             }
         }
