@@ -12,7 +12,7 @@ import contextlib
 import json
 import os
 import pathlib
-import random
+import shutil
 import socket
 import subprocess
 import sys
@@ -499,6 +499,132 @@ def check_axe(tab, folder):
     return f"0 violations on 8 pages, light and dark ({passed} rules passed)"
 
 
+SCROLL = """(async () => {
+    const tasks = [];
+    new PerformanceObserver((list) => list.getEntries().forEach((entry) => tasks.push(entry.duration))).observe({ type: 'longtask' });
+    let nodes = 0;
+    const frames = 240, height = document.documentElement.scrollHeight;
+    for (let frame = 0; frame < frames; frame++) {
+        if (window.transcriptPage) transcriptPage.follows = false;
+        // By turns on to the next screen, and far away.
+        scrollTo(0, frame % 40 === 0 ? (height * frame) / frames : scrollY + innerHeight * 0.7);
+        await new Promise((done) => setTimeout(done, 50));
+        const walker = document.createTreeWalker(document, NodeFilter.SHOW_ALL);
+        let count = 0;
+        while (walker.nextNode()) count++;
+        nodes = Math.max(nodes, count);
+    }
+    return JSON.stringify({ longest: Math.round(Math.max(0, ...tasks)), nodes });
+})()"""
+
+
+def timed(*command, rounds=3):
+    """Median seconds, and the most memory in MiB."""
+    times, memory = [], 0
+    for _ in range(rounds):
+        started = time.monotonic()
+        process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = status
+        times.append(time.monotonic() - started)
+        memory = max(memory, used.ru_maxrss // 1024)
+        assert status == 0, (command, status)
+    return sorted(times)[rounds // 2], memory
+
+
+def seen(tab, url, seconds=1.5):
+    """First contentful paint, heap and nodes of a page."""
+    tab.open("about:blank")
+    tab.call("HeapProfiler.collectGarbage")
+    tab.open(url)
+    time.sleep(seconds)
+    paint = tab.evaluate("(performance.getEntriesByName('first-contentful-paint')[0] || { startTime: -1 }).startTime")
+    return paint, tab
+
+
+def figures(arguments):
+    """Prints the tables of docs/page.md."""
+    data = {path.stem: path for path in arguments.data.glob("*.jsonl")}
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="transcript-figures-"))
+    print("| export | time | memory | size |\n| --- | --- | --- | --- |")
+    for name, path in sorted(data.items(), key=lambda item: item[1].stat().st_size):
+        if path.stat().st_size > 3e8:
+            continue
+        for options in [["--no-lines"], []]:
+            took, memory = timed(BIN, "export", path, "--html", folder / f"{name}.html", "--force", "--quiet", *options, rounds=5)
+            size = (folder / f"{name}.html").stat().st_size
+            print(f"| {name} {' '.join(options)} | {took:.3f} s | {memory} MiB | {size / 1e6:.1f} MB, {size / path.stat().st_size:.1%} |", flush=True)
+    for name, command in peers(arguments, folder).items():
+        for file in ["f1e7"]:
+            if file not in data:
+                continue
+            try:
+                took, memory = timed(*command(data[file], folder), rounds=1)
+            except (AssertionError, OSError) as error:
+                print(f"| {name} {file} | {error} |")
+                continue
+            made = sorted((folder / name).rglob("*.html"))
+            size = sum(path.stat().st_size for path in made)
+            print(f"| {name} {file} | {took:.2f} s | {memory} MiB | {size / 1e6:.1f} MB, {size / data[file].stat().st_size:.1%}, {len(made)} files |", flush=True)
+    print("\n| page | first paint | heap | nodes while scrolled | longest task |\n| --- | --- | --- | --- | --- |")
+    root = folder / "root"
+    names = {}
+    for name, path in data.items():
+        names[name] = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
+        (root / "-bench").mkdir(parents=True, exist_ok=True)
+        os.link(path, root / "-bench" / f"{names[name]}.jsonl") if os.stat(path).st_dev == os.stat(root).st_dev else (root / "-bench" / f"{names[name]}.jsonl").symlink_to(path)
+    with Server(root) as server:
+        pages = {f"{name}, file": f"file://{folder / name}.html" for name in data if (folder / f"{name}.html").exists()}
+        pages |= {f"{name}, served": server.session("-bench", names[name]) for name in data}
+        for name in peers(arguments, folder):
+            made = sorted((folder / name).rglob("*.html"), key=lambda path: -path.stat().st_size) if (folder / name).exists() else []
+            pages |= {f"{name} f1e7": f"file://{made[0]}"} if made else {}
+        for name, url in pages.items():
+            with browser.Browser() as chromium:
+                tab = chromium.page()
+                tab.size(1280, 900)
+                tab.open("about:blank")
+                paints = []
+                for _ in range(3):
+                    try:
+                        paint, _ = seen(tab, url)
+                    except Exception as error:  # noqa: BLE001: a page that freezes is a result
+                        print(f"| {name} | {type(error).__name__} |")
+                        break
+                    paints.append(paint)
+                else:
+                    scrolled = json.loads(tab.evaluate(SCROLL))
+                    tab.call("HeapProfiler.collectGarbage")
+                    heap = tab.metrics()["JSHeapUsedSize"] / 1e6
+                    print(f"| {name} | {sorted(paints)[1]:.0f} ms | {heap:.1f} MB | {scrolled['nodes']} | {scrolled['longest']} ms |", flush=True)
+    print("\n| live beside | entries a second | write to page p50 | p99 |\n| --- | --- | --- | --- |")
+    for base, rate, count in [(None, 1, 20), (None, 100, 1000), (None, 10_000, 60_000), ("f1e7", 20, 200), ("f1e8", 20, 200), ("f1e9", 20, 200)]:
+        if base and base not in data:
+            continue
+        with browser.Browser() as chromium:
+            tab = chromium.page()
+            tab.size(1280, 900)
+            times = live(tab, folder / f"live-{base}", rate, count, base=data[base] if base else None)
+            print(f"| {base or 'an empty session'} | {rate} | {times[len(times) // 2]:.0f} ms | {times[int(len(times) * 0.99)]:.0f} ms ({len(times)} of {count}) |", flush=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def peers(arguments, folder):
+    """Commands of other tools that are there, by name."""
+    found = {}
+    for path in arguments.peers.split(":") if arguments.peers else []:
+        tool = pathlib.Path(path)
+        out = folder / tool.name
+        out.mkdir(exist_ok=True)
+        if tool.name == "claude-code-log":
+            found[tool.name] = lambda file, folder, tool=tool, out=out: [tool, file, "-o", out / "page.html"]
+        elif tool.name == "claude-code-transcripts":
+            found[tool.name] = lambda file, folder, tool=tool, out=out: [tool, "json", file, "-o", out]
+        else:
+            found[tool.name] = lambda file, folder, tool=tool, out=out: [tool, file, "-o", out / "page.html"]
+    return found
+
+
 CHECKS = {"payloads": check_payloads, "corpus": check_corpus, "reading": check_reading, "axe": check_axe, "live": check_live}
 
 
@@ -506,12 +632,16 @@ def main():
     global BIN
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--bin", type=pathlib.Path, default=BIN)
-    arguments.add_argument("checks", nargs="*", choices=[*CHECKS, []])
+    arguments.add_argument("--data", type=pathlib.Path, default=pathlib.Path("."), help="the folder of sessions for figures")
+    arguments.add_argument("--peers", help="paths of other tools for figures, separated by colons")
+    arguments.add_argument("checks", nargs="*", choices=[*CHECKS, "figures", []])
     arguments = arguments.parse_args()
     BIN = arguments.bin.resolve()
     if not browser.find():
         print("skipped: no Chromium (CHROMIUM=path names one)")
         return
+    if arguments.checks == ["figures"]:
+        return figures(arguments)
     failed = False
     for name in arguments.checks or CHECKS:
         with browser.Browser() as chromium, tempfile.TemporaryDirectory(prefix="transcript-page-") as folder:

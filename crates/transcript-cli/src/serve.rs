@@ -50,14 +50,20 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         }
     }
     let prices = CallPrices::new(Prices::embedded());
-    let render = ui.render.clone().coloured(false).escaping(Escaping::Visible);
+    let render = ui
+        .render
+        .clone()
+        .coloured(false)
+        .escaping(Escaping::Visible);
     let options = ServeOptions {
         root: session::store(ui)?.root().to_owned(),
         disk: ui.disk(),
         render: render
             .thinking(true)
             .tools(Tools::Short)
-            .price(CallPrice::new(move |model, usage| prices.cost(model, usage))),
+            .price(CallPrice::new(move |model, usage| {
+                prices.cost(model, usage)
+            })),
         prices: Prices::embedded(),
         read_time: Box::new(|text| moment::parse(text, &Zoned::now())),
         cache: transcript::cache_folder().filter(|_| !args.no_cache),
@@ -94,6 +100,9 @@ fn open(url: &str) -> bool {
     };
     let mut command = Command::new(program);
     command.args(arguments).arg(url);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command.spawn().is_ok()
 }

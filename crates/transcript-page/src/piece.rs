@@ -53,7 +53,7 @@ pub(crate) fn pack(bytes: &[u8]) -> String {
 }
 
 /// How many prompts are in a piece of the list.
-const PROMPTS: usize = 100;
+const PROMPTS: usize = 50;
 
 /// A prompt, and the number of the piece that contains it.
 pub(crate) type PlacedPrompt = (usize, Prompt);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use transcript_reader::{Bodies, EntryNo, EntryRef, Index, Source, in_order};
 use transcript_resume::items::{
-    Cut, Displays, HeldBodies, HeldTexts, ItemKind, ItemList, ItemReader,
+    Cut, Displays, HeldBodies, HeldTexts, ItemKind, ItemList, ItemReader, NamedCall,
 };
 use transcript_resume::{ConversationPath, Decision, Tree};
 
@@ -102,8 +102,25 @@ impl<'s> Conversation<'s> {
         path: &ConversationPath,
         cut: Cut,
     ) -> Result<Self> {
+        Self::in_parts_again(source, index, tree, path, cut, &mut KnownCalls::default())
+    }
+
+    /// Makes a conversation [in parts](Self::in_parts), of a file that may have grown since `known` was used before: what is
+    /// known of it is not read again.
+    ///
+    /// # Errors
+    /// When a body cannot be read.
+    pub fn in_parts_again(
+        source: &'s Source,
+        index: &'s Index,
+        tree: &'s Tree<'s>,
+        path: &ConversationPath,
+        cut: Cut,
+        known: &mut KnownCalls,
+    ) -> Result<Self> {
         let displays = Displays::new(tree);
-        let ranges: Vec<_> = (0..path.entries.len()).step_by(NAMES).collect();
+        let start = known.keep(path);
+        let ranges: Vec<_> = (start..path.entries.len()).step_by(NAMES).collect();
         let read = |number: usize| -> Result<_> {
             let end = path.entries.len().min(ranges[number] + NAMES);
             let mut named = Vec::new();
@@ -112,20 +129,22 @@ impl<'s> Conversation<'s> {
             })?;
             Ok(named)
         };
-        let mut named = Vec::new();
         in_order(
             0..ranges.len(),
             || |number| read(number).ok(),
             |number, read_ahead| -> Result<()> {
-                named.extend(read_ahead.map_or_else(|| read(number), Ok)?);
+                let read = read_ahead.map_or_else(|| read(number), Ok)?;
+                known.named.extend(read);
                 Ok(())
             },
         )?;
+        let entries = path.entries.iter();
+        known.entries = entries.map(|entry| entry.entry_no()).collect();
         let sizes = match cut {
             Cut::AtPrompts => PARTS,
             Cut::Anywhere => SMALL_PARTS,
         };
-        let paths = displays.divide(path, sizes, &named, cut);
+        let paths = displays.divide(path, sizes, &known.named, cut);
         Ok(Self {
             parts: Some(Parts { displays, paths }),
             ..Self::of(source, index, path)
@@ -282,6 +301,27 @@ impl<'s> Conversation<'s> {
     /// Returns whether there is nothing to print.
     pub fn is_empty(&self) -> bool {
         self.display.items().is_empty() && self.parts.is_none()
+    }
+}
+
+/// What was found out about the calls that the entries of a path name.
+#[derive(Debug, Default)]
+pub struct KnownCalls {
+    entries: Vec<EntryNo>,
+    /// In the order of the entries.
+    named: Vec<NamedCall>,
+}
+
+impl KnownCalls {
+    /// Keeps what holds for the start of `path`, and returns the place from which on it must be found out.
+    fn keep(&mut self, path: &ConversationPath) -> usize {
+        let same = self.entries.iter().zip(&path.entries);
+        let same = same.take_while(|(known, entry)| **known == entry.entry_no());
+        // Lines of progress may have come below the last entries.
+        let kept = same.count().saturating_sub(NAMES);
+        let named = self.named.partition_point(|call| call.place() < kept);
+        self.named.truncate(named);
+        kept
     }
 }
 

@@ -755,7 +755,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
                 html! {
                     details open[is_short] {
                         summary { (format!("+{added} −{removed}")) }
-                        pre.diff { @for line in cut(&text).lines() { (diff_line(escaping, line)) } }
+                        pre.diff { @for run in diff_runs(cut(&text)) { (diff_run(escaping, run)) } }
                     }
                 }
             }
@@ -937,13 +937,31 @@ fn cut(text: &str) -> &str {
     &text[..end]
 }
 
-fn diff_line(escaping: Escaping, line: &str) -> Markup {
-    let class = match line.as_bytes().first() {
+/// Divides the text of a diff into runs of lines of one kind: an element for each line would be many.
+fn diff_runs(text: &str) -> impl Iterator<Item = &str> {
+    let kind = |line: &str| match line.as_bytes().first() {
+        Some(sign @ (b'+' | b'-')) => *sign,
+        _ => b' ',
+    };
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = kind(rest.lines().next()?);
+        let same = rest
+            .split_inclusive('\n')
+            .take_while(|line| kind(line) == first);
+        let (run, after) = rest.split_at(same.map(str::len).sum());
+        rest = after;
+        Some(run.trim_end_matches('\n'))
+    })
+}
+
+fn diff_run(escaping: Escaping, run: &str) -> Markup {
+    let class = match run.as_bytes().first() {
         Some(b'+') => "add",
         Some(b'-') => "del",
         _ => "same",
     };
-    html! { span class=(class) { (escaping.escape(line)) } }
+    html! { span class=(class) { (escaping.escape(run)) } }
 }
 
 impl<P: Send> PartPrinter for PartWriter<'_, '_, '_, P> {
@@ -1333,5 +1351,12 @@ mod tests {
                 .collect();
             assert!(one_by_one == whole, "{cut:?}");
         }
+    }
+
+    #[test]
+    fn a_diff_has_an_element_for_each_run_of_lines() {
+        let runs: Vec<&str> = diff_runs(" a\n-b\n-c\n+d\n\n e\n").collect();
+        assert_eq!(runs, [" a", "-b\n-c", "+d", "\n e"]);
+        assert_eq!(diff_runs("").count(), 0);
     }
 }

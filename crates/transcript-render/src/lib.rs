@@ -34,7 +34,7 @@ mod tool_summary;
 mod view;
 mod words;
 
-pub use conversation::Conversation;
+pub use conversation::{Conversation, KnownCalls};
 pub use error::{Error, Result};
 pub use escape::Escaping;
 pub use export::{tokens as tokens_in_words, usage, write as write_markdown};

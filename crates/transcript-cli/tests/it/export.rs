@@ -202,3 +202,223 @@ fn a_file_that_exists_is_replaced_only_if_asked_for() {
     let both = place.export(&["--text", "a", "--json", "b"]);
     assert_eq!(both.status.code(), Some(2));
 }
+
+#[test]
+fn a_page_gives_the_lines_back_unless_a_part_was_exported() {
+    let place = Place::new();
+    let session = place.at(&format!("projects/-home-ada/{ID}.jsonl"));
+    let import = |out: &str| {
+        let mut command = command(&["import", "page.html", "--out", out]);
+        command.current_dir(place.folder.path()).output().unwrap()
+    };
+    let export = |arguments: &[&str]| {
+        let output = place.export(&[&["--html", "page.html", "--force"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    };
+    export(&["--no-redact"]);
+    let imported = import("back.jsonl");
+    assert_eq!(imported.status.code(), Some(0), "{}", stderr(&imported));
+    assert_eq!(
+        fs::read(place.at("back.jsonl")).unwrap(),
+        fs::read(&session).unwrap()
+    );
+    // A file that exists is replaced only if asked for.
+    assert_eq!(import("back.jsonl").status.code(), Some(1));
+    assert_eq!(stdout(&import("-")).as_bytes(), fs::read(&session).unwrap());
+    // With redactions, every byte but theirs is the same.
+    export(&[]);
+    let masked = stdout(&import("-"));
+    let whole = fs::read_to_string(&session).unwrap();
+    assert_eq!(masked.len(), whole.len());
+    assert_eq!(masked.lines().count(), whole.lines().count());
+    assert!(
+        SECRETS[..3]
+            .iter()
+            .all(|secret| whole.contains(secret) && !masked.contains(&secret[..12]))
+    );
+    // What was left out of the page is not in its lines.
+    for part in [
+        &["--at", "2"][..],
+        &["--leaf", "2"],
+        &["--conversation-only"],
+        &["--no-lines"],
+    ] {
+        export(part);
+        let refused = import("part.jsonl");
+        assert_eq!(refused.status.code(), Some(1), "{part:?}");
+        assert!(
+            stderr(&refused).contains("contains no lines"),
+            "{}",
+            stderr(&refused)
+        );
+        assert!(!place.at("part.jsonl").exists());
+    }
+    // Damage is found, and nothing is left of what was read before it.
+    export(&["--no-redact"]);
+    let page = fs::read_to_string(place.at("page.html")).unwrap();
+    let at = page.rfind("\nend ").unwrap() - 20;
+    let damaged = format!("{}????{}", &page[..at], &page[at + 4..]);
+    fs::write(place.at("page.html"), damaged).unwrap();
+    let failed = import("part.jsonl");
+    assert_eq!(failed.status.code(), Some(2), "{}", stderr(&failed));
+    assert!(
+        stderr(&failed).contains("damaged at byte"),
+        "{}",
+        stderr(&failed)
+    );
+    assert!(!place.at("part.jsonl").exists());
+}
+
+/// One secret of each of these kinds; what is left out of each is random.
+fn planted(kind: usize, number: usize) -> String {
+    let random = |len: usize| -> String {
+        let mut state = (kind * 7919 + number * 104_729 + 17) as u64;
+        let letters = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789";
+        (0..len)
+            .map(|_| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                char::from(letters[(state >> 33) as usize % letters.len()])
+            })
+            .collect()
+    };
+    match kind {
+        0 => format!("ghp_{}", random(36)),
+        1 => format!("github_pat_{}", random(82)),
+        2 => format!("sk-ant-api03-{}", random(93)),
+        3 => format!("sk-proj-{}", random(48)),
+        4 => format!("AKIA{}", random(16).to_uppercase()),
+        5 => format!("xoxb-1234567890-{}", random(24)),
+        6 => format!("glpat-{}", random(20)),
+        7 => format!("AIza{}", random(35)),
+        8 => format!("npm_{}", random(36)),
+        9 => format!("hf_{}", random(34)),
+        10 => format!(
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx{}.{}",
+            random(20),
+            random(43)
+        ),
+        11 => format!("postgres://app:{}@db.example.org/app", random(18)),
+        12 => format!("DB_PASSWORD={}", random(22)),
+        13 => format!("Authorization: Bearer {}", random(40)),
+        14 => format!("sk_live_{}", random(24)),
+        _ => format!(
+            "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----",
+            random(64)
+        ),
+    }
+}
+
+/// The part of a planted secret that must not be anywhere.
+fn core(secret: &str) -> &str {
+    let secret = secret.split('\n').nth(1).unwrap_or(secret);
+    let secret = secret.split('@').next().unwrap_or(secret);
+    &secret[secret.len() - 10..]
+}
+
+#[test]
+fn planted_secrets_are_in_no_format() {
+    const KINDS: usize = 16;
+    let folder = tempfile::tempdir().unwrap();
+    let mut secrets = Vec::new();
+    let mut lines = Vec::new();
+    let mut parent = Value::Null;
+    let mut add = |kind: &str, message: Value, more: Value| {
+        let uuid = format!("{:08x}-0000-4000-8000-000000000000", lines.len() + 1);
+        let mut line = serde_json::json!({"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": ID, "cwd": "/w", "timestamp": "2026-03-04T05:00:00.000Z"});
+        if !message.is_null() {
+            line["message"] = message;
+        }
+        for (key, value) in more.as_object().into_iter().flatten() {
+            line[key] = value.clone();
+        }
+        parent = line["uuid"].clone();
+        lines.push(line.to_string());
+    };
+    for kind in 0..KINDS {
+        let mut number = 0;
+        let mut secret = || {
+            number += 1;
+            let secret = planted(kind, number);
+            secrets.push(secret.clone());
+            secret
+        };
+        let call = format!("t{kind}");
+        add(
+            "user",
+            serde_json::json!({"role": "user", "content": format!("use {} here", secret())}),
+            Value::Null,
+        );
+        add(
+            "assistant",
+            serde_json::json!({"role": "assistant", "id": format!("m{kind}"), "content": [
+                {"type": "thinking", "thinking": format!("it is {}", secret())},
+                {"type": "text", "text": format!("```\n{}\n```", secret())},
+                {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": format!("run '{}'", secret()), "description": secret()}},
+                {"type": "tool_use", "id": format!("w{kind}"), "name": "Write", "input": {"file_path": "/w/.env", "content": secret()}},
+            ]}),
+            Value::Null,
+        );
+        add(
+            "user",
+            serde_json::json!({"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": call, "content": [{"type": "text", "text": format!("out\n{}\n", secret())}]},
+                {"type": "tool_result", "tool_use_id": format!("w{kind}"), "content": secret()},
+            ]}),
+            serde_json::json!({"toolUseResult": {"stdout": secret(), "structuredPatch": [{"oldStart": 1, "oldLines": 0, "newStart": 1, "newLines": 1, "lines": [format!("+{}", secret())]}]}}),
+        );
+        add(
+            "attachment",
+            Value::Null,
+            serde_json::json!({"attachment": {"type": "queued_command", "prompt": secret()}}),
+        );
+        add(
+            "system",
+            Value::Null,
+            serde_json::json!({"subtype": "informational", "content": secret()}),
+        );
+    }
+    lines.push(
+        serde_json::json!({"type": "custom-title", "customTitle": planted(0, 99), "sessionId": ID})
+            .to_string(),
+    );
+    secrets.push(planted(0, 99));
+    let session = folder.path().join(format!("{ID}.jsonl"));
+    fs::write(&session, lines.join("\n") + "\n").unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = command(arguments);
+        let output = command.current_dir(folder.path()).output().unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        stdout(&output)
+    };
+    let name = format!("{ID}.jsonl");
+    let mut leaks = Vec::new();
+    for format in ["--html", "--markdown", "--json", "--text"] {
+        let mut arguments = vec!["export", &name, format, "out", "--force", "--tools", "full"];
+        let more = ["--thinking", "--sidechains"];
+        if format != "--html" {
+            arguments.extend(more);
+        }
+        run(&arguments);
+        let mut text = fs::read_to_string(folder.path().join("out")).unwrap();
+        if format == "--html" {
+            text.push_str(&run(&["import", "out", "--out", "-"]));
+        }
+        assert!(text.contains("[redacted"), "{format}");
+        let found: Vec<&String> = secrets
+            .iter()
+            .filter(|secret| text.contains(core(secret)))
+            .collect();
+        leaks.push((format, found));
+    }
+    assert!(secrets.len() > 190, "{}", secrets.len());
+    for (format, found) in &leaks {
+        assert!(found.is_empty(), "{format}: {found:?}");
+    }
+}

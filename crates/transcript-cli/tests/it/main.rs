@@ -18,6 +18,7 @@ mod repair;
 mod replay;
 mod resume;
 mod search;
+mod serve;
 #[cfg(unix)]
 mod system;
 mod tail;

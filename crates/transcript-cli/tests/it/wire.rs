@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use transcript::wire::{
     self, Answer, ArchiveCheckReport, CommandLine, CostRecord, ForkRecord, KeepReport, MergeReport,
     MoveReport, PruneReport, RedactionRecord, RepairReport, ReplayRecord, RestoreReport,
-    ResumeRefusal, ResumeReport, SearchRecord, ServeRecord, SessionRecord, TailRecord, TreeReport, VerifyRecord,
+    ResumeRefusal, ResumeReport, SearchRecord, ServeRecord, SessionRecord, TailRecord, TreeReport,
+    VerifyRecord,
 };
 
 use crate::append::{self, Session};

@@ -85,11 +85,13 @@
     }, { root, rootMargin: margin });
   }
   const nearMain = watcher(null, "60% 0px"), nearNav = nav && watcher(nav, "300px 0px");
+  // Browsers lay out no page that is higher than about 33 million pixels.
+  const whole = allPieces().reduce((sum, piece) => sum + +(piece.dataset.height || 0), 0), scale = Math.min(1, 2e7 / whole);
   function prepare(piece) {
     if (!isPacked(piece) || piece.isPrepared) return;
     piece.isPrepared = true;
     if (piece.dataset.rows) piece.style.height = piece.dataset.rows * 1.95 + "em";
-    else piece.style.height = piece.dataset.height + "px";
+    else piece.style.height = Math.ceil(piece.dataset.height * scale) + "px";
     (piece.closest("nav") ? nearNav : nearMain).observe(piece);
   }
   document.querySelectorAll(".piece").forEach(prepare);

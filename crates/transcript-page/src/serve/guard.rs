@@ -56,7 +56,8 @@ fn refusal(shared: &Shared, request: &Request) -> Option<StatusCode> {
         return Some(StatusCode::MISDIRECTED_REQUEST);
     }
     if headers.contains_key(header::ORIGIN) {
-        let origin = text(headers, &header::ORIGIN).and_then(|origin| origin.strip_prefix("http://"));
+        let origin =
+            text(headers, &header::ORIGIN).and_then(|origin| origin.strip_prefix("http://"));
         if !origin.is_some_and(is_ours) {
             return Some(StatusCode::FORBIDDEN);
         }
@@ -77,5 +78,6 @@ fn text<'h>(headers: &'h HeaderMap, name: &header::HeaderName) -> Option<&'h str
 /// Compares in a time that does not depend on where texts differ.
 fn is_same(one: &str, other: &str) -> bool {
     let pairs = one.bytes().zip(other.bytes());
-    one.len() == other.len() && pairs.fold(0, |different, (one, other)| different | (one ^ other)) == 0
+    one.len() == other.len()
+        && pairs.fold(0, |different, (one, other)| different | (one ^ other)) == 0
 }

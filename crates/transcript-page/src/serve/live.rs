@@ -11,7 +11,7 @@ use maud::html;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use transcript_reader::{EntryNo, Index};
-use transcript_render::{Conversation, RenderOptions, write_html_part};
+use transcript_render::{Conversation, KnownCalls, RenderOptions, write_html_part};
 use transcript_resume::items::Cut;
 use transcript_resume::{Policy, Tree};
 use transcript_storage::ReadDisk;
@@ -23,7 +23,7 @@ const POLL: Duration = Duration::from_millis(25);
 /// A session that nobody asks for is closed.
 const IDLE: Duration = Duration::from_secs(120);
 /// An update follows the one before after so many times what that one took.
-const SHARE: u32 = 2;
+const SHARE: u32 = 1;
 /// So many of the last parts that changed are sent; the page asks for others when they are visible.
 const SENT: usize = 2;
 /// The height of what a part shows, in CSS pixels for a thousand bytes of the file; the page measures it later.
@@ -87,6 +87,7 @@ impl LiveSession {
             options: options.clone(),
             asks: receiver,
             pending: None,
+            known_calls: KnownCalls::default(),
             watchers: Vec::new(),
         };
         let (disk, path) = (Arc::clone(disk), path.to_owned());
@@ -100,7 +101,9 @@ impl LiveSession {
 
     /// Returns whether the thread is gone: the session must be opened again.
     pub(super) fn is_closed(&self) -> bool {
-        self.thread.as_ref().is_none_or(|thread| thread.is_finished())
+        self.thread
+            .as_ref()
+            .is_none_or(|thread| thread.is_finished())
     }
 
     pub(super) async fn parts(&self) -> Result<Parts, String> {
@@ -131,6 +134,7 @@ struct SessionThread {
     asks: Receiver<Ask>,
     /// What was asked of a view that had ended.
     pending: Option<Ask>,
+    known_calls: KnownCalls,
     watchers: Vec<PageWatcher>,
 }
 
@@ -152,8 +156,10 @@ impl SessionThread {
                 Ok(ViewEnd::Changed) => {}
                 Err(error) => return self.refuse(&error.to_string()),
             }
-            if let Err(error) = file.update() {
-                return self.refuse(&error.to_string());
+            match file.update() {
+                Ok(true) => self.known_calls = KnownCalls::default(),
+                Ok(false) => {}
+                Err(error) => return self.refuse(&error.to_string()),
             }
         }
     }
@@ -186,7 +192,9 @@ impl SessionThread {
         let tree = tree.unspliced();
         let story = tree.story(&path);
         let closed: Vec<EntryNo> = story.boundaries().collect();
-        let shown = Conversation::in_parts(source, index, &tree, &story.path, Cut::Anywhere)?;
+        let (path, cut) = (&story.path, Cut::Anywhere);
+        let calls = &mut self.known_calls;
+        let shown = Conversation::in_parts_again(source, index, &tree, path, cut, calls)?;
         let shown = shown.with_chapters(&closed);
         let view = View {
             parts: part_facts(&shown, index),
@@ -277,7 +285,10 @@ impl View<'_> {
 }
 
 fn part_facts(shown: &Conversation<'_>, index: &Index) -> Vec<PartFact> {
-    let parts = shown.part_paths().iter().filter(|path| !path.entries.is_empty());
+    let parts = shown
+        .part_paths()
+        .iter()
+        .filter(|path| !path.entries.is_empty());
     let facts = parts.map(|path| {
         let entries = path.entries.iter();
         let entries = entries.map(|entry| index.entry(entry.entry_no()));
@@ -398,7 +409,14 @@ mod tests {
         assert_eq!(has(Some(&id), &more), before);
         // Another conversation, and ids that nobody sent.
         assert_eq!(has(Some(&id), &parts(&["1-2-2", "3-8-6", "10-11-2"])), []);
-        for odd in [None, Some(""), Some("9"), Some("9.1"), Some("9.3.x.y"), Some("9.18446744073709551615.1.1")] {
+        for odd in [
+            None,
+            Some(""),
+            Some("9"),
+            Some("9.1"),
+            Some("9.3.x.y"),
+            Some("9.18446744073709551615.1.1"),
+        ] {
             assert_eq!(has(odd, &before), [], "{odd:?}");
         }
     }

@@ -89,12 +89,12 @@ impl LiveFile {
         Ok(file)
     }
 
-    /// Reads what was appended, or everything if the file is another one.
-    pub(super) fn update(&mut self) -> Result<(), Error> {
+    /// Reads what was appended, or everything if the file is another one. Returns whether it is another one.
+    pub(super) fn update(&mut self) -> Result<bool, Error> {
         let is_same = self.seen.may_have_grown() && self.bytes_before(self.seen.len)? == self.end;
         if !is_same {
             *self = Self::open(&self.seen.disk, &self.seen.path)?;
-            return Ok(());
+            return Ok(true);
         }
         self.source.refresh()?;
         let len = self.source.len();
@@ -105,12 +105,14 @@ impl LiveFile {
             self.seen.len = 0;
         }
         let LiveIndex::Growing(growing) = &mut self.index else {
-            return Ok(());
+            return Ok(false);
         };
         let (index, framer) = &mut **growing;
         let mut block = vec![0; BLOCK];
         while self.seen.len < len {
-            let wanted = usize::try_from(len - self.seen.len).unwrap_or(BLOCK).min(BLOCK);
+            let wanted = usize::try_from(len - self.seen.len)
+                .unwrap_or(BLOCK)
+                .min(BLOCK);
             let read = self.source.read_at(self.seen.len, &mut block[..wanted])?;
             if read == 0 {
                 break;
@@ -122,7 +124,7 @@ impl LiveFile {
             self.seen.len += read as u64;
         }
         self.end = self.bytes_before(self.seen.len)?;
-        Ok(())
+        Ok(false)
     }
 
     fn bytes_before(&self, offset: u64) -> Result<Vec<u8>, Error> {

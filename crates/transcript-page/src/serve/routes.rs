@@ -147,7 +147,9 @@ async fn events(
     let last = last.and_then(|id| Some(id.to_str().ok()?.to_owned()));
     let updates = shared.session(&path).watch(last.or(known));
     let events = Events(updates);
-    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
+    Ok(Sse::new(events)
+        .keep_alive(KeepAlive::default())
+        .into_response())
 }
 
 /// A session and its subagents, side by side.

@@ -145,7 +145,9 @@ fn found(options: &ServeOptions, text: &str) -> Result<Markup, String> {
     if let Some(cache) = &options.cache {
         search = search.cache(cache);
     }
-    let mut search = catalog.search(&query, &search).map_err(|error| error.to_string())?;
+    let mut search = catalog
+        .search(&query, &search)
+        .map_err(|error| error.to_string())?;
     let end = search.end();
     search.group_by_session();
     let mut last = None;
@@ -156,17 +158,28 @@ fn found(options: &ServeOptions, text: &str) -> Result<Markup, String> {
         let Ok(hit) = hit else { continue };
         let place = address(&hit.session.project, &hit.session.id);
         if last.as_ref() != Some(&hit.session.path) {
-            let name = hit.row.as_deref().map_or_else(|| hit.session.id.clone(), title);
-            content.0.push_str(&html! { h2 { a href=(place) { (name) } } }.0);
+            let name = hit
+                .row
+                .as_deref()
+                .map_or_else(|| hit.session.id.clone(), title);
+            content
+                .0
+                .push_str(&html! { h2 { a href=(place) { (name) } } }.0);
             last = Some(hit.session.path.clone());
         }
-        let anchor = hit.uuid.as_deref().map_or_else(String::new, |uuid| format!("#{}", encoded(uuid)));
+        let anchor = hit
+            .uuid
+            .as_deref()
+            .map_or_else(String::new, |uuid| format!("#{}", encoded(uuid)));
         let file = match &hit.agent_id {
             Some(agent) => format!("{place}a/{}/", encoded(agent)),
             None => place,
         };
         let who = hit.role.map_or(hit.field.name(), |role| role.name());
-        let what = hit.tool.as_deref().map(|tool| Escaping::Visible.one_line(tool));
+        let what = hit
+            .tool
+            .as_deref()
+            .map(|tool| Escaping::Visible.one_line(tool));
         content.0.push_str(
             &html! {
                 div.hit {
@@ -244,7 +257,10 @@ pub(super) fn usage(options: &ServeOptions) -> String {
 }
 
 fn usage_row(name: &str, row: &Row) -> Markup {
-    let cost = row.sums.cost.map(|nanos| format!("${:.2}", nanos as f64 / 1e9));
+    let cost = row
+        .sums
+        .cost
+        .map(|nanos| format!("${:.2}", nanos as f64 / 1e9));
     html! {
         tr {
             td { (Escaping::Visible.one_line(name)) }
@@ -280,16 +296,24 @@ impl SessionView<'_> {
             None => title(self.row),
         };
         let cwd = self.row.cwd.as_deref();
-        let mut facts: Vec<String> = cwd.map(|cwd| self.options.render.below_home(cwd)).into_iter().collect();
+        let mut facts: Vec<String> = cwd
+            .map(|cwd| self.options.render.below_home(cwd))
+            .into_iter()
+            .collect();
         facts.extend(self.row.branch.clone());
         facts.extend(self.row.model.clone());
         facts.push(format!("session {}", self.row.session_id));
-        let facts: Vec<String> = facts.iter().map(|fact| Escaping::Visible.one_line(fact)).collect();
+        let facts: Vec<String> = facts
+            .iter()
+            .map(|fact| Escaping::Visible.one_line(fact))
+            .collect();
         let head = Head {
             title: &title,
             facts: &facts,
             policy: &assets::live_policy(),
-            no_script: Some("The live page needs scripts; `transcript export --html --plain` writes one that does not."),
+            no_script: Some(
+                "The live page needs scripts; `transcript export --html --plain` writes one that does not.",
+            ),
             menu: Some(menu(self.up(), "")),
             is_live: true,
         };

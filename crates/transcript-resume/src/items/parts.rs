@@ -144,6 +144,14 @@ pub struct NamedCall {
     opens: bool,
 }
 
+impl NamedCall {
+    /// Returns the place of the entry on the path.
+    #[must_use]
+    pub fn place(&self) -> usize {
+        self.place
+    }
+}
+
 /// Returns, for each entry, the last one that names a call which this one is the first to name.
 /// Names that are those of no group do not count: runs of hooks repeat theirs.
 fn last_names(entries: usize, all: &[NamedCall]) -> Vec<usize> {

@@ -63,7 +63,6 @@ pub use list::SessionRecord;
 pub use location::EntryLocation;
 pub use moving::{ConflictRecord, MergeReport, MoveReport, MovedSession, RefusedSession};
 pub use redaction::RedactionRecord;
-pub use serve::ServeRecord;
 pub use repair::{ActionRecord, CompactedRecord, HealthRecord, RepairReport, TypeSizeRecord};
 pub use replay::{ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain};
 pub use resume::{
@@ -72,6 +71,7 @@ pub use resume::{
 };
 #[cfg(feature = "search")]
 pub use search::{CopyRecord, FoundSession, HitRecord, SearchEnd, SearchRecord};
+pub use serve::ServeRecord;
 #[cfg(feature = "follow")]
 pub use tail::{
     BadRecord, CallRecord, ChangeRecord, GoneRecord, MovedRecord, OpenRecord, ResetRecord,

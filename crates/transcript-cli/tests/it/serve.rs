@@ -1,0 +1,339 @@
+//! `transcript serve`: who is answered, and what is not changed or shown.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::command;
+
+const ID: &str = "11111111-2222-4333-8444-555555555555";
+const TOKEN: &str = "a-token-of-this-test";
+
+/// A server over a folder of projects; it is told to end when it is dropped.
+struct Server {
+    folder: TempDir,
+    child: Child,
+    port: u16,
+}
+
+fn entry(number: u32, text: &str) -> String {
+    let uuid = |number: u32| format!("{number:08x}-0000-4000-8000-000000000000");
+    let parent = match number {
+        1 => "null".to_owned(),
+        number => format!("\"{}\"", uuid(number - 1)),
+    };
+    format!(
+        "{{\"type\":\"user\",\"uuid\":\"{}\",\"parentUuid\":{parent},\"sessionId\":\"{ID}\",\"timestamp\":\"2026-03-04T05:00:00.000Z\",\"message\":{{\"role\":\"user\",\"content\":\"{text}\"}}}}\n",
+        uuid(number)
+    )
+}
+
+impl Server {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let project = folder.path().join("projects/-work");
+        fs::create_dir_all(&project).unwrap();
+        fs::write(
+            project.join(format!("{ID}.jsonl")),
+            entry(1, "the first <b>prompt</b>"),
+        )
+        .unwrap();
+        fs::write(
+            folder.path().join("outside.jsonl"),
+            entry(1, "not to be seen"),
+        )
+        .unwrap();
+        #[cfg(unix)]
+        {
+            let outside = folder.path().join("outside.jsonl");
+            std::os::unix::fs::symlink(
+                outside,
+                project.join("22222222-2222-4333-8444-555555555555.jsonl"),
+            )
+            .unwrap();
+        }
+        let mut command = command(&["serve", "--json", "--no-cache"]);
+        command.arg("--root").arg(folder.path().join("projects"));
+        command
+            .env("TRANSCRIPT_SERVE_TOKEN", TOKEN)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap();
+        let url = said["url"].as_str().unwrap();
+        let rest = url.strip_prefix("http://127.0.0.1:").unwrap();
+        let (port, path) = rest.split_once('/').unwrap();
+        assert_eq!(path, format!("{TOKEN}/"));
+        let port = port.parse().unwrap();
+        Self {
+            folder,
+            child,
+            port,
+        }
+    }
+
+    fn session(&self) -> std::path::PathBuf {
+        self.folder
+            .path()
+            .join(format!("projects/-work/{ID}.jsonl"))
+    }
+
+    fn connect(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> TcpStream {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        let host = format!("127.0.0.1:{}", self.port);
+        if !headers.iter().any(|(name, _)| *name == "Host") {
+            request.push_str(&format!("Host: {host}\r\n"));
+        }
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str("\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
+    /// Returns status and whole answer.
+    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
+        let mut answer = String::new();
+        self.connect(method, path, headers)
+            .read_to_string(&mut answer)
+            .unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, answer)
+    }
+
+    fn get(&self, path: &str) -> (u16, String) {
+        self.ask("GET", &format!("/{TOKEN}/{path}"), &[])
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// All files below a folder with their content.
+fn files(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(files(&path)),
+            false => found.push((path.clone(), fs::read(&path).unwrap())),
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn only_pages_of_the_server_that_know_the_token_are_answered() {
+    let server = Server::start();
+    let before = files(server.folder.path());
+    let (status, list) = server.get("");
+    assert_eq!(status, 200);
+    assert!(
+        list.contains("the first &lt;b&gt;prompt&lt;/b&gt;"),
+        "{list}"
+    );
+    for header in [
+        "cache-control: no-store",
+        "content-security-policy: default-src 'none'",
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+        "x-frame-options: SAMEORIGIN",
+    ] {
+        assert!(list.contains(header), "{header}");
+    }
+    assert!(!list.to_lowercase().contains("access-control-allow"));
+    let (status, page) = server.get(&format!("s/-work/{ID}/"));
+    assert_eq!(status, 200);
+    let key = page
+        .split("part?key=")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    let (status, part) = server.get(&format!("s/-work/{ID}/part?key={key}"));
+    assert_eq!(status, 200);
+    assert!(
+        part.contains("the first") && !part.contains("<b>prompt"),
+        "{part}"
+    );
+    assert_eq!(server.get(&format!("s/-work/{ID}/part?key=1-9-9")).0, 410);
+    // Without the token, or with another one, nothing is there.
+    for path in [
+        "/",
+        "/x/",
+        "/favicon.ico",
+        &format!("/{}/", &TOKEN[1..]),
+        &format!("/{TOKEN}x/"),
+        &format!("/x/s/-work/{ID}/"),
+    ] {
+        let (status, answer) = server.ask("GET", path, &[]);
+        assert_eq!(status, 404, "{path}");
+        assert!(!answer.contains("prompt"), "{path}");
+    }
+    // Other names of this address, other sites, other methods.
+    let port = server.port;
+    let list = format!("/{TOKEN}/");
+    let own = format!("http://127.0.0.1:{port}");
+    for (name, value, expected) in [
+        ("Host", "attacker.example", 421),
+        ("Host", &*format!("attacker.example:{port}"), 421),
+        ("Host", "127.0.0.1", 421),
+        ("Host", &*format!("localhost:{port}"), 200),
+        ("Origin", "https://attacker.example", 403),
+        ("Origin", "null", 403),
+        ("Origin", &*own, 200),
+        ("Sec-Fetch-Site", "cross-site", 403),
+        ("Sec-Fetch-Site", "same-site", 403),
+        ("Sec-Fetch-Site", "same-origin", 200),
+        ("Sec-Fetch-Site", "none", 200),
+    ] {
+        assert_eq!(
+            server.ask("GET", &list, &[(name, value)]).0,
+            expected,
+            "{name}: {value}"
+        );
+    }
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"] {
+        assert_eq!(server.ask(method, &list, &[]).0, 405, "{method}");
+    }
+    // Nothing outside of the root, however it is asked for.
+    for path in [
+        "s/-work/22222222-2222-4333-8444-555555555555/",
+        "s/../outside/",
+        "s/-work/..%2F..%2Foutside/",
+        "s/%2e%2e/outside/",
+        "s/-work/%2e%2e%2f%2e%2e%2foutside/",
+        "s/-work/../../outside.jsonl",
+        &format!("s/-work/{ID}/a/..%2F..%2Foutside/"),
+        &format!("s/-work/{ID}/a/x/"),
+        "s/-work/no-such-session/",
+    ] {
+        let (status, answer) = server.get(path);
+        assert_eq!(status, 404, "{path}");
+        assert!(!answer.contains("not to be seen"), "{path}");
+    }
+    assert_eq!(files(server.folder.path()), before, "nothing is written");
+}
+
+#[test]
+fn what_is_appended_is_sent_once_and_again_only_to_who_lacks_it() {
+    let server = Server::start();
+    let events = format!("/{TOKEN}/s/-work/{ID}/events");
+    // Returns the next event: its id and data.
+    let next = |reader: &mut BufReader<TcpStream>| {
+        let (mut id, mut data) = (String::new(), Value::Null);
+        loop {
+            let mut line = String::new();
+            assert!(reader.read_line(&mut line).unwrap() > 0, "the stream ended");
+            if let Some(text) = line.strip_prefix("id: ") {
+                id = text.trim().to_owned();
+            } else if let Some(text) = line.strip_prefix("data: ") {
+                data = serde_json::from_str(text).unwrap();
+            } else if line.trim().is_empty() && !data.is_null() {
+                return (id, data);
+            }
+        }
+    };
+    let append = |number: u32, text: &str| {
+        let mut file = fs::OpenOptions::new()
+            .append(true)
+            .open(server.session())
+            .unwrap();
+        file.write_all(entry(number, text).as_bytes()).unwrap();
+    };
+    let html = |data: &Value| {
+        data["parts"].as_array().unwrap().last().unwrap()["html"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let mut first = BufReader::new(server.connect("GET", &events, &[]));
+    let (start, data) = next(&mut first);
+    assert_eq!(data["keep"], 0);
+    assert!(html(&data).contains("the first"));
+    append(2, "the second");
+    let (second, data) = next(&mut first);
+    assert!(html(&data).contains("the second"));
+    assert_ne!(start, second);
+    // Half a line is no entry yet.
+    let (half, rest) = entry(3, "the third").split_at(70).into();
+    let write = |text: &str| {
+        let mut file = fs::OpenOptions::new()
+            .append(true)
+            .open(server.session())
+            .unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    };
+    write(half);
+    std::thread::sleep(Duration::from_millis(200));
+    write(rest);
+    let (third, data) = next(&mut first);
+    assert!(html(&data).contains("the third"), "{data}");
+    drop(first);
+    // A page that connects again and has everything gets nothing until there is more.
+    let mut again = BufReader::new(server.connect("GET", &events, &[("Last-Event-ID", &third)]));
+    append(4, "the fourth");
+    let (_, data) = next(&mut again);
+    assert!(html(&data).contains("the fourth"));
+    // One that has less gets what it lacks at once.
+    let mut late = BufReader::new(server.connect("GET", &events, &[("Last-Event-ID", &start)]));
+    let (_, data) = next(&mut late);
+    let shown = html(&data);
+    assert!(
+        shown.contains("the second") && shown.contains("the fourth"),
+        "{shown}"
+    );
+    // The file is replaced by a shorter one.
+    fs::write(server.session(), entry(1, "anew")).unwrap();
+    let (_, data) = next(&mut again);
+    assert!(
+        html(&data).contains("anew") && !html(&data).contains("the fourth"),
+        "{data}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn the_server_ends_with_0_when_it_is_asked_to() {
+    let mut server = Server::start();
+    let pid = server.child.id().to_string();
+    let asked = std::process::Command::new("kill")
+        .args(["-INT", &pid])
+        .status()
+        .unwrap();
+    assert!(asked.success());
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_token_that_could_be_guessed_is_refused() {
+    for token in ["short", "with spaces and more", "slash/slash/slash/slash"] {
+        let output = command(&["serve"])
+            .env("TRANSCRIPT_SERVE_TOKEN", token)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{token}");
+        assert!(!String::from_utf8_lossy(&output.stderr).contains(token));
+    }
+}
