@@ -13,7 +13,7 @@ TARGETS ?= $(sort $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))))
 # How many times longer than usual the soak tests run.
 SOAK ?= 20
 
-.PHONY: help replay test lint fmt-check words clippy unit validator doc deny bench bench-check fuzz soak compat install components
+.PHONY: page-test help replay test lint fmt-check words clippy unit validator doc deny bench bench-check fuzz soak compat install components
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,6 +110,10 @@ soak: ## Kill, stop and starve writers and readers for a long time (SOAK=20 time
 		echo "python3 tests/kill_append.py"; python3 tests/kill_append.py && \
 		echo "python3 tests/kill_repair.py"; python3 tests/kill_repair.py; \
 	fi
+
+page-test: ## Look at pages in Chromium (skipped where there is none; CHECKS="live axe" runs only these)
+	$(CARGO) build --release --locked -p transcript-cli
+	@if command -v python3 >/dev/null 2>&1; then python3 tools/page_test.py $(CHECKS); else echo "skipped: no python3"; fi
 
 compat: ## Read sessions of ours with the official SDKs (needs python3, and a network once)
 	@$(CARGO) build -q --locked -p transcript-cli

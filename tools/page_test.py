@@ -3,8 +3,8 @@
 
     page_test.py [--bin PATH] [check ...]
 
-The checks: payloads, corpus, reading, live, axe. Without names, all of them. `figures` prints a table instead. Needs Chromium;
-without one it says `skipped`. Data of ../shared is used when it is there.
+The checks: payloads, corpus, reading, live, axe. Without names, all of them. `figures` prints the tables of docs/page.md
+instead, and `screenshots` makes its pictures. Needs Chromium; without one it says `skipped`. Data of ../shared is used when it is there.
 """
 
 import argparse
@@ -625,6 +625,53 @@ def peers(arguments, folder):
     return found
 
 
+
+def screenshots(arguments):
+    """Makes the pictures of docs/page.md."""
+    out = arguments.out
+    out.mkdir(parents=True, exist_ok=True)
+    with browser.Browser() as chromium, tempfile.TemporaryDirectory() as folder:
+        folder, tab = pathlib.Path(folder), chromium.page()
+        session, _, _ = example(folder)
+        page, packed = folder / "example.html", folder / "large.html"
+        run("export", session, "--html", page)
+
+        def shot(name, url, width=1200, height=860, dark=False, before="0", mobile=False):
+            tab.size(width, height, dark=dark, mobile=mobile)
+            tab.open("about:blank")
+            tab.open(url)
+            time.sleep(0.5)
+            tab.evaluate(before)
+            time.sleep(0.7)
+            tab.screenshot(out / f"{name}.png")
+
+        shot("light", f"file://{page}")
+        shot("dark", f"file://{page}", dark=True)
+        shot("phone", f"file://{page}", width=390, height=800, mobile=True)
+        shot("branch", f"file://{page}", before="document.querySelector('.branch > summary').click(); scrollTo(0, 420)")
+        shot("subagent", f"file://{page}", before="document.querySelector('.conversation > summary').click(); document.querySelector('.conversation').scrollIntoView({ block: 'center' })")
+        tab.call("Emulation.setScriptExecutionDisabled", value=True)
+        shot_before = out / "no-script.png"
+        tab.size(1200, 860)
+        tab.open("about:blank")
+        tab.open(f"file://{page}")
+        time.sleep(0.5)
+        tab.screenshot(shot_before)
+        tab.call("Emulation.setScriptExecutionDisabled", value=False)
+        big = next((path for path in arguments.data.glob("*.jsonl") if 9e7 < path.stat().st_size < 1.2e8), None)
+        if big is None:
+            big, _ = large(folder, 100 << 20)
+        run("export", big, "--html", packed, "--no-redact", "--no-lines")
+        shot("large", f"file://{packed}", before="""(() => { const find = document.getElementById('find'); find.value = 'tokio'; find.dispatchEvent(new Event('input'));
+            return new Promise((done) => setTimeout(done, 6000)); })()""")
+        shutil.copy(big, session.parent / f"{uuid.uuid4()}.jsonl")
+        with Server(folder / "projects") as server:
+            shot("sessions", server.url)
+            shot("search", f"{server.url}?q=forecast")
+            shot("usage", f"{server.url}usage")
+            shot("beside", server.session("-work-garden", session.stem) + "beside", width=1400)
+
+
 CHECKS = {"payloads": check_payloads, "corpus": check_corpus, "reading": check_reading, "axe": check_axe, "live": check_live}
 
 
@@ -634,14 +681,15 @@ def main():
     arguments.add_argument("--bin", type=pathlib.Path, default=BIN)
     arguments.add_argument("--data", type=pathlib.Path, default=pathlib.Path("."), help="the folder of sessions for figures")
     arguments.add_argument("--peers", help="paths of other tools for figures, separated by colons")
-    arguments.add_argument("checks", nargs="*", choices=[*CHECKS, "figures", []])
+    arguments.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/page", help="the folder for screenshots")
+    arguments.add_argument("checks", nargs="*", choices=[*CHECKS, "figures", "screenshots", []])
     arguments = arguments.parse_args()
     BIN = arguments.bin.resolve()
     if not browser.find():
         print("skipped: no Chromium (CHROMIUM=path names one)")
         return
-    if arguments.checks == ["figures"]:
-        return figures(arguments)
+    if arguments.checks in (["figures"], ["screenshots"]):
+        return globals()[arguments.checks[0]](arguments)
     failed = False
     for name in arguments.checks or CHECKS:
         with browser.Browser() as chromium, tempfile.TemporaryDirectory(prefix="transcript-page-") as folder:

@@ -522,7 +522,7 @@ mod tests {
     }
 
     /// Where people and programs write secrets; `@` stands for one.
-    const PLACES: [&str; 12] = [
+    const PLACES: [&str; 15] = [
         r#"{"text":"@"}"#,
         r#"{"text":"the key is @, use it"}"#,
         r#"{"text":"line\n@\nnext"}"#,
@@ -535,6 +535,9 @@ mod tests {
         r#"{"text":"https://x.org/?a=1&key=@&b=2"}"#,
         r#"{"list":["@","x"]}"#,
         r#"{"text":"(@)"}"#,
+        r#"{"lines":["+@","x"]}"#,
+        r#"{"text":"--- a\n+++ b\n-@\n"}"#,
+        r#"{"text":"x\n+@\n"}"#,
     ];
 
     #[test]

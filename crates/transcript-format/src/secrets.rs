@@ -230,7 +230,7 @@ fn all_with<'j>(
 pub(crate) fn secret_at(json: &[u8], at: usize, start: &str, rule: &Rule) -> Option<SecretPlace> {
     let rest = json[at..].strip_prefix(start.as_bytes())?;
     let before = at.checked_sub(1).map(|before| json[before]);
-    if !begins(before, &json[..at]) {
+    if !begins(before, &json[..at], start) {
         return None;
     }
     let len = rest_len(&rule.rest, &rest[..rest.len().min(LONGEST)])?;
@@ -241,14 +241,24 @@ pub(crate) fn secret_at(json: &[u8], at: usize, start: &str, rule: &Rule) -> Opt
     })
 }
 
-/// Returns whether a word can begin after `before`. The letter of an escape such as `\n` is no part
-/// of a word.
-fn begins(before: Option<u8>, json: &[u8]) -> bool {
-    let is_word = before.is_some_and(|byte| {
-        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/')
-    });
+/// Returns whether a secret with this start can begin after `before`. The letter of an escape such as `\n` is no part
+/// of a word; neither is the sign of a line of a diff.
+fn begins(before: Option<u8>, json: &[u8], start: &str) -> bool {
     let is_escape = matches!(json, [.., b'\\', b'n' | b't' | b'r'] | [.., b'\\', b'/']);
-    !is_word || is_escape
+    match before {
+        Some(byte) if byte.is_ascii_alphanumeric() || byte == b'_' => is_escape,
+        Some(b'-' | b'+' | b'/') => {
+            let further = json.len().checked_sub(2).map(|at| json[at]);
+            let in_word = further.is_some_and(|byte| {
+                byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
+            });
+            let is_line = matches!(json, [.., b'\\', b'n' | b't' | b'r', _]);
+            // Base64 has `/` and `+`, but no start with these signs.
+            let is_in_base64 = in_word && !is_line && !start.contains(['_', '-']);
+            is_escape || !is_in_base64
+        }
+        _ => true,
+    }
 }
 
 /// Returns the length of what follows a start; `None` if it is not a secret.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use transcript_reader::Source;
 use transcript_render::{
-    Escaping, Header, HtmlConversations, PagePart, Piece, RenderOptions, count, write_html,
+    Escaping, Header, HtmlConversations, PagePart, Piece, RenderOptions, grouped, write_html,
 };
 
 use crate::frame::{self, Head};
@@ -80,7 +80,11 @@ pub fn write_page(out: &mut dyn Write, page: &PageFile<'_>) -> Result<()> {
     };
     write_html(&page.shown, page.options, &pack, &mut take)?;
     let list = piece::prompts(&prompts, is_packed);
-    let end = frame::end(&list, &count(prompts.len(), "prompt"));
+    let count = match prompts.len() {
+        1 => "1 prompt".to_owned(),
+        many => format!("{} prompts", grouped(many as u64)),
+    };
+    let end = frame::end(&list, &count);
     out.write_all(end.as_bytes())?;
     if let Some(source) = page.lines {
         lines::write(out, source)?;

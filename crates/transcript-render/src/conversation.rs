@@ -215,7 +215,8 @@ impl<'s> Conversation<'s> {
     /// Returns the number of entries, and what a header says of chapters.
     #[must_use]
     pub fn facts(&self) -> Vec<String> {
-        let mut facts = vec![count(self.entries, "entry")];
+        let entries = grouped(self.entries as u64);
+        let mut facts = vec![format!("{entries} {}", noun(self.entries, "entry"))];
         facts.extend(self.chapters_in_words());
         facts
     }

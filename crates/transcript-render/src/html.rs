@@ -547,7 +547,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             }
             ItemKind::Media | ItemKind::Block => {
                 if let Some(block) = loaded.block() {
-                    self.block(&block);
+                    self.block(&block, item.speaker(), entry_ref);
                 }
             }
             ItemKind::Result => self.result("", item, loaded, None),
@@ -646,6 +646,19 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
                 });
             }
         }
+        let height = 70 + lines(text) * 25;
+        self.article(class, who, &shown, height, entry_ref);
+    }
+
+    /// Writes what someone said.
+    fn article(
+        &mut self,
+        class: &str,
+        who: &str,
+        shown: &Markup,
+        height: usize,
+        entry_ref: &EntryRef<'_>,
+    ) {
         let time = self.time(entry_ref, "%H:%M");
         let whole = self.time(entry_ref, "%Y-%m-%d %H:%M:%S");
         let place = format!("#{}", self.entry_id);
@@ -662,7 +675,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
                     div.text { (shown) }
                 }
             },
-            70 + lines(text) * 25,
+            height,
         );
     }
 
@@ -690,16 +703,20 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
     }
 
     /// An image, or the name of something else.
-    fn block(&mut self, block: &Block<'_>) {
+    fn block(&mut self, block: &Block<'_>, speaker: Speaker, entry_ref: &EntryRef<'_>) {
         let line = self.escaping.one_line(&block_line(block));
         match image(block) {
             Some((kind, data)) => {
                 let url = format!("data:{kind};base64,{data}");
-                let id = self.new_id.take();
-                self.put(
-                    html! { div.item id=[id] { img src=(url) alt=(line) loading="lazy"; } },
-                    400,
-                );
+                let image = html! { img src=(url) alt=(line) loading="lazy"; };
+                // An image of a person often precedes the text of the prompt.
+                match speaker {
+                    Speaker::Person => self.article("person media", "User", &image, 430, entry_ref),
+                    _ => {
+                        let id = self.new_id.take();
+                        self.put(html! { div.item id=[id] { (image) } }, 400);
+                    }
+                }
             }
             None => self.aside("block", &line),
         }

@@ -277,7 +277,8 @@ fn what_is_appended_is_sent_once_and_again_only_to_who_lacks_it() {
     assert!(html(&data).contains("the second"));
     assert_ne!(start, second);
     // Half a line is no entry yet.
-    let (half, rest) = entry(3, "the third").split_at(70).into();
+    let line = entry(3, "the third");
+    let (half, rest) = line.split_at(70);
     let write = |text: &str| {
         let mut file = fs::OpenOptions::new()
             .append(true)
