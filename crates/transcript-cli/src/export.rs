@@ -136,7 +136,7 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         redacted,
         report: args.json_report,
         is_plain: args.plain,
-        // What is left out of the page is not in its lines either.
+        // What the page omits is not in its lines either.
         has_lines: !args.no_lines && !args.conversation_only && is_whole,
     };
     // On a page, what is around the conversation is folded.

@@ -603,7 +603,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         if kind.is_none_or(|kind| kind == AttachmentKind::Other) {
             let name = attachment.str("type").unwrap_or_default();
             let size = bytes(entry_ref.byte_len());
-            let text = format!("attachment of an unknown kind left out: {name}, {size}");
+            let text = format!("attachment of an unknown kind omitted: {name}, {size}");
             let text = self.escaping.one_line(&text);
             return self.aside("attachment", &text);
         }
@@ -1269,7 +1269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_left_out_and_said() {
+    fn what_is_not_known_is_omitted_and_said() {
         let lines = concat!(
             r#"{"type":"user","uuid":"u","parentUuid":null,"message":{"role":"user","content":"x"}}"#,
             "\n",
@@ -1280,7 +1280,7 @@ mod tests {
         let page = page(lines, None);
         assert!(!page.contains("private"), "{page}");
         assert!(
-            page.contains("attachment of an unknown kind left out: of_tomorrow"),
+            page.contains("attachment of an unknown kind omitted: of_tomorrow"),
             "{page}"
         );
         assert!(page.contains("[new_block]"), "{page}");

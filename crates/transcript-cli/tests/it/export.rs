@@ -236,7 +236,7 @@ fn a_page_gives_the_lines_back_unless_a_part_was_exported() {
             .iter()
             .all(|secret| whole.contains(secret) && !masked.contains(&secret[..12]))
     );
-    // What was left out of the page is not in its lines.
+    // What the page omits is not in its lines.
     for part in [
         &["--at", "2"][..],
         &["--leaf", "2"],
@@ -269,7 +269,7 @@ fn a_page_gives_the_lines_back_unless_a_part_was_exported() {
     assert!(!place.at("part.jsonl").exists());
 }
 
-/// One secret of each of these kinds; what is left out of each is random.
+/// One secret of each of these kinds; what is omitted of each is random.
 fn planted(kind: usize, number: usize) -> String {
     let random = |len: usize| -> String {
         let mut state = (kind * 7919 + number * 104_729 + 17) as u64;
