@@ -425,6 +425,7 @@ def check_reading(tab, folder):
     tab.wait_for(f"!!document.getElementById('{middle}') && {inside}(document.getElementById('{middle}'))")
     tab.evaluate("[...document.querySelectorAll('nav a')].at(20).click()")
     tab.wait_for(f"!!document.getElementById('{lines[800]['uuid']}') && {inside}(document.getElementById('{lines[800]['uuid']}'))")
+    large_session, large_lines = large(folder / "projects" / "-work-garden", 8 << 20)
     # The live page: what was folded open and scrolled to stays, and the end is followed.
     with Server(folder / "projects") as server:
         tab.open(server.session("-work-garden", session.stem))
@@ -437,6 +438,10 @@ def check_reading(tab, folder):
         tab.wait_for(f"!!document.getElementById('{added['uuid']}')")
         assert tab.evaluate("[scrollY, document.querySelectorAll('main details[open]').length].join()") == before
         assert tab.evaluate("window.__mark.isConnected && window.__mark.open")
+        # A place to start at.
+        tab.open(server.session("-work-garden", large_session.stem) + f"?at={large_lines[700]['uuid']}")
+        there = large_lines[700]["uuid"]
+        tab.wait_for(f"!!document.getElementById('{there}') && {inside}(document.getElementById('{there}'))")
         # With the keyboard alone: the search of the list, a session, its find.
         tab.open(server.url)
         for _ in range(3):

@@ -65,7 +65,7 @@
   events.addEventListener("open", () => say("live", true));
   events.addEventListener("error", () => say(events.readyState === EventSource.CLOSED ? "closed" : "connecting again", false));
   // Without a place to go to, the end of the session is shown first.
-  page.follows = !location.hash;
+  page.follows = !location.hash && !new URLSearchParams(location.search).has("at");
   if (page.follows) {
     const last = allPieces().at(-1);
     if (last) open(last).then(toEnd);

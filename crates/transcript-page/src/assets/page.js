@@ -298,7 +298,8 @@
 
   tools.hidden = false;
   Object.assign(page, { prepare, open, allPieces });
-  const start = idIn(location.hash);
+  const at = new URLSearchParams(location.search).get("at");
+  const start = idIn(location.hash) || (at && idIn("#" + at));
   if (start) go(start);
   window.transcriptPage = page;
 })();
