@@ -55,5 +55,5 @@ pub use session_tree::{BoundaryFacts, SessionTree, leaf_decision};
 pub use snippet::{Snippet, SnippetLine};
 pub use styles::{Styles, TextStyle};
 pub use text::{cut_text, wrapped};
-pub use tool_summary::grouped;
+pub use tool_summary::{bytes, grouped};
 pub use words::count;

@@ -201,7 +201,8 @@ pub(crate) fn size(text: &str) -> String {
 }
 
 /// Formats a number of bytes with at most four digits: `640 B`, `12.3 KB`.
-pub(crate) fn bytes(count: u64) -> String {
+#[must_use]
+pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["KB", "MB", "GB", "TB"];
     if count < 1000 {
         return format!("{count} B");

@@ -15,7 +15,7 @@ use crate::command;
 const ID: &str = "11111111-2222-4333-8444-555555555555";
 const TOKEN: &str = "a-token-of-this-test";
 
-/// A server over a folder of projects; it is told to end when it is dropped.
+/// A server over a folder of projects; it is killed when it is dropped.
 struct Server {
     folder: TempDir,
     child: Child,
@@ -306,10 +306,10 @@ fn what_is_appended_is_sent_once_and_again_only_to_who_lacks_it() {
         "{shown}"
     );
     // The file is replaced by a shorter one.
-    fs::write(server.session(), entry(1, "anew")).unwrap();
+    fs::write(server.session(), entry(1, "replaced")).unwrap();
     let (_, data) = next(&mut again);
     assert!(
-        html(&data).contains("anew") && !html(&data).contains("the fourth"),
+        html(&data).contains("replaced") && !html(&data).contains("the fourth"),
         "{data}"
     );
 }

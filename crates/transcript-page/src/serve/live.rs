@@ -1,4 +1,4 @@
-//! One session on the live page: a thread that has it open, shows its parts, and tells watchers what changes.
+//! One session on the live page: a thread that has it open, shows its parts, and notifies pages of what changes.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -20,16 +20,16 @@ use super::live_file::LiveFile;
 
 /// How often a session that is watched is looked at.
 const POLL: Duration = Duration::from_millis(25);
-/// A session that nobody asks for is closed.
+/// A session that is not asked for in this time is closed.
 const IDLE: Duration = Duration::from_secs(120);
-/// An update follows the one before after so many times what that one took.
+/// The pause between two updates, as a multiple of the time that the first of them took.
 const SHARE: u32 = 1;
 /// So many of the last parts that changed are sent; the page asks for others when they are visible.
 const SENT: usize = 2;
 /// The height of what a part shows, in CSS pixels for a thousand bytes of the file; the page measures it later.
 const HEIGHT: u64 = 40;
 
-/// A thread that has a session open. It ends when nobody asks for the session any more.
+/// A thread that has a session open. It ends when the session is no longer asked for.
 #[derive(Clone, Debug)]
 pub(super) struct LiveSession {
     asks: Sender<Ask>,
@@ -203,7 +203,7 @@ impl SessionThread {
             options: &options,
         };
         for watcher in &mut self.watchers {
-            watcher.tell(&view);
+            watcher.notify(&view);
         }
         let pause = started.elapsed() * SHARE;
         let mut asked = Instant::now();
@@ -231,7 +231,7 @@ impl SessionThread {
             }
             self.watchers.retain(|watcher| !watcher.updates.is_closed());
             for watcher in self.watchers.iter_mut().filter(|watcher| watcher.is_behind) {
-                watcher.tell(&view);
+                watcher.notify(&view);
             }
             let is_due = !self.watchers.is_empty() && started.elapsed() >= pause;
             if is_due && seen.has_changed() {
@@ -259,7 +259,7 @@ impl SessionThread {
                     updates,
                     is_behind: false,
                 };
-                watcher.tell(view);
+                watcher.notify(view);
                 self.watchers.push(watcher);
             }
         }
@@ -305,7 +305,7 @@ fn part_facts(shown: &Conversation<'_>, index: &Index) -> Vec<PartFact> {
     facts.collect()
 }
 
-/// A page that is told about changes.
+/// A page that is notified of changes.
 struct PageWatcher {
     updates: mpsc::Sender<Update>,
     /// What it has.
@@ -316,7 +316,7 @@ struct PageWatcher {
 
 impl PageWatcher {
     /// Sends what the page does not have.
-    fn tell(&mut self, view: &View<'_>) {
+    fn notify(&mut self, view: &View<'_>) {
         let same = self.parts.iter().zip(&view.parts);
         let keep = same.take_while(|(has, is)| has == is).count();
         self.is_behind = false;
@@ -407,7 +407,7 @@ mod tests {
         assert_eq!(has(Some(&id), &grown), before[..2]);
         let more = parts(&["1-2-2", "3-9-7", "10-11-2", "12-12-1"]);
         assert_eq!(has(Some(&id), &more), before);
-        // Another conversation, and ids that nobody sent.
+        // Another conversation, and ids that were never sent.
         assert_eq!(has(Some(&id), &parts(&["1-2-2", "3-8-6", "10-11-2"])), []);
         for odd in [
             None,

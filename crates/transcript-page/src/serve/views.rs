@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use transcript_catalog::usage::{By, Report, Row, UsageOptions};
 use transcript_catalog::{Catalog, Query, SearchOptions};
 use transcript_reader::{Listing, SessionRow, Subagent};
-use transcript_render::{Escaping, clock, count, cut_text, grouped};
+use transcript_render::{Escaping, bytes, clock, count, cut_text, grouped};
 
 use super::ServeOptions;
 use super::live::{Parts, src};
@@ -27,12 +27,7 @@ fn page(title: &str, up: &str, query: &str, content: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-            }
+            (head(title))
             body.wide {
                 header {
                     h1 { (title) }
@@ -43,6 +38,17 @@ fn page(title: &str, up: &str, query: &str, content: &Markup) -> String {
         }
     };
     page.into_string()
+}
+
+fn head(title: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            title { (title) }
+            style { (PreEscaped(STYLE)) }
+        }
+    }
 }
 
 fn menu(up: &str, query: &str) -> Markup {
@@ -86,7 +92,7 @@ fn session_row(row: &SessionRow, options: &ServeOptions) -> Markup {
             td { (row.cwd.as_deref().map_or_else(|| row.project.clone(), |cwd| options.render.below_home(cwd))) }
             td.time { (row.modified_millis().and_then(|at| time(at, options)).unwrap_or_default()) }
             td.number { @if let Some(messages) = row.messages { (grouped(messages)) } }
-            td.number { (size(row.bytes)) }
+            td.number { (bytes(row.bytes)) }
         }
     }
 }
@@ -100,15 +106,6 @@ fn title(row: &SessionRow) -> String {
 fn time(millis: i64, options: &ServeOptions) -> Option<String> {
     let time = clock(millis, options.render.time_zone())?;
     Some(time.strftime("%Y-%m-%d %H:%M").to_string())
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{:.0} KB", bytes as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{:.1} GB", bytes as f64 / 1e9),
-    }
 }
 
 /// The address of a session, relative to that of the list.
@@ -367,12 +364,7 @@ pub(super) fn beside(agents: &[Subagent]) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Side by side" }
-                style { (PreEscaped(STYLE)) }
-            }
+            (head("Side by side"))
             body {
                 main.columns {
                     h1.out { "Side by side" }
