@@ -36,6 +36,7 @@ mod fold;
 mod fuse;
 mod grams;
 mod hits;
+pub mod moment;
 mod prefilter;
 mod query;
 mod rank;

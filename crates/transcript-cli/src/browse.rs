@@ -8,11 +8,12 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use jiff::{Timestamp, Zoned, tz::TimeZone};
+use transcript::catalog::moment;
 use transcript_browse::{BrowseOptions, Left, browse};
 use transcript_render::Escaping;
 
 use crate::ui::Ui;
-use crate::{archive, exit, moment, session};
+use crate::{archive, exit, session};
 
 /// Find, read, search, copy, fork and resume sessions, full screen
 ///

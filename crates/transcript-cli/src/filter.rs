@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use jiff::Zoned;
+use transcript::catalog::moment;
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
@@ -15,7 +16,6 @@ use transcript_reader::{Bodies, Index, Source};
 use transcript_render::blocks::{blocks, message_content, plain_text};
 use transcript_resume::PathEntry;
 
-use crate::moment;
 
 /// At most this many calls wait for their results; the oldest is dropped.
 const MAX_CALLS: usize = 1024;

@@ -22,7 +22,6 @@ mod keep;
 mod list;
 mod manual;
 mod merge;
-mod moment;
 mod move_sessions;
 mod pager;
 mod path_args;

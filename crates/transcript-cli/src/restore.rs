@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use jiff::Zoned;
+use transcript::catalog::moment;
 use transcript::archive::{Archive, RestoreOptions};
 use transcript::wire::RestoreReport;
 use transcript_render::count;
@@ -13,7 +14,7 @@ use transcript_render::count;
 use crate::list::size;
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{archive, exit, moment, record, session};
+use crate::{archive, exit, record, session};
 
 /// Put archived sessions back, as they were when they were captured last
 ///

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
-use transcript::catalog::{
+use transcript::catalog::{moment, 
     Catalog, CatalogSession, Field, Hit, Query, QueryError, Search, SearchOptions,
 };
 use transcript::wire::{FoundSession, HitRecord, SearchEnd, SearchRecord};
@@ -21,7 +21,7 @@ use crate::filter::EntryFilter;
 use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{exit, moment, places, record, session};
+use crate::{exit, places, record, session};
 
 /// How many hits people are shown at first.
 const SHOWN: usize = 50;

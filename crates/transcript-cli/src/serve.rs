@@ -7,13 +7,14 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use jiff::Zoned;
+use transcript::catalog::moment;
 use transcript::catalog::usage::{CallPrices, Prices};
 use transcript::wire::ServeRecord;
 use transcript_page::serve::{ServeOptions, serve};
 use transcript_render::{CallPrice, Escaping, Tools};
 
 use crate::ui::Ui;
-use crate::{exit, moment, record, session};
+use crate::{exit, record, session};
 
 /// The variable with the token of the address, for servers that are started again.
 const TOKEN: &str = "TRANSCRIPT_SERVE_TOKEN";

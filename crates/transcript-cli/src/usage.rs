@@ -15,6 +15,7 @@ use jiff::{Timestamp, Zoned};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Sparkline, Widget};
+use transcript::catalog::moment;
 use transcript::catalog::Catalog;
 use transcript::catalog::usage::{
     Block, By, ClientTotal, ContextSize, Key, Prices, Report, Row, Sums, Usage, UsageOptions,
@@ -27,7 +28,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{exit, moment, places, record, session};
+use crate::{exit, places, record, session};
 
 /// How many days are shown if nothing else is asked for.
 const DAYS: usize = 30;

@@ -103,10 +103,24 @@ impl SessionFiles {
                 Ok(_) => {}
             }
         }
-        found.drop_links_to_others();
-        found.sessions.sort_by(|a, b| a.path.cmp(&b.path));
-        found.orphans.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(found)
+        Ok(found.sorted())
+    }
+
+    /// Finds the sessions of the projects whose folders these are, as [`Self::in_root`] does for all projects.
+    #[must_use]
+    pub fn in_projects(folders: &[PathBuf]) -> Self {
+        let mut found = Self::default();
+        for folder in folders {
+            found.add_project(folder);
+        }
+        found.sorted()
+    }
+
+    fn sorted(mut self) -> Self {
+        self.drop_links_to_others();
+        self.sessions.sort_by(|a, b| a.path.cmp(&b.path));
+        self.orphans.sort_by(|a, b| a.path.cmp(&b.path));
+        self
     }
 
     /// Returns the sessions whose id is `id`; if there are none, those whose id starts with it.
@@ -230,6 +244,16 @@ fn count_agents(disk: &dyn ReadDisk, folder: &Path, depth: usize) -> usize {
         }
     });
     count.sum()
+}
+
+/// Returns the names of what is in a folder, sorted.
+pub(crate) fn folder_names(disk: &Arc<dyn ReadDisk>, folder: &Path) -> Result<Vec<String>, Error> {
+    let names = entries(disk, folder)?.into_iter();
+    let mut names: Vec<String> = names
+        .map(|entry| entry.name.to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    Ok(names)
 }
 
 fn entries(disk: &Arc<dyn ReadDisk>, folder: &Path) -> Result<Vec<DirEntry>, Error> {

@@ -16,7 +16,7 @@ use transcript_format::scan::Scanner;
 use transcript_format::time;
 use transcript_storage::ReadDisk;
 
-use crate::discover::{SessionFile, SessionFiles, worktrees};
+use crate::discover::{SessionFile, SessionFiles, folder_names, worktrees};
 use crate::error::Error;
 use crate::prompt::shorten;
 use crate::source::{Source, real_disk};
@@ -82,6 +82,11 @@ pub struct SessionRow {
     pub first_prompt: Option<String>,
     /// The last prompt: of the last `last-prompt` line, else the last one in the last 64 KiB.
     pub last_prompt: Option<String>,
+    /// What the SDKs show for the session: the title, else the `last-prompt` line, else the text of a `summary`
+    /// line, else the first prompt; on one line and truncated as these (LIST-1).
+    pub summary: Option<String>,
+    /// The modification time of the file, in milliseconds since 1970.
+    pub file_millis: Option<i64>,
     /// The last text of the last answer, on one line and truncated to 200 UTF-16 units, if the session ended
     /// with it.
     pub last_answer: Option<String>,
@@ -110,6 +115,8 @@ pub struct SessionRow {
     pub state: Option<SessionState>,
     /// Whether a client archived it, and no message followed.
     pub is_archived: bool,
+    /// Whether the entries at the start of the file are all of a subagent.
+    pub is_sidechain: bool,
 }
 
 impl SessionRow {
@@ -123,6 +130,8 @@ impl SessionRow {
             title: None,
             first_prompt: None,
             last_prompt: None,
+            summary: None,
+            file_millis: None,
             last_answer: None,
             created: None,
             modified: None,
@@ -136,6 +145,7 @@ impl SessionRow {
             subagents: file.agents(disk),
             state: None,
             is_archived: false,
+            is_sidechain: false,
         }
     }
 
@@ -240,6 +250,7 @@ impl SessionRow {
         };
         let mut tail = read_tail(source, bytes, scanner, head.is_sidechain())?;
         tail.settings = tail.settings.or(start);
+        self.is_sidechain = head.is_sidechain();
         self.state = tail.state();
         self.model = tail.model.take();
         self.last_answer = tail.last_answer();
@@ -258,7 +269,11 @@ impl SessionRow {
         self.created = head.created.take();
         self.first_prompt = head.first_prompt();
         let last_prompt = tail.settings.last_prompt.map(|text| shorten(&text));
+        let noted = last_prompt.clone().or(tail.settings.summary);
+        let noted = self.title.clone().or(noted);
+        self.summary = noted.or_else(|| self.first_prompt.clone());
         self.last_prompt = last_prompt.or(tail.prompt);
+        self.file_millis = source.modified().and_then(millis);
         self.modified = tail.modified;
         match self.modified_millis() {
             Some(millis) => {
@@ -273,6 +288,7 @@ impl SessionRow {
     fn fill_from_metadata(&mut self, disk: &dyn ReadDisk) {
         if let Ok(found) = disk.metadata(&self.path) {
             self.bytes = found.len;
+            self.file_millis = found.modified.and_then(millis);
             self.modified = found.modified.and_then(time_text);
         }
     }
@@ -371,10 +387,7 @@ impl Listing {
     #[must_use]
     pub fn of_project(&self, path: &Path, with_worktrees: bool) -> Vec<&SessionRow> {
         let real = |path: &Path| real(&*self.disk, path);
-        let mut places = vec![real(path)];
-        if with_worktrees {
-            places.extend(worktrees(&*self.disk, &places[0]));
-        }
+        let places = project_places(&*self.disk, path, with_worktrees);
         let mut known = HashMap::new();
         let mut is_one = |cwd: &str| {
             *known.entry(cwd.to_owned()).or_insert_with(|| {
@@ -593,6 +606,41 @@ fn parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T, &mut Scratch) -> R 
     done.into_iter().map(|(_, result)| result).collect()
 }
 
+/// Returns the folder at `path` without links, and with `with_worktrees` the other worktrees of its repository.
+fn project_places(disk: &dyn ReadDisk, path: &Path, with_worktrees: bool) -> Vec<PathBuf> {
+    let own = real(disk, path);
+    let others = match with_worktrees {
+        true => worktrees(disk, &own),
+        false => Vec::new(),
+    };
+    let others = others.into_iter().filter(|place| *place != own);
+    std::iter::once(own.clone()).chain(others).collect()
+}
+
+/// Returns the folders below `root` that are named after the project at `path`, first its own; with
+/// `with_worktrees` also those of the other worktrees of its repository. Folders of other projects may
+/// have the same name: what is in them tells.
+///
+/// # Errors
+/// When `root` cannot be read.
+pub fn project_folders(
+    root: &Path,
+    path: &Path,
+    with_worktrees: bool,
+) -> Result<Vec<PathBuf>, Error> {
+    let disk = real_disk();
+    let names = folder_names(&disk, root)?;
+    let mut folders = Vec::new();
+    for place in project_places(&*disk, path, with_worktrees) {
+        let place = place.to_string_lossy();
+        let is_new = |folder: &PathBuf| !folders.contains(folder);
+        let of_place = names.iter().filter(|name| is_key_of(name, &place));
+        let of_place: Vec<_> = of_place.map(|name| root.join(name)).filter(is_new).collect();
+        folders.extend(of_place);
+    }
+    Ok(folders)
+}
+
 /// Returns the path without links; if it does not exist, the absolute path.
 fn real(disk: &dyn ReadDisk, path: &Path) -> PathBuf {
     let real = disk.real_path(path).or_else(|_| std::path::absolute(path));
@@ -600,9 +648,12 @@ fn real(disk: &dyn ReadDisk, path: &Path) -> PathBuf {
 }
 
 fn time_text(time: SystemTime) -> Option<String> {
-    let millis = match time.duration_since(UNIX_EPOCH) {
-        Ok(after) => i64::try_from(after.as_millis()).ok()?,
-        Err(before) => -i64::try_from(before.duration().as_millis()).ok()?,
-    };
-    time::text(millis)
+    time::text(millis(time)?)
+}
+
+fn millis(time: SystemTime) -> Option<i64> {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_millis()).ok(),
+        Err(before) => Some(-i64::try_from(before.duration().as_millis()).ok()?),
+    }
 }

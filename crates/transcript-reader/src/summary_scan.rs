@@ -170,6 +170,7 @@ pub(crate) struct SettingsScan {
     pub(crate) ai_title: Option<String>,
     tag: Option<String>,
     pub(crate) last_prompt: Option<String>,
+    pub(crate) summary: Option<String>,
     pub(crate) relocated: Option<String>,
     pub(crate) branch: Option<String>,
 }
@@ -193,6 +194,7 @@ impl SettingsScan {
             ai_title: self.ai_title.or(earlier.ai_title),
             tag: self.tag.or(earlier.tag),
             last_prompt: self.last_prompt.or(earlier.last_prompt),
+            summary: self.summary.or(earlier.summary),
             relocated: self.relocated.or(earlier.relocated),
             branch: self.branch.or(earlier.branch),
         }
@@ -218,15 +220,16 @@ impl SettingsScan {
     }
 
     fn add(&mut self, object: &Found<'_>) {
+        if self.branch.is_none() && has(object.text, &BRANCH) {
+            self.branch = object.string("gitBranch").filter(|name| !name.is_empty());
+        }
         let (setting, key) = match object.entry.kind() {
             EntryKind::CustomTitle => (&mut self.custom_title, "customTitle"),
             EntryKind::AiTitle => (&mut self.ai_title, "aiTitle"),
             EntryKind::Tag => (&mut self.tag, "tag"),
             EntryKind::LastPrompt => (&mut self.last_prompt, "lastPrompt"),
+            EntryKind::Summary => (&mut self.summary, "summary"),
             EntryKind::Relocated => (&mut self.relocated, "relocatedCwd"),
-            _ if self.branch.is_none() && has(object.text, &BRANCH) => {
-                (&mut self.branch, "gitBranch")
-            }
             _ => return,
         };
         if setting.is_none() {

@@ -27,6 +27,8 @@ struct Summary {
     title: Option<String>,
     first_prompt: Option<String>,
     last_prompt: Option<String>,
+    summary: Option<String>,
+    file_millis: Option<i64>,
     last_answer: Option<String>,
     created: Option<String>,
     modified: Option<String>,
@@ -39,6 +41,7 @@ struct Summary {
     tag: Option<String>,
     state: Option<String>,
     is_archived: bool,
+    is_sidechain: bool,
 }
 
 /// Describes a session for [`CaptureOptions::summarize`](transcript_archive::CaptureOptions::summarize), so that
@@ -52,6 +55,8 @@ pub fn summarize(path: &Path) -> Vec<u8> {
         title: row.title,
         first_prompt: row.first_prompt,
         last_prompt: row.last_prompt,
+        summary: row.summary,
+        file_millis: row.file_millis,
         last_answer: row.last_answer,
         created: row.created,
         modified: row.modified,
@@ -64,6 +69,7 @@ pub fn summarize(path: &Path) -> Vec<u8> {
         tag: row.tag,
         state: row.state.map(|state| state.name().to_owned()),
         is_archived: row.is_archived,
+        is_sidechain: row.is_sidechain,
     };
     // Without a summary the session is read.
     serde_json::to_vec(&summary).unwrap_or_default()
@@ -117,6 +123,8 @@ fn known_row(disk: &ArchiveDisk, file: &SessionFile) -> Option<SessionRow> {
     row.title = summary.title;
     row.first_prompt = summary.first_prompt;
     row.last_prompt = summary.last_prompt;
+    row.summary = summary.summary;
+    row.file_millis = summary.file_millis;
     row.last_answer = summary.last_answer;
     row.created = summary.created;
     row.modified = summary.modified;
@@ -131,5 +139,6 @@ fn known_row(disk: &ArchiveDisk, file: &SessionFile) -> Option<SessionRow> {
         .into_iter()
         .find(|state| Some(state.name()) == summary.state.as_deref());
     row.is_archived = summary.is_archived;
+    row.is_sidechain = summary.is_sidechain;
     Some(row)
 }

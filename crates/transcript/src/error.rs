@@ -75,6 +75,10 @@ pub enum ErrorKind {
     /// This system, or this file system, cannot replace a file safely; a copy can be written.
     /// Nothing was changed.
     CannotReplace,
+    /// The title or the tag has no visible character.
+    Blank,
+    /// A file of a session cannot be deleted.
+    Delete,
     /// The session is as new as its other files, or these have nothing that it does not have.
     NothingToSalvage,
 }
@@ -102,6 +106,8 @@ impl ErrorKind {
             Self::RepairRefused => "repair-refused",
             Self::Repair => "repair-failed",
             Self::CannotReplace => "cannot-replace",
+            Self::Blank => "blank",
+            Self::Delete => "delete-failed",
             Self::NothingToSalvage => "nothing-to-salvage",
         }
     }
@@ -154,6 +160,14 @@ impl Error {
         Self {
             source: Some(Source::Io(source)),
             ..Self::new(ErrorKind::Fork, path)
+        }
+    }
+
+    #[cfg(feature = "sdk")]
+    pub(crate) fn delete(path: &Path, source: io::Error) -> Self {
+        Self {
+            source: Some(Source::Io(source)),
+            ..Self::new(ErrorKind::Delete, path)
         }
     }
 
@@ -308,6 +322,8 @@ impl fmt::Display for Error {
             (_, ErrorKind::CannotReplace) => "this system cannot replace a file safely",
             (_, ErrorKind::RepairRefused) => "the session must not be replaced now",
             (_, ErrorKind::Repair) => "the repaired session cannot be written",
+            (_, ErrorKind::Blank) => "the title or the tag has no visible character",
+            (_, ErrorKind::Delete) => "cannot be deleted",
             (_, ErrorKind::NothingToSalvage) => {
                 "nothing to salvage: no other file of the session has more than it"
             }

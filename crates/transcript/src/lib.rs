@@ -116,11 +116,14 @@ mod live_session;
 mod merging;
 mod moving;
 mod options;
+pub mod places;
 mod redacted;
 mod repair_files;
 mod resume_point;
 mod rewrite_salvaged;
 mod salvage_files;
+#[cfg(feature = "sdk")]
+pub mod sdk;
 pub mod serve;
 mod session;
 mod store;

@@ -176,33 +176,7 @@ impl<W: Write> CommandServer<W> {
                 self.write_waiting()?;
                 return Ok(Some(End::Asked(id.cloned().map(Json::into_owned))));
             }
-            Ok(Command::Hello) => self.answer(id, |_| Ok(Answer::hello(VERSION)))?,
-            Ok(Command::Sync) => self.answer(id, |session| {
-                session.sync()?;
-                Ok(Answer::done())
-            })?,
-            Ok(Command::Record { messages }) => self.answer(id, |session| {
-                let drafts = messages.iter().map(|message| Draft::entry(message.text()));
-                let recorded =
-                    session.record(drafts.collect::<Result<Vec<_>, _>>()?, RecordOptions::new())?;
-                Ok(Answer::written_with_leaf(recorded.entries, recorded.last))
-            })?,
-            Ok(Command::Compact(compact)) => self.answer(id, |session| {
-                let preserved = compact.preserved.iter();
-                let preserved: Result<Vec<_>, _> =
-                    preserved.map(|name| named(session, name)).collect();
-                let compaction = Compaction::new(compact.trigger, compact.pre_tokens);
-                let done = session.compact(compaction, &compact.summary, preserved?)?;
-                Ok(Answer::written(vec![done.boundary, done.summary]))
-            })?,
-            Ok(Command::Rewind { to }) => self.answer(id, |session| {
-                session.rewind(to.map(|name| named(session, &name)).transpose()?)?;
-                Ok(Answer::written_with_leaf(Vec::new(), session.leaf()))
-            })?,
-            Ok(Command::Tombstone { uuid }) => self.answer(id, |session| {
-                session.tombstone(&named(session, &uuid)?)?;
-                Ok(Answer::written_with_leaf(Vec::new(), session.leaf()))
-            })?,
+            Ok(command) => self.answer(id, |session| execute(session, &command))?,
             Err(error) => self.answer(id, |_| Err(error))?,
         }
         Ok(None)
@@ -242,45 +216,15 @@ impl<W: Write> CommandServer<W> {
         if pending.is_empty() {
             return Ok(());
         }
-        if pending.len() == 1 {
-            for PendingAppend { id, drafts } in pending {
-                self.write_one(id.as_ref(), drafts)?;
-            }
-        } else {
-            let all = pending.iter().flat_map(|one| one.drafts.iter().cloned());
-            match self.session.append_all(all) {
-                Ok(written) => {
-                    let mut written = written.into_iter();
-                    for PendingAppend { id, drafts } in &pending {
-                        let own = written.by_ref().take(drafts.len());
-                        let answer = Answer::written(own.collect());
-                        self.give(id.as_ref(), Ok(answer))?;
-                    }
-                }
-                // Retry one by one, so that one invalid entry does not fail the others.
-                Err(error) if may_spare_others(&error) => {
-                    for PendingAppend { id, drafts } in pending {
-                        self.write_one(id.as_ref(), drafts)?;
-                    }
-                }
-                Err(error) => {
-                    let error = CommandError::from(error);
-                    for PendingAppend { id, .. } in &pending {
-                        self.give(id.as_ref(), Err(error.clone()))?;
-                    }
-                }
-            }
+        let (ids, batches): (Vec<_>, Vec<_>) =
+            pending.into_iter().map(|one| (one.id, one.drafts)).unzip();
+        for (id, answer) in ids.iter().zip(append_each(&self.session, batches)) {
+            self.give(id.as_ref(), answer)?;
         }
         if !self.ack_batch {
             self.out.flush()?;
         }
         Ok(())
-    }
-
-    fn write_one(&mut self, id: Option<&Json<'_>>, drafts: Vec<Draft>) -> io::Result<()> {
-        let written = self.session.append_all(drafts);
-        let answer = written.map(Answer::written).map_err(CommandError::from);
-        self.give(id, answer)
     }
 
     fn give(
@@ -289,6 +233,74 @@ impl<W: Write> CommandServer<W> {
         answer: Result<Answer<'static>, CommandError>,
     ) -> io::Result<()> {
         give(&mut self.out, &mut self.any_failed, id, answer)
+    }
+}
+
+/// Runs one command on a session.
+///
+/// # Errors
+/// Why it failed, as the answer says it. `close` ends a server, not a session: it is an error here.
+pub fn execute(session: &Session, command: &Command<'_>) -> Result<Answer<'static>, CommandError> {
+    match command {
+        Command::Append(append) => Ok(Answer::written(session.append_all(drafts(append)?)?)),
+        Command::Meta { entry } => Ok(Answer::written(session.append_all(metadata(entry)?)?)),
+        Command::Hello => Ok(Answer::hello(VERSION)),
+        Command::Sync => {
+            session.sync()?;
+            Ok(Answer::done())
+        }
+        Command::Record { messages } => {
+            let drafts = messages.iter().map(|message| Draft::entry(message.text()));
+            let recorded =
+                session.record(drafts.collect::<Result<Vec<_>, _>>()?, RecordOptions::new())?;
+            Ok(Answer::written_with_leaf(recorded.entries, recorded.last))
+        }
+        Command::Compact(compact) => {
+            let preserved = compact.preserved.iter();
+            let preserved: Result<Vec<_>, _> = preserved.map(|name| named(session, name)).collect();
+            let compaction = Compaction::new(compact.trigger, compact.pre_tokens);
+            let done = session.compact(compaction, &compact.summary, preserved?)?;
+            Ok(Answer::written(vec![done.boundary, done.summary]))
+        }
+        Command::Rewind { to } => {
+            session.rewind(to.as_ref().map(|name| named(session, name)).transpose()?)?;
+            Ok(Answer::written_with_leaf(Vec::new(), session.leaf()))
+        }
+        Command::Tombstone { uuid } => {
+            session.tombstone(&named(session, uuid)?)?;
+            Ok(Answer::written_with_leaf(Vec::new(), session.leaf()))
+        }
+        Command::Close => Err(CommandError::bad_command("close ends the server")),
+    }
+}
+
+/// Appends several batches in one write, and answers each. If one cannot be written, each is tried alone, so
+/// that it does not fail the others.
+pub fn append_each(
+    session: &Session,
+    batches: Vec<Vec<Draft>>,
+) -> Vec<Result<Answer<'static>, CommandError>> {
+    let one = |drafts: Vec<Draft>| {
+        let written = session.append_all(drafts);
+        written.map(Answer::written).map_err(CommandError::from)
+    };
+    if batches.len() == 1 {
+        return batches.into_iter().map(one).collect();
+    }
+    match session.append_all(batches.iter().flatten().cloned()) {
+        Ok(written) => {
+            let mut written = written.into_iter();
+            let own = batches.iter().map(|drafts| {
+                let own = written.by_ref().take(drafts.len());
+                Ok(Answer::written(own.collect()))
+            });
+            own.collect()
+        }
+        Err(error) if may_spare_others(&error) => batches.into_iter().map(one).collect(),
+        Err(error) => {
+            let error = CommandError::from(error);
+            batches.iter().map(|_| Err(error.clone())).collect()
+        }
     }
 }
 
@@ -374,7 +386,10 @@ fn named(session: &Session, name: &str) -> Result<EntryId, Error> {
 }
 
 /// Returns the entries of an `append`.
-fn drafts(append: &Append<'_>) -> Result<Vec<Draft>, CommandError> {
+///
+/// # Errors
+/// When one is not an entry.
+pub fn drafts(append: &Append<'_>) -> Result<Vec<Draft>, CommandError> {
     Ok(match append {
         Append::Entry(entry) => vec![Draft::entry(entry.text())?],
         Append::User(text) => vec![Draft::user(text)],

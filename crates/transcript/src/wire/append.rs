@@ -117,7 +117,7 @@ impl<'a> Command<'a> {
     pub fn of_object(object: &Object<'a>) -> Result<Self, CommandError> {
         Ok(match object.str("op").as_deref() {
             Some("hello") => Self::Hello,
-            Some("append") => Self::Append(Append::read(object)?),
+            Some("append") => Self::Append(Append::of_object(object)?),
             Some("meta") => {
                 let entry = object.get("entry");
                 let entry = entry.filter(|raw| raw.kind() == JsonKind::Object);
@@ -152,7 +152,11 @@ impl<'a> Command<'a> {
 }
 
 impl<'a> Append<'a> {
-    fn read(object: &Object<'a>) -> Result<Self, CommandError> {
+    /// Reads what an object says to add, under one of the names of the variants.
+    ///
+    /// # Errors
+    /// When it has none of them, or several.
+    pub fn of_object(object: &Object<'a>) -> Result<Self, CommandError> {
         let [entry, user, assistant] = ["entry", "user", "assistant"].map(|key| object.get(key));
         match (entry, user, assistant) {
             (Some(entry), None, None) => Ok(Self::Entry(entry.into())),

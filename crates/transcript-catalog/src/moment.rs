@@ -1,12 +1,14 @@
-//! Parses times of the command line.
+//! Reads times as people write them.
 
 use jiff::civil::Time;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
-/// Parses a time of the command line, in milliseconds since 1970: RFC 3339 with or without an offset,
-/// a date, a duration before `now` such as `2h`, `today` or `yesterday`. Times without an offset are in
-/// the zone of `now`.
-pub(crate) fn parse(text: &str, now: &Zoned) -> Result<i64, String> {
+/// Parses a time, in milliseconds since 1970: RFC 3339 with or without an offset, a date, a duration before
+/// `now` such as `2h`, `today` or `yesterday`. Times without an offset are in the zone of `now`.
+///
+/// # Errors
+/// What was expected, in words, when it is none of these.
+pub fn parse(text: &str, now: &Zoned) -> Result<i64, String> {
     let text = text.trim();
     let midnight = |day: &Zoned| day.with().time(Time::midnight()).build();
     let time = match text {

@@ -1,0 +1,518 @@
+//! The functions, by name.
+
+use std::path::PathBuf;
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use transcript::catalog::usage::{By, Prices, Report, UsageOptions};
+use transcript::catalog::{Query, SearchOptions, Sort, moment};
+use transcript::sdk::{ListOptions, MessageError, MessageOptions, SdkMessage, SdkSessions, created_millis};
+use transcript::verify::{VerifyOptions, verify, verify_folder, verify_source};
+use transcript::wire::{
+    CostRecord, CostRow, CostTotal, HitRecord, RepairReport, SearchEnd, SearchRecord, SessionRecord,
+    VerifyRecord,
+};
+use transcript::{SessionRepair, SessionRow, cache_folder, undo_repair};
+use transcript_reader::subagents;
+
+use crate::conversation::{self, EntriesOptions, ExportOptions, RequestOptions};
+use crate::failure::Failure;
+use crate::out::{Out, Result, Stop};
+use crate::records::Records;
+use crate::sessions::{Place, PolicyName, Selection};
+use crate::tail::{self, FollowOptions, WatchOptions};
+
+/// A function and its options, as the bindings write them.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "function", rename_all = "camelCase")]
+enum Function {
+    ListSessions(ListArguments),
+    GetSessionInfo(SdkArguments),
+    GetSessionMessages(MessageArguments),
+    ListSubagents(SdkArguments),
+    GetSubagentMessages(MessageArguments),
+    RenameSession(RenameArguments),
+    TagSession(TagArguments),
+    DeleteSession(SdkArguments),
+    ForkSession(ForkArguments),
+    ListArchived(Place),
+    Entries(EntriesOptions),
+    Request(RequestOptions),
+    Verify(VerifyArguments),
+    Repair(RepairArguments),
+    Search(SearchArguments),
+    Usage(UsageArguments),
+    Export(ExportOptions),
+    Follow(FollowOptions),
+    Watch(WatchOptions),
+}
+
+/// What the functions of the SDKs share.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Sdk {
+    root: Option<PathBuf>,
+    directory: Option<PathBuf>,
+    #[serde(default)]
+    policy: PolicyName,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListArguments {
+    limit: Option<i64>,
+    #[serde(default)]
+    offset: i64,
+    include_worktrees: Option<bool>,
+    #[serde(flatten)]
+    sdk: Sdk,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SdkArguments {
+    session_id: String,
+    #[serde(flatten)]
+    sdk: Sdk,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MessageArguments {
+    session_id: String,
+    agent_id: Option<String>,
+    limit: Option<i64>,
+    #[serde(default)]
+    offset: i64,
+    #[serde(default)]
+    compacted: bool,
+    #[serde(flatten)]
+    sdk: Sdk,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RenameArguments {
+    session_id: String,
+    title: String,
+    #[serde(flatten)]
+    sdk: Sdk,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TagArguments {
+    session_id: String,
+    tag: Option<String>,
+    #[serde(flatten)]
+    sdk: Sdk,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ForkArguments {
+    session_id: String,
+    up_to_message_id: Option<String>,
+    title: Option<String>,
+    #[serde(flatten)]
+    sdk: Sdk,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct VerifyArguments {
+    session: String,
+    #[serde(default)]
+    requests: bool,
+    sweep: Option<u32>,
+    #[serde(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RepairArguments {
+    session: String,
+    /// Where to write the repaired session: nowhere by default, so that only the plan is returned.
+    out: Option<PathBuf>,
+    #[serde(default)]
+    new_session: bool,
+    #[serde(default)]
+    keep_id: bool,
+    #[serde(default)]
+    compact: bool,
+    #[serde(default)]
+    undo: bool,
+    #[serde(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SearchArguments {
+    query: String,
+    limit: Option<usize>,
+    #[serde(default)]
+    sort: SortName,
+    cache: Option<bool>,
+    #[serde(flatten)]
+    selection: Selection,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SortName {
+    #[default]
+    Rank,
+    Time,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UsageArguments {
+    #[serde(default)]
+    by: Vec<String>,
+    since: Option<String>,
+    until: Option<String>,
+    timezone: Option<String>,
+    prices: Option<PathBuf>,
+    cache: Option<bool>,
+    #[serde(flatten)]
+    selection: Selection,
+}
+
+/// A session as the SDKs describe it. Times are in milliseconds since 1970.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionInfo<'a> {
+    session_id: &'a str,
+    summary: &'a str,
+    last_modified: i64,
+    file_size: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    custom_title: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_prompt: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    git_branch: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cwd: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tag: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<i64>,
+}
+
+/// Starts a function. `options` is an object with the name of the function under `function` and its options.
+///
+/// # Errors
+/// When the options cannot be used, or no thread can be started.
+pub fn call(options: &str) -> std::result::Result<Records, Failure> {
+    let function: Function = serde_json::from_str(options)
+        .map_err(|error| Failure::options(format!("the options cannot be used: {error}")))?;
+    Records::spawn(move |sender| {
+        let mut out = Out::new(sender);
+        let result = function.run(&mut out);
+        out.finish(result)
+    })
+}
+
+/// Runs a function to its end, and returns all records as a JSON array. Texts that records name by their places
+/// are not part of it.
+///
+/// # Errors
+/// As [`call`], and those of the function.
+pub fn answer(options: &str) -> std::result::Result<String, Failure> {
+    let records = call(options)?;
+    let mut all = String::from("[");
+    while let Some(batch) = records.wait()? {
+        let length = batch.get(..4).and_then(|length| length.try_into().ok());
+        let length = length.map_or(0, u32::from_le_bytes) as usize;
+        let head = batch.get(5..3 + length).unwrap_or_default();
+        if all.len() > 1 {
+            all.push(',');
+        }
+        all.push_str(&String::from_utf8_lossy(head));
+    }
+    all.push(']');
+    Ok(all)
+}
+
+impl Function {
+    fn run(&self, out: &mut Out<'_>) -> Result<()> {
+        match self {
+            Self::ListSessions(arguments) => list_sessions(arguments, out),
+            Self::GetSessionInfo(arguments) => {
+                let sessions = arguments.sdk.sessions()?;
+                let row = sessions.info(&arguments.session_id, arguments.sdk.directory())?;
+                row.map_or(Ok(()), |row| out.record(&SessionInfo::new(&row)))
+            }
+            Self::GetSessionMessages(arguments) => messages(arguments, out),
+            Self::ListSubagents(arguments) => {
+                let sessions = arguments.sdk.sessions()?;
+                let agents = sessions.subagents(&arguments.session_id, arguments.sdk.directory())?;
+                agents.iter().try_for_each(|agent| out.record(agent))
+            }
+            Self::GetSubagentMessages(arguments) => messages(arguments, out),
+            Self::RenameSession(arguments) => {
+                let (sdk, id) = (&arguments.sdk, &arguments.session_id);
+                Ok(sdk.sessions()?.rename(id, &arguments.title, sdk.directory())?)
+            }
+            Self::TagSession(arguments) => {
+                let (sdk, id) = (&arguments.sdk, &arguments.session_id);
+                Ok(sdk.sessions()?.tag(id, arguments.tag.as_deref(), sdk.directory())?)
+            }
+            Self::DeleteSession(arguments) => {
+                let sdk = &arguments.sdk;
+                Ok(sdk.sessions()?.delete(&arguments.session_id, sdk.directory())?)
+            }
+            Self::ForkSession(arguments) => {
+                let sdk = &arguments.sdk;
+                let id = sdk.sessions()?.fork(
+                    &arguments.session_id,
+                    sdk.directory(),
+                    arguments.up_to_message_id.as_deref(),
+                    arguments.title.as_deref(),
+                )?;
+                out.record(&json!({ "sessionId": id }))
+            }
+            Self::ListArchived(place) => {
+                let listing = place.list_archived()?;
+                listing.rows.iter().try_for_each(|row| {
+                    let mut record = SessionRecord::new(row);
+                    record.in_archive = true;
+                    out.record(&record)
+                })
+            }
+            Self::Entries(options) => conversation::entries(options, out),
+            Self::Request(options) => conversation::request(options, out),
+            Self::Verify(arguments) => verify_sessions(arguments, out),
+            Self::Repair(arguments) => repair(arguments, out),
+            Self::Search(arguments) => search(arguments, out),
+            Self::Usage(arguments) => usage(arguments, out),
+            Self::Export(options) => conversation::export(options, out),
+            Self::Follow(options) => tail::follow(options, out),
+            Self::Watch(options) => tail::watch(options, out),
+        }
+    }
+}
+
+impl Sdk {
+    fn sessions(&self) -> std::result::Result<SdkSessions, Failure> {
+        let place = Place::at(self.root.clone());
+        Ok(SdkSessions::new(place.store()?).policy(self.policy.into()))
+    }
+
+    fn directory(&self) -> Option<&std::path::Path> {
+        // The SDKs take an empty path for none.
+        let directory = self.directory.as_deref();
+        directory.filter(|directory| !directory.as_os_str().is_empty())
+    }
+}
+
+/// Returns a number that is not below 0; the SDKs take other numbers for 0.
+fn count(number: i64) -> usize {
+    usize::try_from(number).unwrap_or(0)
+}
+
+fn list_sessions(arguments: &ListArguments, out: &mut Out<'_>) -> Result<()> {
+    let sdk = &arguments.sdk;
+    let options = ListOptions {
+        directory: sdk.directory().map(ToOwned::to_owned),
+        limit: arguments.limit.map(count),
+        offset: count(arguments.offset),
+        include_worktrees: arguments.include_worktrees.unwrap_or(true),
+    };
+    let mut rows = sdk.sessions()?.list(&options)?.into_iter();
+    rows.try_for_each(|mut row| {
+        // A session that names no folder is in the one that was asked for.
+        let asked = options.directory.as_deref();
+        let asked = asked.map(|directory| directory.to_string_lossy().into_owned());
+        row.cwd = row.cwd.or(asked);
+        out.record(&SessionInfo::new(&row))
+    })
+}
+
+impl<'a> SessionInfo<'a> {
+    fn new(row: &'a SessionRow) -> Self {
+        Self {
+            session_id: &row.session_id,
+            summary: row.summary.as_deref().unwrap_or_default(),
+            last_modified: row.file_millis.unwrap_or_default(),
+            file_size: row.bytes,
+            custom_title: row.title.as_deref(),
+            first_prompt: row.first_prompt.as_deref(),
+            git_branch: row.branch.as_deref(),
+            cwd: row.cwd.as_deref(),
+            tag: row.tag.as_deref(),
+            created_at: created_millis(row),
+        }
+    }
+}
+
+fn messages(arguments: &MessageArguments, out: &mut Out<'_>) -> Result<()> {
+    let sdk = &arguments.sdk;
+    let options = MessageOptions {
+        limit: arguments.limit.map(count),
+        offset: count(arguments.offset),
+        compacted: arguments.compacted,
+    };
+    let sessions = sdk.sessions()?;
+    let mut each = |message: SdkMessage<'_>| {
+        out.with_text(message.message, |start, end| {
+            (
+                message.role,
+                message.uuid,
+                message.parent_uuid,
+                message.session_id,
+                message.timestamp,
+                message.parent_tool_use_id,
+                message.parent_agent_id,
+                message.is_compact_summary,
+                (start, end),
+            )
+        })
+    };
+    let id = &*arguments.session_id;
+    let read = match &arguments.agent_id {
+        None => sessions.messages(id, sdk.directory(), &options, &mut each),
+        Some(agent) => {
+            sessions.subagent_messages((id, agent), sdk.directory(), &options, &mut each)
+        }
+    };
+    read.map_err(|error| match error {
+        MessageError::Session(error) => Stop::from(error),
+        MessageError::Stopped(stop) => stop,
+    })
+}
+
+fn verify_sessions(arguments: &VerifyArguments, out: &mut Out<'_>) -> Result<()> {
+    let mut options = VerifyOptions::new().requests(arguments.requests);
+    if let Some(days) = arguments.sweep {
+        options = options.sweep_within(days);
+    }
+    let named = PathBuf::from(&arguments.session);
+    if named.is_dir() {
+        let mut written = Ok(());
+        verify_folder(&named, &options, &mut |report| {
+            if written.is_ok() {
+                written = match report {
+                    Ok(report) => out.record(&VerifyRecord::new(&report)),
+                    Err(error) => Err(Stop::from(error)),
+                };
+            }
+        })?;
+        return written;
+    }
+    let path = arguments.place.find(&arguments.session)?;
+    if !path.exists() {
+        let source = arguments.place.open(&arguments.session)?;
+        return out.record(&VerifyRecord::new(&verify_source(&source, &options)?));
+    }
+    out.record(&VerifyRecord::new(&verify(&path, &options)?))?;
+    // A session that is named by its id is more than its file.
+    if path != named {
+        for agent in subagents(&path)? {
+            out.record(&VerifyRecord::new(&verify(&agent.path, &options)?))?;
+        }
+    }
+    Ok(())
+}
+
+fn repair(arguments: &RepairArguments, out: &mut Out<'_>) -> Result<()> {
+    let path = arguments.place.find(&arguments.session)?;
+    if arguments.undo {
+        let repaired = undo_repair(&path)?;
+        return out.record(&json!({ "path": path, "repaired": repaired }));
+    }
+    let mut repair = SessionRepair::plan(&path)?;
+    if arguments.compact {
+        repair = repair.compact()?;
+    }
+    let mut report = RepairReport::new(repair.details());
+    match &arguments.out {
+        to if arguments.new_session => report.out = Some(repair.write_as_new(to.as_deref())?.0),
+        Some(to) => {
+            repair.write(to)?;
+            report.out = Some(to.clone());
+        }
+        None if arguments.keep_id => report.old = repair.replace()?,
+        None => {}
+    }
+    out.record(&report)
+}
+
+fn search(arguments: &SearchArguments, out: &mut Out<'_>) -> Result<()> {
+    let now = Zoned::now();
+    let read_time = |text: &str| moment::parse(text, &now);
+    let query = Query::parse(&arguments.query, &read_time)
+        .map_err(|error| Failure::new("bad-query", error.to_string()))?;
+    let catalog = arguments.selection.catalog()?;
+    let mut options = SearchOptions::new().sort(match arguments.sort {
+        SortName::Rank => Sort::Rank,
+        SortName::Time => Sort::Time,
+    });
+    if let Some(limit) = arguments.limit {
+        options = options.limit(limit);
+    }
+    if let Some(folder) = cache_folder().filter(|_| arguments.cache.unwrap_or(true)) {
+        options = options.cache(folder);
+    }
+    let mut search = catalog
+        .search(&query, &options)
+        .map_err(|error| Failure::new("search-failed", error.to_string()))?;
+    let end = search.end();
+    for hit in &mut search {
+        let hit = hit.map_err(|error| Failure::new("search-failed", error.to_string()))?;
+        out.record(&SearchRecord::Hit(Box::new(HitRecord::new(&hit))))?;
+    }
+    out.record(&SearchRecord::End(SearchEnd::new(&end)))
+}
+
+fn usage(arguments: &UsageArguments, out: &mut Out<'_>) -> Result<()> {
+    let prices = match &arguments.prices {
+        Some(path) => Prices::read(path)
+            .map_err(|error| Failure::new("bad-prices", error.to_string()).at(path))?,
+        None => Prices::embedded(),
+    };
+    let zone = match &arguments.timezone {
+        Some(name) => TimeZone::get(name)
+            .map_err(|error| Failure::options(format!("timezone: {error}")))?,
+        None => TimeZone::system(),
+    };
+    let now = Timestamp::now().to_zoned(zone);
+    let by: Vec<By> = arguments.by.iter().map(|name| kind(name)).collect::<std::result::Result<_, _>>()?;
+    let time = |name: &str, text: Option<&String>| {
+        let time = text.map(|text| moment::parse(text, &now)).transpose();
+        time.map_err(|error| Failure::options(format!("{name}: {error}")))
+    };
+    let mut report = Report::by(&by);
+    report.since = time("since", arguments.since.as_ref())?;
+    report.until = time("until", arguments.until.as_ref())?;
+    report.zone = now.time_zone().clone();
+    let mut options = UsageOptions::new();
+    if let Some(folder) = cache_folder().filter(|_| arguments.cache.unwrap_or(true)) {
+        options = options.cache(folder);
+    }
+    let catalog = arguments.selection.catalog()?;
+    let usage = catalog.usage(&options);
+    let rows = usage.rows(&report, &prices);
+    let (total, without_time) = (rows.total().clone(), rows.without_time());
+    for row in rows {
+        out.record(&CostRecord::Row(CostRow::new(&by, &row, None)))?;
+    }
+    let (searches, unread) = (usage.unmatched_searches(), usage.unread());
+    let end = CostTotal::new(&total, without_time, searches, unread, &prices);
+    out.record(&CostRecord::Total(end))
+}
+
+fn kind(name: &str) -> std::result::Result<By, Failure> {
+    let mut all = By::ALL.into_iter();
+    let found = all.find(|by| by.name() == name);
+    found.ok_or_else(|| {
+        let names = By::ALL.map(By::name).join(", ");
+        Failure::options(format!("by: {name} is none of {names}"))
+    })
+}

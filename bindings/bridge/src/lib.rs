@@ -1,0 +1,25 @@
+//! What the bindings for Python and Node share.
+//!
+//! A binding passes the name of a function and its options as JSON ([`call`]), and gets records back: JSON
+//! texts, many at once, never a call for each field. Whatever a function does, it does here, so that the same
+//! call has the same answer in every language, to the byte. An open session is a [`SessionHandle`], which runs
+//! the commands of `transcript append` and some more.
+//!
+//! Every function runs on a thread of its own and is at most two batches ahead of who reads them. Dropping
+//! [`Records`] ends the thread. A panic ends the call as a [`Failure`].
+
+mod conversation;
+mod failure;
+mod function;
+mod out;
+mod records;
+mod sessions;
+mod session_handle;
+mod stream_reply;
+mod tail;
+
+pub use failure::Failure;
+pub use function::{answer, call};
+pub use records::{Next, Records};
+pub use session_handle::{Reply, SessionHandle, SessionThread};
+pub use stream_reply::StreamReply;

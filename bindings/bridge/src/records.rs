@@ -1,0 +1,241 @@
+//! The records of a running function: a queue between its thread and who reads them.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use transcript::follow::Stopper;
+
+use crate::failure::Failure;
+
+/// How many batches a function is ahead of who reads them.
+const AHEAD: usize = 2;
+
+/// The next batch; `None` after the last.
+pub type Next = Result<Option<Vec<u8>>, Failure>;
+
+type Waiter = Box<dyn FnOnce(Next) + Send>;
+
+/// The records of a function, in batches.
+///
+/// A batch is the length of its first part (4 bytes, little-endian), the first part, and the rest: a JSON array
+/// of records, and the texts that these name by their places.
+pub struct Records {
+    shared: Arc<Shared>,
+    process: u32,
+}
+
+/// The end of the queue that the function has.
+pub(crate) struct Sender {
+    shared: Arc<Shared>,
+}
+
+/// Nobody reads the records any more.
+#[derive(Debug)]
+pub(crate) struct Closed;
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    batches: VecDeque<Vec<u8>>,
+    waiter: Option<Waiter>,
+    end: Option<Result<(), Failure>>,
+    is_closed: bool,
+    stopper: Option<Stopper>,
+}
+
+impl fmt::Debug for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Records").finish_non_exhaustive()
+    }
+}
+
+impl Records {
+    /// Runs `function` on a thread of its own.
+    pub(crate) fn spawn(
+        function: impl FnOnce(&Sender) -> Result<(), Failure> + Send + 'static,
+    ) -> Result<Self, Failure> {
+        let shared = Arc::new(Shared::default());
+        let sender = Sender {
+            shared: Arc::clone(&shared),
+        };
+        let run = move || {
+            let result = catch_unwind(AssertUnwindSafe(|| function(&sender)));
+            sender.end(result.unwrap_or_else(|panic| Err(Failure::panic(&*panic))));
+        };
+        let thread = thread::Builder::new().name("transcript".into());
+        thread.spawn(run)?;
+        Ok(Self {
+            shared,
+            process: process::id(),
+        })
+    }
+
+    /// Waits for the next batch.
+    ///
+    /// # Errors
+    /// The failure of the function, once.
+    pub fn wait(&self) -> Next {
+        loop {
+            if let Some(next) = self.wait_for(Duration::from_secs(3600)) {
+                return next;
+            }
+        }
+    }
+
+    /// Waits for the next batch at most so long; `None` if there is none yet.
+    pub fn wait_for(&self, timeout: Duration) -> Option<Next> {
+        if let Err(failure) = self.check_process() {
+            return Some(Err(failure));
+        }
+        let state = self.shared.lock();
+        let is_waiting = |state: &mut State| {
+            state.batches.is_empty() && state.end.is_none() && !state.is_closed
+        };
+        let waited = self.shared.changed.wait_timeout_while(state, timeout, is_waiting);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let next = state.next();
+        drop(state);
+        self.shared.changed.notify_all();
+        next
+    }
+
+    /// Calls `then` with the next batch, on this thread if there is one, else on the thread of the function when
+    /// there is.
+    pub fn then(&self, then: impl FnOnce(Next) + Send + 'static) {
+        if let Err(failure) = self.check_process() {
+            return then(Err(failure));
+        }
+        let mut state = self.shared.lock();
+        let next = match state.next() {
+            Some(next) => next,
+            None if state.waiter.is_some() => Err(Failure::new(
+                "busy",
+                "the records are being read by another caller",
+            )),
+            None => {
+                state.waiter = Some(Box::new(then));
+                return;
+            }
+        };
+        drop(state);
+        self.shared.changed.notify_all();
+        then(next);
+    }
+
+    /// Ends the function. Who waits gets no more records.
+    pub fn close(&self) {
+        // After a fork the lock may be held by a thread that this process does not have.
+        if self.process != process::id() {
+            return;
+        }
+        let mut state = self.shared.lock();
+        state.is_closed = true;
+        state.batches.clear();
+        let (waiter, stopper) = (state.waiter.take(), state.stopper.take());
+        drop(state);
+        self.shared.changed.notify_all();
+        if let Some(stopper) = stopper {
+            stopper.stop();
+        }
+        if let Some(waiter) = waiter {
+            waiter(Ok(None));
+        }
+    }
+
+    /// A child that was forked has no thread that could fill the queue.
+    fn check_process(&self) -> Result<(), Failure> {
+        match self.process == process::id() {
+            true => Ok(()),
+            false => Err(Failure::new(
+                "forked",
+                "these records belong to the parent process; call the function again in the child",
+            )),
+        }
+    }
+}
+
+impl Drop for Records {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Sender {
+    /// Hands on a batch; waits while enough of them are not read yet.
+    pub(crate) fn send(&self, batch: Vec<u8>) -> Result<(), Closed> {
+        let mut state = self.shared.lock();
+        loop {
+            if state.is_closed {
+                return Err(Closed);
+            }
+            if let Some(waiter) = state.waiter.take() {
+                drop(state);
+                waiter(Ok(Some(batch)));
+                return Ok(());
+            }
+            if state.batches.len() < AHEAD {
+                state.batches.push_back(batch);
+                drop(state);
+                self.shared.changed.notify_all();
+                return Ok(());
+            }
+            let waited = self.shared.changed.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Calls `stopper` when nobody reads the records any more.
+    pub(crate) fn stop_with(&self, stopper: Stopper) {
+        let mut state = self.shared.lock();
+        if state.is_closed {
+            drop(state);
+            stopper.stop();
+        } else {
+            state.stopper = Some(stopper);
+        }
+    }
+
+    fn end(&self, result: Result<(), Failure>) {
+        let mut state = self.shared.lock();
+        state.end = Some(result);
+        let waiter = state.waiter.take();
+        let next = waiter.as_ref().and_then(|_| state.next());
+        drop(state);
+        self.shared.changed.notify_all();
+        if let (Some(waiter), Some(next)) = (waiter, next) {
+            waiter(next);
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Takes what can be returned now; `None` if the function has to go on first.
+    fn next(&mut self) -> Option<Next> {
+        if self.is_closed {
+            return Some(Ok(None));
+        }
+        if let Some(batch) = self.batches.pop_front() {
+            return Some(Ok(Some(batch)));
+        }
+        match self.end.as_mut()? {
+            Ok(()) => Some(Ok(None)),
+            end => std::mem::replace(end, Ok(())).err().map(Err),
+        }
+    }
+}

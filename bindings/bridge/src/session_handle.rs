@@ -1,0 +1,537 @@
+//! An open session, and its commands.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+use transcript::serve::{append_each, drafts, execute};
+use transcript::wire::{self, Append, Command, CommandError};
+use transcript::{
+    AgentId, AgentMeta, Draft, ErrorKind, ForkOptions, History, OnBusy, Request, Session,
+    SessionOptions, SyncPolicy, TurnEnd, Written, stream,
+};
+use transcript_format::object::Object;
+
+use crate::failure::Failure;
+use crate::sessions::{Place, PolicyName};
+use crate::stream_reply::StreamReply;
+
+/// The answer to a command: a JSON object.
+pub type Reply = Result<String, Failure>;
+
+/// A session that is open for writing. May be shared between threads.
+#[derive(Debug)]
+pub struct SessionHandle {
+    session: Mutex<Option<Session>>,
+    path: PathBuf,
+    process: u32,
+}
+
+/// How a session is opened.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OpenOptions {
+    mode: Mode,
+    /// The path of a file, or, of a session that exists, its id or the start of one. A new session needs none.
+    session: Option<String>,
+    cwd: Option<String>,
+    version: Option<String>,
+    model: Option<String>,
+    session_id: Option<String>,
+    #[serde(default)]
+    policy: PolicyName,
+    sync: Option<Sync>,
+    on_busy: Option<Busy>,
+    #[serde(flatten)]
+    place: Place,
+}
+
+/// What is known about a subagent.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AgentOptions {
+    agent_id: String,
+    agent_type: String,
+    tool_use_id: String,
+    description: Option<String>,
+    parent_agent_id: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Mode {
+    Create,
+    Open,
+    OpenOrCreate,
+    Resume,
+}
+
+/// When written bytes are synced: `none`, `each`, or at most so many milliseconds later.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged)]
+enum Sync {
+    Named(NamedSync),
+    Millis(u64),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum NamedSync {
+    None,
+    Each,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Busy {
+    Fail,
+    Share,
+    Fork,
+}
+
+impl OpenOptions {
+    fn session_options(&self) -> SessionOptions {
+        let mut options = SessionOptions::new().policy(self.policy.into());
+        if let Some(cwd) = &self.cwd {
+            options = options.cwd(cwd);
+        }
+        if let Some(version) = &self.version {
+            options = options.version(version);
+        }
+        if let Some(model) = &self.model {
+            options = options.model(model);
+        }
+        if let Some(id) = &self.session_id {
+            options = options.session_id(id);
+        }
+        if let Some(sync) = self.sync {
+            options = options.sync(match sync {
+                Sync::Named(NamedSync::None) => SyncPolicy::None,
+                Sync::Named(NamedSync::Each) => SyncPolicy::Each,
+                Sync::Millis(millis) => SyncPolicy::Interval(Duration::from_millis(millis)),
+            });
+        }
+        if let Some(busy) = self.on_busy {
+            options = options.on_busy(match busy {
+                Busy::Fail => OnBusy::Fail,
+                Busy::Share => OnBusy::Share,
+                Busy::Fork => OnBusy::Fork,
+            });
+        }
+        options
+    }
+
+    /// Returns the path of the session.
+    fn path(&self) -> Result<PathBuf, Failure> {
+        match (self.mode, &self.session) {
+            (Mode::Create | Mode::OpenOrCreate, Some(path)) => Ok(PathBuf::from(path)),
+            (_, Some(session)) => self.place.find(session),
+            (Mode::Create | Mode::OpenOrCreate, None) => {
+                let cwd = self.cwd.as_ref().map(PathBuf::from);
+                let cwd = cwd.map_or_else(std::env::current_dir, Ok)?;
+                Ok(self.place.store()?.new_session_path(&cwd))
+            }
+            (_, None) => Err(Failure::options("no session is named")),
+        }
+    }
+}
+
+impl SessionHandle {
+    /// Opens a session as the options say. Returns it with what there is to say about it; of a session that is
+    /// resumed that includes its request.
+    ///
+    /// # Errors
+    /// When the options cannot be used, or the session not be opened.
+    pub fn open(options: &str) -> Result<(Self, String), Failure> {
+        guarded(|| Self::open_session(options))
+    }
+
+    fn open_session(options: &str) -> Result<(Self, String), Failure> {
+        let options: OpenOptions = serde_json::from_str(options)
+            .map_err(|error| Failure::options(format!("the options cannot be used: {error}")))?;
+        let path = options.path()?;
+        let session_options = options.session_options();
+        let (session, resumed) = match options.mode {
+            Mode::Create => (Session::create(&path, &session_options)?, None),
+            Mode::Open => (Session::open(&path, &session_options)?, None),
+            Mode::OpenOrCreate => (Session::open_or_create(&path, &session_options)?, None),
+            Mode::Resume => {
+                let resumed = Session::resume(&path, &session_options)?;
+                let request = (resumed.request, resumed.added, resumed.forked_from);
+                (resumed.session, Some(request))
+            }
+        };
+        let repair = session.repair().map(|repair| format!("{repair:?}"));
+        let mut about = json!({
+            "path": session.path(),
+            "uuid": session.leaf().map(|leaf| leaf.to_string()),
+            "repair": repair,
+            "restored": session.restored().len(),
+        });
+        let mut request_json = None;
+        if let Some((request, added, forked_from)) = &resumed {
+            about["added"] = json!(ids(added));
+            about["forkedFrom"] = json!(forked_from);
+            request_json = Some(request_text(request)?);
+        }
+        let mut about = about.to_string();
+        if let Some(request) = request_json {
+            about.pop();
+            about.push_str(",\"request\":");
+            about.push_str(&request);
+            about.push('}');
+        }
+        Ok((Self::of(session), about))
+    }
+
+    fn of(session: Session) -> Self {
+        Self {
+            path: session.path().to_owned(),
+            session: Mutex::new(Some(session)),
+            process: process::id(),
+        }
+    }
+
+    /// Opens the session of a subagent, in its own file.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn agent(&self, options: &str) -> Result<Self, Failure> {
+        self.check_process()?;
+        guarded(|| {
+            let options: AgentOptions = serde_json::from_str(options)
+                .map_err(|error| Failure::options(format!("the options cannot be used: {error}")))?;
+            let id = |id: &str| AgentId::new(id).map_err(|error| Failure::options(error.to_string()));
+            let mut meta = AgentMeta::new(&options.agent_type, &options.tool_use_id);
+            if let Some(description) = &options.description {
+                meta = meta.description(description);
+            }
+            if let Some(parent) = &options.parent_agent_id {
+                meta = meta.parent(&id(parent)?);
+            }
+            let guard = self.lock();
+            let session = guard.as_ref().ok_or_else(|| self.closed())?;
+            Ok(Self::of(session.agent(&id(&options.agent_id)?, &meta)?))
+        })
+    }
+
+    /// Returns the file of the session.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Runs a command: an object with its name under `op`. Returns its answer.
+    ///
+    /// # Errors
+    /// When it is not a command, or fails. After `close` every command fails as `closed`.
+    pub fn run(&self, command: &str) -> Reply {
+        self.check_process()?;
+        guarded(|| self.run_command(command))
+    }
+
+    /// Runs several commands in order. Appends that follow each other are one write.
+    pub fn run_all(&self, commands: &[String]) -> Vec<Reply> {
+        let mut replies = Vec::with_capacity(commands.len());
+        let mut rest = commands;
+        while !rest.is_empty() {
+            let batch: Vec<_> = rest.iter().map_while(|command| appended(command)).collect();
+            if batch.len() < 2 {
+                replies.push(self.run(&rest[0]));
+                rest = &rest[1..];
+            } else {
+                rest = &rest[batch.len()..];
+                replies.extend(self.append_all(batch));
+            }
+        }
+        replies
+    }
+
+    fn append_all(&self, batch: Vec<Vec<Draft>>) -> Vec<Reply> {
+        let count = batch.len();
+        let all = || {
+            let session = self.lock();
+            let Some(session) = session.as_ref() else {
+                return Err(self.closed());
+            };
+            let answers = append_each(session, batch).into_iter();
+            Ok(answers.map(|answer| self.reply(answer)).collect::<Vec<_>>())
+        };
+        let replies = self.check_process().and_then(|()| guarded(all));
+        replies.unwrap_or_else(|failure| vec![Err(failure); count])
+    }
+
+    /// Appends what was received of a streamed reply: an entry for each block, marked if the stream ended early.
+    ///
+    /// # Errors
+    /// As for the command `append`; when nothing of the reply can be kept.
+    pub fn append_reply(&self, reply: &StreamReply) -> Reply {
+        self.check_process()?;
+        self.append_received(reply.reply().as_ref())
+    }
+
+    fn append_received(&self, reply: Option<&stream::Reply>) -> Reply {
+        guarded(|| {
+            let reply = reply.ok_or_else(|| {
+                Failure::new("invalid-entry", "nothing of the reply can be kept").at(&self.path)
+            })?;
+            let guard = self.lock();
+            let session = guard.as_ref().ok_or_else(|| self.closed())?;
+            Ok(wire::text(&wire::Answer::written(session.append_reply(reply)?))?)
+        })
+    }
+
+    fn reply(&self, answer: Result<wire::Answer<'static>, CommandError>) -> Reply {
+        let answer = answer.map_err(|error| Failure::from(error).at(&self.path))?;
+        Ok(wire::text(&answer)?)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Session>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn closed(&self) -> Failure {
+        Failure::new("closed", "the session is closed").at(&self.path)
+    }
+
+    /// A child that was forked has no thread that writes, and must not release the lock of its parent.
+    fn check_process(&self) -> Result<(), Failure> {
+        match self.process == process::id() {
+            true => Ok(()),
+            false => Err(Failure::new(
+                "forked",
+                "the session was opened by the parent process; open it again in the child",
+            )
+            .at(&self.path)),
+        }
+    }
+
+    fn run_command(&self, text: &str) -> Reply {
+        let object = Object::parse(text)
+            .map_err(|error| CommandError::bad_command(format!("the command is {error}")))?;
+        let mut guard = self.lock();
+        let op = object.str("op");
+        if op.as_deref() == Some("close") {
+            // A second close does nothing.
+            if let Some(session) = guard.take() {
+                session.close()?;
+            }
+            return Ok("{\"ok\":true}".to_owned());
+        }
+        let session = guard.as_ref().ok_or_else(|| self.closed())?;
+        let text = |name: &str| object.str(name).map(std::borrow::Cow::into_owned);
+        match op.as_deref() {
+            Some("queue") => {
+                let mut last = None;
+                for draft in drafts(&Append::of_object(&object)?)? {
+                    last = session.queue(draft)?.uuid().map(ToString::to_string);
+                }
+                Ok(json!({ "ok": true, "uuid": last }).to_string())
+            }
+            Some("appendAll") => {
+                let entries = object.array("entries").unwrap_or_default();
+                let entries = entries.iter().map(|entry| Draft::entry(entry.text()));
+                let written = session.append_all(entries.collect::<Result<Vec<_>, _>>()?)?;
+                Ok(wire::text(&wire::Answer::written(written))?)
+            }
+            Some("title") => {
+                let written = session.set_title(&text("title").unwrap_or_default())?;
+                Ok(wire::text(&wire::Answer::written(vec![written]))?)
+            }
+            Some("tag") => {
+                let written = session.set_tag(&text("tag").unwrap_or_default())?;
+                Ok(wire::text(&wire::Answer::written(vec![written]))?)
+            }
+            Some("endTurn") => {
+                let mut turn = TurnEnd::new();
+                if let Some(prompt) = text("prompt") {
+                    turn = turn.prompt(prompt);
+                }
+                let written = session.end_turn(turn)?;
+                Ok(wire::text(&wire::Answer::written(written))?)
+            }
+            Some("fork") => {
+                let mut options = ForkOptions::new();
+                if let Some(at) = text("at") {
+                    options = options.at(session.find_entry(&at)?);
+                }
+                if let Some(title) = text("title") {
+                    options = options.title(title);
+                }
+                if let Some(out) = text("out") {
+                    options = options.out(out);
+                }
+                let path = session.fork(&options)?;
+                Ok(json!({ "ok": true, "path": path }).to_string())
+            }
+            Some("request") => {
+                let request = session.request()?;
+                Ok(format!("{{\"ok\":true,\"request\":{}}}", request_text(&request)?))
+            }
+            Some("entries") => {
+                let listed = session.entries()?;
+                let entries = listed.iter().map(|entry| {
+                    json!({
+                        "uuid": entry.id.as_ref().map(ToString::to_string),
+                        "type": entry.kind.name(),
+                        "role": entry.role.map(|role| role.name()),
+                        "isPrompt": entry.is_prompt,
+                        "preview": entry.preview,
+                        "contextTokens": entry.context_tokens,
+                        "outputTokens": entry.output_tokens,
+                    })
+                });
+                let entries: Vec<_> = entries.collect();
+                Ok(json!({ "ok": true, "list": entries }).to_string())
+            }
+            Some("usage") => {
+                let usage = match History::open(&self.path) {
+                    Ok(history) => history.usage()?,
+                    // A session without an entry has no file yet.
+                    Err(error) if matches!(error.kind(), ErrorKind::Read(transcript_reader::ErrorKind::NotFound)) => Vec::new(),
+                    Err(error) => return Err(error.into()),
+                };
+                Ok(json!({ "ok": true, "models": usage }).to_string())
+            }
+            Some("leaf") => {
+                let leaf = session.leaf().map(|leaf| leaf.to_string());
+                Ok(json!({ "ok": true, "uuid": leaf }).to_string())
+            }
+            _ => {
+                let command = Command::of_object(&object)?;
+                self.reply(execute(session, &command))
+            }
+        }
+    }
+}
+
+impl Drop for SessionHandle {
+    fn drop(&mut self) {
+        // In a child that was forked the threads of the session do not exist: its end would wait for them.
+        if self.process != process::id() {
+            std::mem::forget(self.lock().take());
+        }
+    }
+}
+
+/// Returns the entries of a command that appends some, to be written together with others.
+fn appended(command: &str) -> Option<Vec<Draft>> {
+    let object = Object::parse(command).ok()?;
+    match Command::of_object(&object).ok()? {
+        Command::Append(append) => drafts(&append).ok(),
+        _ => None,
+    }
+}
+
+fn ids(written: &[Written]) -> Vec<Option<String>> {
+    let ids = written.iter().map(|entry| entry.uuid.as_ref());
+    ids.map(|id| id.map(ToString::to_string)).collect()
+}
+
+fn request_text(request: &Request) -> Result<String, Failure> {
+    let mut text = Vec::new();
+    wire::write_messages(&mut text, &request.messages, |json| json.into())?;
+    let model = json!(request.model);
+    let resumable = request.is_resumable();
+    let ok = resumable && transcript::lint(&request.messages).is_ok();
+    let text = String::from_utf8_lossy(&text);
+    Ok(format!(
+        "{{\"model\":{model},\"resumable\":{resumable},\"accepted\":{ok},\"messages\":{text}}}"
+    ))
+}
+
+/// Runs what may panic: a defect of this program is a failure of the call, not the end of the process.
+fn guarded<T>(run: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(Failure::panic(&*panic)))
+}
+
+type Then = Box<dyn FnOnce(Reply) + Send>;
+
+/// A session on a thread of its own: commands are run in order, and those that wait together are run together.
+#[derive(Debug)]
+pub struct SessionThread {
+    commands: Sender<Job>,
+    handle: Arc<SessionHandle>,
+}
+
+struct Job {
+    work: Work,
+    then: Then,
+}
+
+enum Work {
+    Command(String),
+    Reply(Option<stream::Reply>),
+}
+
+impl SessionThread {
+    /// Starts the thread of a session.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start(handle: Arc<SessionHandle>) -> Result<Self, Failure> {
+        let (commands, jobs) = mpsc::channel();
+        let served = Arc::clone(&handle);
+        let thread = thread::Builder::new().name("transcript".into());
+        thread.spawn(move || serve(&served, &jobs))?;
+        Ok(Self { commands, handle })
+    }
+
+    /// Returns the session.
+    #[must_use]
+    pub fn handle(&self) -> &Arc<SessionHandle> {
+        &self.handle
+    }
+
+    /// Runs a command, and calls `then` with its answer on the thread of the session.
+    pub fn run(&self, command: String, then: impl FnOnce(Reply) + Send + 'static) {
+        self.add(Work::Command(command), Box::new(then));
+    }
+
+    /// Appends a streamed reply, and calls `then` with the answer on the thread of the session.
+    pub fn append_reply(&self, reply: &StreamReply, then: impl FnOnce(Reply) + Send + 'static) {
+        self.add(Work::Reply(reply.reply()), Box::new(then));
+    }
+
+    fn add(&self, work: Work, then: Then) {
+        if let Err(failure) = self.handle.check_process() {
+            return then(Err(failure));
+        }
+        if let Err(unsent) = self.commands.send(Job { work, then }) {
+            (unsent.0.then)(Err(self.handle.closed()));
+        }
+    }
+}
+
+fn serve(handle: &SessionHandle, jobs: &Receiver<Job>) {
+    while let Ok(first) = jobs.recv() {
+        let mut commands = Vec::new();
+        let mut thens = Vec::new();
+        let mut reply = None;
+        for job in std::iter::once(first).chain(jobs.try_iter()) {
+            match job.work {
+                Work::Command(command) => {
+                    commands.push(command);
+                    thens.push(job.then);
+                }
+                Work::Reply(received) => {
+                    reply = Some((received, job.then));
+                    break;
+                }
+            }
+        }
+        let replies = handle.run_all(&commands);
+        for (then, reply) in thens.into_iter().zip(replies) {
+            then(reply);
+        }
+        if let Some((reply, then)) = reply {
+            then(handle.append_received(reply.as_ref()));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A streamed reply, as bindings see it.
+
+use serde_json::json;
+use serde_json::value::RawValue;
+use transcript::stream::{Abort, Accumulator, Reply, Sse, StreamOutcome, StreamStep};
+
+/// Assembles a message from the events of its stream.
+#[derive(Debug, Default)]
+pub struct StreamReply {
+    accumulator: Accumulator,
+    sse: Sse,
+}
+
+impl StreamReply {
+    /// Returns a reply before the first event.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Applies an event, as JSON. Returns the name of its effect, and the number of the block that it concerns.
+    pub fn event(&mut self, json: &str) -> (&'static str, Option<usize>) {
+        match self.accumulator.event(json) {
+            StreamStep::Start => ("start", None),
+            StreamStep::BlockStart(block) => ("block-start", Some(block)),
+            StreamStep::Delta(block) => ("delta", Some(block)),
+            StreamStep::BlockStop(block) => ("block-stop", Some(block)),
+            StreamStep::MessageDelta => ("message-delta", None),
+            StreamStep::Stop => ("stop", None),
+            StreamStep::Error => ("error", None),
+            _ => ("nothing", None),
+        }
+    }
+
+    /// Applies the events in the next bytes of a stream of server-sent events, wherever they are cut. Returns whether
+    /// the reply is over.
+    pub fn push(&mut self, bytes: &[u8]) -> bool {
+        let accumulator = &mut self.accumulator;
+        self.sse.push(bytes, |_, event| _ = accumulator.event(event));
+        self.is_over()
+    }
+
+    /// Returns whether the message is complete or the stream ended with an error.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.accumulator.is_over()
+    }
+
+    /// Returns what was received so far, as a JSON object: `state` is `whole`, `partial` or `nothing`.
+    #[must_use]
+    pub fn json(&self) -> String {
+        let (state, reply, abort) = match self.accumulator.clone().finish() {
+            StreamOutcome::Whole(reply) => ("whole", Some(reply), None),
+            StreamOutcome::Partial(reply, abort) => ("partial", Some(reply), Some(abort)),
+            StreamOutcome::Nothing(abort) => ("nothing", None, Some(abort)),
+            _ => ("nothing", None, None),
+        };
+        let raw = |json: &str| serde_json::from_str::<Box<RawValue>>(json).ok();
+        let error = match abort {
+            Some(Abort::Error(error)) => raw(&error),
+            _ => None,
+        };
+        let calls = reply.as_ref().map(Reply::tool_calls).unwrap_or_default();
+        let calls: Vec<_> = calls
+            .iter()
+            .map(|call| Call {
+                id: &call.id,
+                name: &call.name,
+                input: raw(&call.input),
+            })
+            .collect();
+        let shown = Shown {
+            state,
+            message: reply.as_ref().and_then(|reply| raw(reply.message())),
+            error,
+            tool_calls: calls,
+        };
+        // Its parts are JSON already.
+        serde_json::to_string(&shown).unwrap_or_else(|_| json!({ "state": "nothing" }).to_string())
+    }
+
+    /// Returns the part of the message that arrived; `None` if nothing could be kept.
+    #[must_use]
+    pub fn reply(&self) -> Option<Reply> {
+        match self.accumulator.clone().finish() {
+            StreamOutcome::Whole(reply) | StreamOutcome::Partial(reply, _) => Some(reply),
+            _ => None,
+        }
+    }
+}
+
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<'a> {
+    state: &'static str,
+    message: Option<Box<RawValue>>,
+    error: Option<Box<RawValue>>,
+    tool_calls: Vec<Call<'a>>,
+}
+
+#[derive(serde::Serialize)]
+struct Call<'a> {
+    id: &'a str,
+    name: &'a str,
+    input: Option<Box<RawValue>>,
+}

@@ -1,0 +1,93 @@
+"""Sessions of agents, kept as JSON Lines: read them, continue them, write them.
+
+The functions of ``claude-agent-sdk`` are here under their names; :class:`Session` writes, :func:`follow` reads what
+others write, and :func:`search`, :func:`usage`, :func:`verify`, :func:`repair` and :func:`export` are the commands of
+the same names.
+"""
+
+from ._errors import (
+    BusyError,
+    ClosedError,
+    ExistsError,
+    ForkedError,
+    InternalError,
+    InvalidError,
+    NotFoundError,
+    NotResumableError,
+    TranscriptError,
+)
+from ._functions import (
+    entries,
+    export,
+    follow,
+    list_archived,
+    repair,
+    request,
+    search,
+    usage,
+    verify,
+    watch,
+)
+from ._records import Records
+from ._sdk import (
+    ForkSessionResult,
+    Policy,
+    SDKSessionInfo,
+    SessionMessage,
+    delete_session,
+    fork_session,
+    get_session_info,
+    get_session_messages,
+    get_subagent_messages,
+    iter_session_messages,
+    list_sessions,
+    list_subagents,
+    rename_session,
+    tag_session,
+)
+from ._session import AsyncSession, Compacted, Resumed, Session, StreamReply, Written
+from ._transcript import version as __version__
+
+__all__ = [
+    "AsyncSession",
+    "BusyError",
+    "ClosedError",
+    "Compacted",
+    "ExistsError",
+    "ForkSessionResult",
+    "ForkedError",
+    "InternalError",
+    "InvalidError",
+    "NotFoundError",
+    "NotResumableError",
+    "Policy",
+    "Records",
+    "Resumed",
+    "SDKSessionInfo",
+    "Session",
+    "SessionMessage",
+    "StreamReply",
+    "TranscriptError",
+    "Written",
+    "__version__",
+    "delete_session",
+    "entries",
+    "export",
+    "follow",
+    "fork_session",
+    "get_session_info",
+    "get_session_messages",
+    "get_subagent_messages",
+    "iter_session_messages",
+    "list_archived",
+    "list_sessions",
+    "list_subagents",
+    "rename_session",
+    "repair",
+    "request",
+    "search",
+    "tag_session",
+    "usage",
+    "verify",
+    "watch",
+]

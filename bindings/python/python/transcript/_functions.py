@@ -1,0 +1,285 @@
+"""The commands ``replay``, ``resume``, ``tail``, ``search``, ``usage``, ``verify``, ``repair`` and ``export`` as functions.
+
+Records are those that the commands print with ``--json``; ``docs/cli.md`` describes them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from ._records import Json, Records, call, every, read_json
+from ._sdk import Policy
+
+Path = str | os.PathLike[str]
+
+
+def _path(path: Path | None) -> str | None:
+    return None if path is None else os.fspath(path)
+
+
+def _archive(archive: bool | Path) -> bool | str:
+    return archive if isinstance(archive, bool) else os.fspath(archive)
+
+
+def entries(
+    session: Path,
+    *,
+    policy: Policy = "recover",
+    context: bool = False,
+    raw_entries: bool = False,
+    root: Path | None = None,
+    archive: bool | Path = False,
+    identity: Path | None = None,
+) -> Records[Json]:
+    """Return the conversation of a session as records: ``session``, the entries, ``end``.
+
+    ``session`` is a path, an id, or the start of one. ``context`` returns only what the model sees, ``raw_entries``
+    adds each whole line. With ``archive`` (``True``, or the folder) a session whose file is gone is read from there.
+    """
+    options = {
+        "session": os.fspath(session),
+        "policy": policy,
+        "context": context,
+        "rawEntries": raw_entries,
+        "root": _path(root),
+        "archive": _archive(archive),
+        "identity": _path(identity),
+    }
+    return Records("entries", options, read_json)
+
+
+def request(
+    session: Path,
+    *,
+    policy: Policy = "recover",
+    prompt: str | None = None,
+    model: str | None = None,
+    leaf: str | None = None,
+    full: bool = False,
+    root: Path | None = None,
+    archive: bool | Path = False,
+    identity: Path | None = None,
+) -> Json:
+    """Return what continues a session: ``messages`` for the API, and how they came about. Writes nothing."""
+    options = {
+        "session": os.fspath(session),
+        "policy": policy,
+        "prompt": prompt,
+        "model": model,
+        "leaf": leaf,
+        "full": full,
+        "root": _path(root),
+        "archive": _archive(archive),
+        "identity": _path(identity),
+    }
+    return every(call("request", options))[0]
+
+
+def follow(
+    session: Path,
+    *,
+    start: str = "start",
+    last: int | None = None,
+    changes: bool = False,
+    once: bool = False,
+    raw_entries: bool = False,
+    root: Path | None = None,
+) -> Records[Json]:
+    """Follow a session while it is written: each entry once, in order, as soon as its line is complete.
+
+    ``start`` is ``start``, ``end``, or the ``checkpoint`` of an entry after which to continue; ``last`` starts with
+    that many entries. ``changes`` adds what entries change in the conversation. ``once`` ends at the end of the file.
+    """
+    options = {
+        "session": os.fspath(session),
+        "from": start,
+        "last": last,
+        "changes": changes,
+        "once": once,
+        "rawEntries": raw_entries,
+        "root": _path(root),
+    }
+    return Records("follow", options, read_json)
+
+
+def watch(
+    *places: Path,
+    start: str = "end",
+    last: int | None = None,
+    changes: bool = False,
+    raw_entries: bool = False,
+    root: Path | None = None,
+) -> Records[Json]:
+    """Follow many sessions: those in these folders, and these sessions; without any, all. Sessions that are created
+    later, and subagents, are included.
+    """
+    options = {
+        "in": [os.fspath(place) for place in places],
+        "from": start,
+        "last": last,
+        "changes": changes,
+        "rawEntries": raw_entries,
+        "root": _path(root),
+    }
+    return Records("watch", options, read_json)
+
+
+def _selection(
+    places: Iterable[Path],
+    project: Path | None,
+    root: Path | None,
+    archive: bool | Path,
+    identity: Path | None,
+    cache: bool,
+) -> dict[str, Any]:
+    return {
+        "in": [os.fspath(place) for place in places],
+        "project": _path(project),
+        "root": _path(root),
+        "archive": _archive(archive),
+        "identity": _path(identity),
+        "cache": cache,
+    }
+
+
+def search(
+    query: str,
+    places: Iterable[Path] = (),
+    *,
+    limit: int | None = None,
+    sort: Literal["rank", "time"] = "rank",
+    project: Path | None = None,
+    root: Path | None = None,
+    archive: bool | Path = False,
+    identity: Path | None = None,
+    cache: bool = True,
+) -> Records[Json]:
+    """Find entries in all sessions, or in those at ``places``: records ``hit``, then ``end``.
+
+    ``docs/search.md`` describes the query.
+    """
+    options = {
+        "query": query,
+        "limit": limit,
+        "sort": sort,
+        **_selection(places, project, root, archive, identity, cache),
+    }
+    return Records("search", options, read_json)
+
+
+def usage(
+    places: Iterable[Path] = (),
+    *,
+    by: Iterable[str] = (),
+    since: str | None = None,
+    until: str | None = None,
+    timezone: str | None = None,
+    prices: Path | None = None,
+    project: Path | None = None,
+    root: Path | None = None,
+    archive: bool | Path = False,
+    identity: Path | None = None,
+    cache: bool = True,
+) -> list[Json]:
+    """Return what sessions cost: a record ``row`` for each combination of the kinds ``by``, then ``total``."""
+    options = {
+        "by": list(by),
+        "since": since,
+        "until": until,
+        "timezone": timezone,
+        "prices": _path(prices),
+        **_selection(places, project, root, archive, identity, cache),
+    }
+    return every(call("usage", options))
+
+
+def verify(
+    session: Path,
+    *,
+    requests: bool = False,
+    sweep: int | None = None,
+    root: Path | None = None,
+    archive: bool | Path = False,
+    identity: Path | None = None,
+) -> list[Json]:
+    """Say what is wrong with sessions, and what a resume would lose: a record for each session of a folder, for a
+    file, or for a session that is named by its id and its subagents.
+    """
+    options = {
+        "session": os.fspath(session),
+        "requests": requests,
+        "sweep": sweep,
+        "root": _path(root),
+        "archive": _archive(archive),
+        "identity": _path(identity),
+    }
+    return every(call("verify", options))
+
+
+def repair(
+    session: Path,
+    *,
+    out: Path | None = None,
+    new_session: bool = False,
+    keep_id: bool = False,
+    compact: bool = False,
+    undo: bool = False,
+    root: Path | None = None,
+) -> Json:
+    """Repair a session. Without ``out``, ``new_session`` or ``keep_id`` nothing is written: the record says what
+    would be done.
+    """
+    options = {
+        "session": os.fspath(session),
+        "out": _path(out),
+        "newSession": new_session,
+        "keepId": keep_id,
+        "compact": compact,
+        "undo": undo,
+        "root": _path(root),
+    }
+    return every(call("repair", options))[0]
+
+
+def export(
+    session: Path,
+    out: Path,
+    *,
+    format: Literal["html", "markdown"] = "html",
+    force: bool = False,
+    policy: Policy = "recover",
+    redact: bool = True,
+    thinking: bool = False,
+    root: Path | None = None,
+    archive: bool | Path = False,
+    identity: Path | None = None,
+) -> Json:
+    """Write the conversation of a session as a document, without what looks like a secret unless ``redact`` is false.
+
+    Raises :class:`ExistsError` if the file exists, unless ``force`` is true.
+    """
+    options = {
+        "session": os.fspath(session),
+        "out": os.fspath(out),
+        "format": format,
+        "force": force,
+        "policy": policy,
+        "redact": redact,
+        "thinking": thinking,
+        "root": _path(root),
+        "archive": _archive(archive),
+        "identity": _path(identity),
+    }
+    return every(call("export", options))[0]
+
+
+def list_archived(
+    archive: bool | Path = True,
+    *,
+    identity: Path | None = None,
+) -> list[Json]:
+    """List the sessions of an archive: the one of this user, or the one in a folder."""
+    options = {"archive": _archive(archive), "identity": _path(identity)}
+    return every(call("listArchived", options))

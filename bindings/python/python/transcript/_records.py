@@ -1,0 +1,141 @@
+"""The records of a running function."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from . import _transcript
+from ._errors import TranscriptError
+
+Record = TypeVar("Record")
+Json = dict[str, Any]
+
+
+def call(function: str, options: dict[str, Any]) -> _transcript.Records:
+    """Start a function; options that are ``None`` are those by default."""
+    given = {name: value for name, value in options.items() if value is not None}
+    return _transcript.call(json.dumps({"function": function, **given}))
+
+
+def parts(batch: bytes) -> tuple[list[Any], bytes]:
+    """Divide a batch into its records and the texts that they name by their places."""
+    end = 4 + int.from_bytes(batch[:4], "little")
+    return json.loads(batch[4:end]), batch[end:]
+
+
+def every(records: _transcript.Records) -> list[Any]:
+    """Wait for all records."""
+    found: list[Any] = []
+    while (batch := records.wait()) is not None:
+        found += parts(batch)[0]
+    return found
+
+
+class Records(Generic[Record]):
+    """Records that a function finds, as they are found.
+
+    Iterate with ``for`` or with ``async for``; neither blocks other threads, and ``async for`` does not block the
+    event loop. The function runs on a thread of its own, at most two batches ahead. :meth:`close`, the end of a
+    ``with`` block, or dropping the object ends it.
+    """
+
+    def __init__(
+        self,
+        function: str,
+        options: dict[str, Any],
+        read: Callable[[bytes], list[Record]],
+    ) -> None:
+        self._records = call(function, options)
+        self._read = read
+        self._batch: Iterator[Record] = iter(())
+        self._done = False
+
+    def __iter__(self) -> Iterator[Record]:
+        return self
+
+    def __next__(self) -> Record:
+        while True:
+            for record in self._batch:
+                return record
+            batch = None if self._done else self._records.wait()
+            if batch is None:
+                self._done = True
+                raise StopIteration
+            self._batch = iter(self._read(batch))
+
+    def __aiter__(self) -> AsyncIterator[Record]:
+        return self
+
+    async def __anext__(self) -> Record:
+        while True:
+            for record in self._batch:
+                return record
+            batch = None if self._done else await waiting(self._records.then)
+            if batch is None:
+                self._done = True
+                raise StopAsyncIteration
+            self._batch = iter(self._read(batch))
+
+    def close(self) -> None:
+        """End the function. Who waits gets no more records."""
+        self._done = True
+        self._batch = iter(())
+        self._records.close()
+
+    async def aclose(self) -> None:
+        """End the function, as :meth:`close` does."""
+        self.close()
+
+    def __enter__(self) -> Records[Record]:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Records[Record]:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+async def waiting(start: Callable[[Callable[[Any, TranscriptError | None], None]], None]) -> Any:
+    """Wait for the answer of what `start` starts, which is given on another thread."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(answer: Any, error: TranscriptError | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(answer)
+
+    def done(answer: Any, error: TranscriptError | None) -> None:
+        try:
+            loop.call_soon_threadsafe(settle, answer, error)
+        except RuntimeError:
+            # The loop was closed: nobody waits.
+            pass
+
+    start(done)
+    return await future
+
+
+def read_json(batch: bytes) -> list[Any]:
+    return parts(batch)[0]

@@ -1,0 +1,409 @@
+"""The session functions of ``claude-agent-sdk``, under their names and with their types.
+
+Change the import, and the same calls are fast, bounded in memory, and complete on damaged files. With
+``policy="vendor"`` conversations are those that the client itself shows. ``docs/bindings.md`` lists the differences.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ._errors import InvalidError, NotFoundError
+from ._records import Records, call, every, parts
+
+Policy = Literal["recover", "vendor"]
+"""How a conversation is rebuilt: with all that evidence gives back, or exactly as the client does."""
+
+
+@dataclass
+class SDKSessionInfo:
+    """A session, as :func:`list_sessions` returns it. Times are in milliseconds since 1970."""
+
+    session_id: str
+    summary: str
+    """The title, else the last prompt that the client noted, else the first prompt."""
+    last_modified: int
+    file_size: int | None = None
+    custom_title: str | None = None
+    first_prompt: str | None = None
+    git_branch: str | None = None
+    cwd: str | None = None
+    tag: str | None = None
+    created_at: int | None = None
+
+
+@dataclass
+class ForkSessionResult:
+    """The session that :func:`fork_session` made."""
+
+    session_id: str
+
+
+_UNREAD: Any = object()
+
+
+class SessionMessage:
+    """A message of a user or an assistant.
+
+    ``message`` is parsed when it is first used; ``raw`` is its JSON as it is in the file.
+    """
+
+    __slots__ = (
+        "type",
+        "uuid",
+        "parent_uuid",
+        "session_id",
+        "timestamp",
+        "parent_tool_use_id",
+        "parent_agent_id",
+        "is_compact_summary",
+        "_texts",
+        "_place",
+        "_message",
+    )
+
+    type: Literal["user", "assistant"]
+    uuid: str
+    parent_uuid: str | None
+    session_id: str
+    timestamp: str | None
+    parent_tool_use_id: str | None
+    parent_agent_id: str | None
+    is_compact_summary: bool
+
+    def __init__(
+        self,
+        type: Literal["user", "assistant"],
+        uuid: str,
+        session_id: str,
+        message: Any,
+        parent_tool_use_id: str | None = None,
+        parent_agent_id: str | None = None,
+        parent_uuid: str | None = None,
+        timestamp: str | None = None,
+        is_compact_summary: bool = False,
+    ) -> None:
+        self.type = type
+        self.uuid = uuid
+        self.session_id = session_id
+        self.parent_tool_use_id = parent_tool_use_id
+        self.parent_agent_id = parent_agent_id
+        self.parent_uuid = parent_uuid
+        self.timestamp = timestamp
+        self.is_compact_summary = is_compact_summary
+        self._message = message
+
+    @property
+    def message(self) -> Any:
+        """The message of the API: role, content, and what else the client wrote."""
+        if self._message is _UNREAD:
+            self._message = json.loads(self.raw)
+        return self._message
+
+    @message.setter
+    def message(self, message: Any) -> None:
+        self._message = message
+
+    @property
+    def raw(self) -> bytes:
+        """The JSON of the message, byte for byte as in the file where it was read from one."""
+        try:
+            start, end = self._place
+        except AttributeError:
+            return json.dumps(self._message).encode()
+        return self._texts[start:end]
+
+    def _fields(self) -> tuple[Any, ...]:
+        return (
+            self.type,
+            self.uuid,
+            self.session_id,
+            self.message,
+            self.parent_tool_use_id,
+            self.parent_agent_id,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SessionMessage):
+            return NotImplemented
+        return self._fields() == other._fields()
+
+    def __repr__(self) -> str:
+        return f"SessionMessage(type={self.type!r}, uuid={self.uuid!r}, session_id={self.session_id!r})"
+
+
+def _messages(batch: bytes) -> list[SessionMessage]:
+    records, texts = parts(batch)
+    found: list[SessionMessage] = []
+    new = SessionMessage.__new__
+    for record in records:
+        message = new(SessionMessage)
+        (
+            message.type,
+            message.uuid,
+            message.parent_uuid,
+            message.session_id,
+            message.timestamp,
+            message.parent_tool_use_id,
+            message.parent_agent_id,
+            message.is_compact_summary,
+            message._place,  # pyright: ignore[reportPrivateUsage]
+        ) = record
+        message._texts = texts  # pyright: ignore[reportPrivateUsage]
+        message._message = _UNREAD  # pyright: ignore[reportPrivateUsage]
+        found.append(message)
+    return found
+
+
+def _path(path: str | os.PathLike[str] | None) -> str | None:
+    return None if path is None else os.fspath(path)
+
+
+def list_sessions(
+    directory: str | None = None,
+    limit: int | None = None,
+    offset: int = 0,
+    include_worktrees: bool = True,
+    *,
+    root: str | os.PathLike[str] | None = None,
+) -> list[SDKSessionInfo]:
+    """List sessions, the one that was changed last first: those of the project at ``directory`` and of the other
+    worktrees of its repository, or those of all projects.
+
+    ``root`` is the folder of projects; that of the client by default.
+    """
+    rows = every(
+        call(
+            "listSessions",
+            {
+                "directory": directory,
+                "limit": limit,
+                "offset": offset,
+                "includeWorktrees": include_worktrees,
+                "root": _path(root),
+            },
+        )
+    )
+    return [_info(row) for row in rows]
+
+
+def get_session_info(
+    session_id: str,
+    directory: str | None = None,
+    *,
+    root: str | os.PathLike[str] | None = None,
+) -> SDKSessionInfo | None:
+    """Describe one session. ``None`` if there is none with this id, or nothing to call it by."""
+    rows = every(call("getSessionInfo", _named(session_id, directory, root)))
+    return _info(rows[0]) if rows else None
+
+
+def _info(row: dict[str, Any]) -> SDKSessionInfo:
+    return SDKSessionInfo(
+        session_id=row["sessionId"],
+        summary=row["summary"],
+        last_modified=row["lastModified"],
+        file_size=row["fileSize"],
+        custom_title=row.get("customTitle"),
+        first_prompt=row.get("firstPrompt"),
+        git_branch=row.get("gitBranch"),
+        cwd=row.get("cwd"),
+        tag=row.get("tag"),
+        created_at=row.get("createdAt"),
+    )
+
+
+def _named(
+    session_id: str,
+    directory: str | None,
+    root: str | os.PathLike[str] | None,
+    **options: Any,
+) -> dict[str, Any]:
+    return {"sessionId": session_id, "directory": directory, "root": _path(root), **options}
+
+
+def get_session_messages(
+    session_id: str,
+    directory: str | None = None,
+    limit: int | None = None,
+    offset: int = 0,
+    *,
+    policy: Policy = "recover",
+    compacted: bool = False,
+    root: str | os.PathLike[str] | None = None,
+) -> list[SessionMessage]:
+    """Return the messages of a session, oldest first; none if there is no such session.
+
+    ``compacted`` includes those before the last compaction, which the model no longer sees.
+    """
+    return list(
+        iter_session_messages(
+            session_id,
+            directory,
+            limit,
+            offset,
+            policy=policy,
+            compacted=compacted,
+            root=root,
+        )
+    )
+
+
+def iter_session_messages(
+    session_id: str,
+    directory: str | None = None,
+    limit: int | None = None,
+    offset: int = 0,
+    *,
+    policy: Policy = "recover",
+    compacted: bool = False,
+    root: str | os.PathLike[str] | None = None,
+) -> Records[SessionMessage]:
+    """Return the messages of a session one by one, as :func:`get_session_messages` does all at once: memory does
+    not grow with the bytes of the session. Iterate with ``for`` or ``async for``.
+    """
+    options = _named(
+        session_id,
+        directory,
+        root,
+        limit=limit,
+        offset=offset,
+        policy=policy,
+        compacted=compacted,
+    )
+    return Records("getSessionMessages", options, _messages)
+
+
+def list_subagents(
+    session_id: str,
+    directory: str | None = None,
+    *,
+    root: str | os.PathLike[str] | None = None,
+) -> list[str]:
+    """List the ids of the subagents of a session that have a file of their own."""
+    return every(call("listSubagents", _named(session_id, directory, root)))
+
+
+def get_subagent_messages(
+    session_id: str,
+    agent_id: str,
+    directory: str | None = None,
+    limit: int | None = None,
+    offset: int = 0,
+    *,
+    policy: Policy = "recover",
+    root: str | os.PathLike[str] | None = None,
+) -> list[SessionMessage]:
+    """Return the messages of a subagent, oldest first; none if there is no such subagent."""
+    options = _named(
+        session_id,
+        directory,
+        root,
+        agentId=agent_id,
+        limit=limit,
+        offset=offset,
+        policy=policy,
+    )
+    return list(Records("getSubagentMessages", options, _messages))
+
+
+def rename_session(
+    session_id: str,
+    title: str,
+    directory: str | None = None,
+    *,
+    root: str | os.PathLike[str] | None = None,
+) -> None:
+    """Set the title of a session.
+
+    Raises :class:`InvalidError` (a ``ValueError``) for what is not a session id or not a title, and
+    :class:`NotFoundError` (a ``FileNotFoundError``) if there is no such session.
+    """
+    _change("renameSession", session_id, directory, root, what="title", title=title)
+
+
+def tag_session(
+    session_id: str,
+    tag: str | None,
+    directory: str | None = None,
+    *,
+    root: str | os.PathLike[str] | None = None,
+) -> None:
+    """Set the tag of a session; ``None`` clears it. Raises as :func:`rename_session`."""
+    _change("tagSession", session_id, directory, root, what="tag", tag=tag)
+
+
+def delete_session(
+    session_id: str,
+    directory: str | None = None,
+    *,
+    root: str | os.PathLike[str] | None = None,
+) -> None:
+    """Delete a session with its subagents. Raises as :func:`rename_session`."""
+    _change("deleteSession", session_id, directory, root)
+
+
+def fork_session(
+    session_id: str,
+    directory: str | None = None,
+    up_to_message_id: str | None = None,
+    title: str | None = None,
+    *,
+    policy: Policy = "recover",
+    root: str | os.PathLike[str] | None = None,
+) -> ForkSessionResult:
+    """Copy the conversation of a session into a new one, up to and including the entry ``up_to_message_id``.
+
+    Raises as :func:`rename_session`, also when the session has no such entry or nothing to copy.
+    """
+    if up_to_message_id is not None and not _is_uuid(up_to_message_id):
+        raise InvalidError(f"Invalid up_to_message_id: {up_to_message_id}", kind="not-an-id")
+    rows = _change(
+        "forkSession",
+        session_id,
+        directory,
+        root,
+        what="message",
+        upToMessageId=up_to_message_id,
+        title=title,
+        policy=policy,
+    )
+    return ForkSessionResult(session_id=rows[0]["sessionId"])
+
+
+def _is_uuid(text: str) -> bool:
+    digits = text.split("-")
+    return [len(part) for part in digits] == [8, 4, 4, 4, 12] and all(
+        digit in "0123456789abcdefABCDEF" for part in digits for digit in part
+    )
+
+
+def _change(
+    function: str,
+    session_id: str,
+    directory: str | None,
+    root: str | os.PathLike[str] | None,
+    *,
+    what: str = "",
+    **options: Any,
+) -> list[Any]:
+    """Run a function that changes a session, with errors in the words of the SDK."""
+    try:
+        return every(call(function, _named(session_id, directory, root, **options)))
+    except NotFoundError as error:
+        where = f" in project directory for {directory}" if directory else ""
+        if error.path is not None and not os.path.isdir(error.path):
+            where = ": no projects directory"
+        error.args = (f"Session {session_id} not found{where}",)
+        raise
+    except InvalidError as error:
+        if error.kind == "not-an-id":
+            error.args = (f"Invalid session_id: {session_id}",)
+        elif error.kind == "blank":
+            error.args = (f"{what} must be non-empty",)
+        elif error.kind == "unknown-entry":
+            error.args = (f"Message {options['upToMessageId']} not found in session {session_id}",)
+        raise

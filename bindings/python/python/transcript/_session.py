@@ -1,0 +1,587 @@
+"""Sessions that are open for writing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, NamedTuple
+
+from . import _transcript
+from ._records import Json, waiting
+from ._sdk import Policy
+
+Path = str | os.PathLike[str]
+Entry = Mapping[str, Any] | str | bytes
+"""An entry: an object, or its JSON, which is written as it is."""
+Sync = Literal["none", "each"] | int
+"""When what was written is synced to the disk: never by itself, before an append returns, or that many milliseconds
+later."""
+OnBusy = Literal["fail", "share", "fork"]
+"""What to do when another process writes to the session."""
+
+
+class Written(NamedTuple):
+    """An entry that is in the file."""
+
+    uuid: str | None
+    parent_uuid: str | None
+    offset: int
+    len: int
+
+
+class Compacted(NamedTuple):
+    """What a compaction wrote."""
+
+    boundary: Written
+    summary: Written
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """What there is to know about a session that was resumed."""
+
+    request: Json
+    """``messages`` for the API, ``model``, and whether a strict provider accepts them."""
+    added: list[str | None]
+    """The uuids of the entries that complete an interrupted turn; they are in the file."""
+    forked_from: str | None
+    """The session that this one is a copy of, if another process was writing to that."""
+
+
+def _text(entry: Entry) -> str:
+    if isinstance(entry, bytes):
+        return entry.decode("utf-8", "surrogatepass")
+    return entry if isinstance(entry, str) else json.dumps(entry)
+
+
+def _append(entry: Entry | None, user: str | None, assistant: Entry | None) -> str:
+    if user is not None:
+        return f'"user":{json.dumps(user)}}}'
+    if assistant is not None:
+        return f'"assistant":{_text(assistant)}}}'
+    if entry is None:
+        raise TypeError("append needs an entry, user or assistant")
+    return f'"entry":{_text(entry)}}}'
+
+
+def _list(entries: Iterable[Entry]) -> str:
+    return ",".join(map(_text, entries))
+
+
+def _written(answer: str) -> list[Written]:
+    return [
+        Written(entry["uuid"], entry["parentUuid"], entry["offset"], entry["len"])
+        for entry in json.loads(answer)["entries"]
+    ]
+
+
+def _options(
+    mode: str,
+    session: Path | None,
+    cwd: Path | None,
+    version: str | None,
+    model: str | None,
+    session_id: str | None,
+    policy: Policy,
+    sync: Sync | None,
+    on_busy: OnBusy,
+    root: Path | None,
+) -> str:
+    def path(path: Path | None) -> str | None:
+        return None if path is None else os.fspath(path)
+
+    options = {
+        "mode": mode,
+        "session": path(session),
+        "cwd": path(cwd),
+        "version": version,
+        "model": model,
+        "sessionId": session_id,
+        "policy": policy,
+        "sync": sync,
+        "onBusy": on_busy,
+        "root": path(root),
+    }
+    return json.dumps({name: value for name, value in options.items() if value is not None})
+
+
+def _agent_options(
+    agent_id: str, agent_type: str, tool_use_id: str, description: str | None, parent_agent_id: str | None
+) -> str:
+    options = {
+        "agentId": agent_id,
+        "agentType": agent_type,
+        "toolUseId": tool_use_id,
+        "description": description,
+        "parentAgentId": parent_agent_id,
+    }
+    return json.dumps({name: value for name, value in options.items() if value is not None})
+
+
+class StreamReply:
+    """Assembles a message from the events of a streamed reply, wherever the stream is cut."""
+
+    def __init__(self) -> None:
+        self._native = _transcript.StreamReply()
+
+    def event(self, event: Mapping[str, Any] | str) -> tuple[str, int | None]:
+        """Apply an event. Returns its effect (``start``, ``block-start``, ``delta``, ``block-stop``,
+        ``message-delta``, ``stop``, ``error``, ``nothing``) and the number of the block that it concerns.
+        """
+        return self._native.event(event if isinstance(event, str) else json.dumps(event))
+
+    def push(self, data: bytes) -> bool:
+        """Apply the events in the next bytes of a stream of server-sent events. Returns whether it is over."""
+        return self._native.push(data)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the message is complete or the stream ended with an error."""
+        return self._native.is_over
+
+    def result(self) -> Json:
+        """Return what was received so far: ``state`` (``whole``, ``partial``, ``nothing``), ``message``, ``error``,
+        and ``toolCalls`` with ``id``, ``name`` and ``input``.
+        """
+        return json.loads(self._native.json())
+
+    @property
+    def native(self) -> _transcript.StreamReply:
+        """For :meth:`Session.append_reply`."""
+        return self._native
+
+
+class _Open:
+    """What both kinds of sessions have."""
+
+    def __init__(self, opened: tuple[_transcript.Session, str]) -> None:
+        self._native, text = opened
+        about: Json = json.loads(text)
+        self._resumed = (
+            Resumed(about["request"], about["added"], about["forkedFrom"]) if "request" in about else None
+        )
+        self._restored: int = about.get("restored", 0)
+
+    @property
+    def path(self) -> str:
+        """The file of the session. It does not exist before the first entry."""
+        return os.fspath(self._native.path)
+
+    @property
+    def session_id(self) -> str:
+        """The id of the session: the name of its file."""
+        return self._native.path.stem
+
+    @property
+    def resumed(self) -> Resumed | None:
+        """Of a session that was resumed: its request, and what was added to the file."""
+        return self._resumed
+
+    @property
+    def restored(self) -> int:
+        """How many entries that existed only on damaged lines were written again when the session was opened."""
+        return self._restored
+
+
+class Session(_Open):
+    """A session that is open for writing.
+
+    What :meth:`append` returned survives the end of this process, whatever the cause; :meth:`sync` and :meth:`close`
+    make it survive a power cut. May be used from several threads. After ``os.fork`` a child must open it again.
+    """
+
+    @classmethod
+    def create(
+        cls,
+        path: Path | None = None,
+        *,
+        cwd: Path | None = None,
+        version: str | None = None,
+        model: str | None = None,
+        session_id: str | None = None,
+        policy: Policy = "recover",
+        sync: Sync | None = None,
+        on_busy: OnBusy = "fail",
+        root: Path | None = None,
+    ) -> Session:
+        """Create a session, without ``path`` in the project of ``cwd``. Its file appears with the first entry."""
+        return cls(
+            _transcript.open(
+                _options("create", path, cwd, version, model, session_id, policy, sync, on_busy, root)
+            )
+        )
+
+    @classmethod
+    def open(
+        cls,
+        session: Path,
+        *,
+        cwd: Path | None = None,
+        version: str | None = None,
+        model: str | None = None,
+        session_id: str | None = None,
+        policy: Policy = "recover",
+        sync: Sync | None = None,
+        on_busy: OnBusy = "fail",
+        root: Path | None = None,
+    ) -> Session:
+        """Open a session at the leaf of its conversation. ``session`` is a path, an id, or the start of one."""
+        return cls(
+            _transcript.open(
+                _options("open", session, cwd, version, model, session_id, policy, sync, on_busy, root)
+            )
+        )
+
+    @classmethod
+    def open_or_create(
+        cls,
+        path: Path,
+        *,
+        cwd: Path | None = None,
+        version: str | None = None,
+        model: str | None = None,
+        session_id: str | None = None,
+        policy: Policy = "recover",
+        sync: Sync | None = None,
+        on_busy: OnBusy = "fail",
+        root: Path | None = None,
+    ) -> Session:
+        """Open the session at ``path``, or create it."""
+        return cls(
+            _transcript.open(
+                _options("openOrCreate", path, cwd, version, model, session_id, policy, sync, on_busy, root)
+            )
+        )
+
+    @classmethod
+    def resume(
+        cls,
+        session: Path,
+        *,
+        cwd: Path | None = None,
+        version: str | None = None,
+        model: str | None = None,
+        session_id: str | None = None,
+        policy: Policy = "recover",
+        sync: Sync | None = None,
+        on_busy: OnBusy = "fail",
+        root: Path | None = None,
+    ) -> Session:
+        """Open a session and build the request that continues it: :attr:`resumed`. Interrupted calls get results
+        first, so that a provider accepts the request.
+        """
+        return cls(
+            _transcript.open(
+                _options("resume", session, cwd, version, model, session_id, policy, sync, on_busy, root)
+            )
+        )
+
+    def append(
+        self,
+        entry: Entry | None = None,
+        *,
+        user: str | None = None,
+        assistant: Entry | None = None,
+    ) -> list[Written]:
+        """Append an entry, the text of a user, or a message of the API, which has an entry for each block."""
+        return _written(self._native.run('{"op":"append",' + _append(entry, user, assistant)))
+
+    def append_all(self, entries: Iterable[Entry]) -> list[Written]:
+        """Append entries in one write: all of them or none."""
+        return _written(self._native.run(f'{{"op":"appendAll","entries":[{_list(entries)}]}}'))
+
+    def append_reply(self, reply: StreamReply) -> list[Written]:
+        """Append what was received of a streamed reply; a partial one is marked."""
+        return _written(self._native.append_reply(reply.native))
+
+    def queue(
+        self,
+        entry: Entry | None = None,
+        *,
+        user: str | None = None,
+        assistant: Entry | None = None,
+    ) -> str | None:
+        """Queue what :meth:`append` takes: it is written within 100 ms, before later appends. Returns its uuid."""
+        answer = self._native.run('{"op":"queue",' + _append(entry, user, assistant))
+        return json.loads(answer)["uuid"]
+
+    def record(self, messages: Iterable[Entry]) -> list[Written]:
+        """Append the messages whose uuid the session does not have yet, in one write."""
+        return _written(self._native.run(f'{{"op":"record","messages":[{_list(messages)}]}}'))
+
+    def compact(
+        self,
+        summary: str,
+        *,
+        trigger: Literal["manual", "auto"] = "manual",
+        preserved: Iterable[str | int] = (),
+        pre_tokens: int = 0,
+    ) -> Compacted:
+        """Restart the conversation with a summary; the entries ``preserved`` stay in the context word for word."""
+        return Compacted(*_written(self._native.run(_compact(summary, trigger, preserved, pre_tokens))))
+
+    def rewind(self, to: str | int | None) -> None:
+        """Continue from an entry, named by its uuid, the start of one, or its line; ``None`` from the start."""
+        self._native.run(json.dumps({"op": "rewind", "to": to}))
+
+    def tombstone(self, uuid: str | int) -> None:
+        """Remove the last entry of the conversation."""
+        self._native.run(json.dumps({"op": "tombstone", "uuid": uuid}))
+
+    def fork(self, *, at: str | None = None, title: str | None = None, out: Path | None = None) -> str:
+        """Copy the conversation, up to the entry ``at``, into a new session. Returns its path."""
+        return json.loads(self._native.run(_fork(at, title, out)))["path"]
+
+    def set_title(self, title: str) -> None:
+        """Set the title of the session."""
+        self._native.run(json.dumps({"op": "title", "title": title}))
+
+    def set_tag(self, tag: str) -> None:
+        """Set the tag of the session; an empty one clears it."""
+        self._native.run(json.dumps({"op": "tag", "tag": tag}))
+
+    def end_turn(self, prompt: str | None = None) -> None:
+        """End a turn: note where the conversation ends, and the settings that readers look for at the end."""
+        self._native.run(_end_turn(prompt))
+
+    def request(self) -> Json:
+        """Build the request for the next answer from the file as it is now."""
+        return json.loads(self._native.run('{"op":"request"}'))["request"]
+
+    def entries(self) -> list[Json]:
+        """List the entries of the conversation, oldest first, with previews of their texts."""
+        return json.loads(self._native.run('{"op":"entries"}'))["list"]
+
+    def usage(self) -> list[Json]:
+        """Return the tokens of all answers in the file, by model."""
+        return json.loads(self._native.run('{"op":"usage"}'))["models"]
+
+    @property
+    def leaf(self) -> str | None:
+        """The uuid of the entry that the next one follows."""
+        return json.loads(self._native.run('{"op":"leaf"}'))["uuid"]
+
+    def agent(
+        self,
+        agent_id: str,
+        agent_type: str,
+        tool_use_id: str,
+        *,
+        description: str | None = None,
+        parent_agent_id: str | None = None,
+    ) -> Session:
+        """Open the session of a subagent, in a file of its own."""
+        options = _agent_options(agent_id, agent_type, tool_use_id, description, parent_agent_id)
+        return Session((self._native.agent(options), "{}"))
+
+    def sync(self) -> None:
+        """Wait until everything so far would survive a power cut."""
+        self._native.run('{"op":"sync"}')
+
+    def close(self) -> None:
+        """Sync and close. A second call does nothing."""
+        self._native.run('{"op":"close"}')
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _compact(
+    summary: str, trigger: Literal["manual", "auto"], preserved: Iterable[str | int], pre_tokens: int
+) -> str:
+    command = {
+        "op": "compact",
+        "summary": summary,
+        "trigger": trigger,
+        "preserved": list(preserved),
+        "preTokens": pre_tokens,
+    }
+    return json.dumps(command)
+
+
+def _fork(at: str | None, title: str | None, out: Path | None) -> str:
+    options = {"at": at, "title": title, "out": None if out is None else os.fspath(out)}
+    given = {name: value for name, value in options.items() if value is not None}
+    return json.dumps({"op": "fork", **given})
+
+
+def _end_turn(prompt: str | None) -> str:
+    return json.dumps({"op": "endTurn"} if prompt is None else {"op": "endTurn", "prompt": prompt})
+
+
+class AsyncSession(_Open):
+    """A session for asyncio: as :class:`Session`, with methods to await. Nothing blocks the event loop.
+
+    Commands run in the order in which they were called, on a thread of the session; appends that wait together are one
+    write. To cancel a task does not undo what its call has begun.
+    """
+
+    @classmethod
+    async def create(cls, path: Path | None = None, **options: Any) -> AsyncSession:
+        """As :meth:`Session.create`."""
+        return await cls._open("create", path, **options)
+
+    @classmethod
+    async def open(cls, session: Path, **options: Any) -> AsyncSession:
+        """As :meth:`Session.open`."""
+        return await cls._open("open", session, **options)
+
+    @classmethod
+    async def open_or_create(cls, path: Path, **options: Any) -> AsyncSession:
+        """As :meth:`Session.open_or_create`."""
+        return await cls._open("openOrCreate", path, **options)
+
+    @classmethod
+    async def resume(cls, session: Path, **options: Any) -> AsyncSession:
+        """As :meth:`Session.resume`."""
+        return await cls._open("resume", session, **options)
+
+    @classmethod
+    async def _open(
+        cls,
+        mode: str,
+        session: Path | None,
+        *,
+        cwd: Path | None = None,
+        version: str | None = None,
+        model: str | None = None,
+        session_id: str | None = None,
+        policy: Policy = "recover",
+        sync: Sync | None = None,
+        on_busy: OnBusy = "fail",
+        root: Path | None = None,
+    ) -> AsyncSession:
+        options = _options(mode, session, cwd, version, model, session_id, policy, sync, on_busy, root)
+        return cls(await asyncio.to_thread(_transcript.open, options))
+
+    async def _run(self, command: str) -> str:
+        return await waiting(lambda done: self._native.then(command, done))
+
+    async def append(
+        self,
+        entry: Entry | None = None,
+        *,
+        user: str | None = None,
+        assistant: Entry | None = None,
+    ) -> list[Written]:
+        """As :meth:`Session.append`."""
+        return _written(await self._run('{"op":"append",' + _append(entry, user, assistant)))
+
+    async def append_all(self, entries: Iterable[Entry]) -> list[Written]:
+        """As :meth:`Session.append_all`."""
+        return _written(await self._run(f'{{"op":"appendAll","entries":[{_list(entries)}]}}'))
+
+    async def append_reply(self, reply: StreamReply) -> list[Written]:
+        """As :meth:`Session.append_reply`."""
+        native = reply.native
+        return _written(await waiting(lambda done: self._native.append_reply_then(native, done)))
+
+    async def queue(
+        self,
+        entry: Entry | None = None,
+        *,
+        user: str | None = None,
+        assistant: Entry | None = None,
+    ) -> str | None:
+        """As :meth:`Session.queue`."""
+        answer = await self._run('{"op":"queue",' + _append(entry, user, assistant))
+        return json.loads(answer)["uuid"]
+
+    async def record(self, messages: Iterable[Entry]) -> list[Written]:
+        """As :meth:`Session.record`."""
+        return _written(await self._run(f'{{"op":"record","messages":[{_list(messages)}]}}'))
+
+    async def compact(
+        self,
+        summary: str,
+        *,
+        trigger: Literal["manual", "auto"] = "manual",
+        preserved: Iterable[str | int] = (),
+        pre_tokens: int = 0,
+    ) -> Compacted:
+        """As :meth:`Session.compact`."""
+        return Compacted(*_written(await self._run(_compact(summary, trigger, preserved, pre_tokens))))
+
+    async def rewind(self, to: str | int | None) -> None:
+        """As :meth:`Session.rewind`."""
+        await self._run(json.dumps({"op": "rewind", "to": to}))
+
+    async def tombstone(self, uuid: str | int) -> None:
+        """As :meth:`Session.tombstone`."""
+        await self._run(json.dumps({"op": "tombstone", "uuid": uuid}))
+
+    async def fork(self, *, at: str | None = None, title: str | None = None, out: Path | None = None) -> str:
+        """As :meth:`Session.fork`."""
+        return json.loads(await self._run(_fork(at, title, out)))["path"]
+
+    async def set_title(self, title: str) -> None:
+        """As :meth:`Session.set_title`."""
+        await self._run(json.dumps({"op": "title", "title": title}))
+
+    async def set_tag(self, tag: str) -> None:
+        """As :meth:`Session.set_tag`."""
+        await self._run(json.dumps({"op": "tag", "tag": tag}))
+
+    async def end_turn(self, prompt: str | None = None) -> None:
+        """As :meth:`Session.end_turn`."""
+        await self._run(_end_turn(prompt))
+
+    async def request(self) -> Json:
+        """As :meth:`Session.request`."""
+        return json.loads(await self._run('{"op":"request"}'))["request"]
+
+    async def entries(self) -> list[Json]:
+        """As :meth:`Session.entries`."""
+        return json.loads(await self._run('{"op":"entries"}'))["list"]
+
+    async def usage(self) -> list[Json]:
+        """As :meth:`Session.usage`."""
+        return json.loads(await self._run('{"op":"usage"}'))["models"]
+
+    async def leaf(self) -> str | None:
+        """As :attr:`Session.leaf`."""
+        return json.loads(await self._run('{"op":"leaf"}'))["uuid"]
+
+    async def agent(
+        self,
+        agent_id: str,
+        agent_type: str,
+        tool_use_id: str,
+        *,
+        description: str | None = None,
+        parent_agent_id: str | None = None,
+    ) -> AsyncSession:
+        """As :meth:`Session.agent`."""
+        options = _agent_options(agent_id, agent_type, tool_use_id, description, parent_agent_id)
+        return AsyncSession((await asyncio.to_thread(self._native.agent, options), "{}"))
+
+    async def sync(self) -> None:
+        """As :meth:`Session.sync`."""
+        await self._run('{"op":"sync"}')
+
+    async def close(self) -> None:
+        """As :meth:`Session.close`."""
+        await self._run('{"op":"close"}')
+
+    async def __aenter__(self) -> AsyncSession:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

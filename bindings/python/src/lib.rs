@@ -1,0 +1,215 @@
+//! The native part of the Python package `transcript`: passes JSON to the bridge and hands on what it returns.
+//!
+//! The GIL is released while anything is read, written or waited for.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use transcript_bridge::{self as bridge, Failure, Next, Reply};
+
+/// How long a call waits before it looks whether it was interrupted.
+const INTERRUPT: Duration = Duration::from_millis(100);
+
+#[pymodule]
+mod _transcript {
+    #[pymodule_export]
+    use super::{Records, Session, StreamReply, call, open};
+
+    #[pymodule_init]
+    fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
+        use super::PyModuleMethods;
+        module.add("version", env!("CARGO_PKG_VERSION"))
+    }
+}
+
+/// Makes the exception of a failure.
+fn raised(py: Python<'_>, failure: &Failure) -> PyErr {
+    let error = py
+        .import("transcript._errors")
+        .and_then(|errors| errors.getattr("error_of")?.call1((failure.json(),)));
+    match error {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}
+
+/// Starts a function: options as JSON in, records out.
+#[pyfunction]
+fn call(py: Python<'_>, options: &str) -> PyResult<Records> {
+    let records = py.detach(|| bridge::call(options));
+    let records = records.map_err(|failure| raised(py, &failure))?;
+    Ok(Records(Arc::new(records)))
+}
+
+/// Opens a session: options as JSON in; the session, and what there is to say about it as JSON.
+#[pyfunction]
+fn open(py: Python<'_>, options: &str) -> PyResult<(Session, String)> {
+    let opened = py.detach(|| bridge::SessionHandle::open(options));
+    let (handle, about) = opened.map_err(|failure| raised(py, &failure))?;
+    Ok((Session::of(handle), about))
+}
+
+/// The records of a function, in batches.
+#[pyclass(frozen)]
+struct Records(Arc<bridge::Records>);
+
+#[pymethods]
+impl Records {
+    /// Waits for the next batch; `None` after the last.
+    fn wait<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        loop {
+            match py.detach(|| self.0.wait_for(INTERRUPT)) {
+                Some(next) => {
+                    let next = next.map_err(|failure| raised(py, &failure))?;
+                    return Ok(next.map(|batch| PyBytes::new(py, &batch)));
+                }
+                None => py.check_signals()?,
+            }
+        }
+    }
+
+    /// Calls `done` with the next batch (`None` after the last) or an exception, from any thread.
+    fn then(&self, py: Python<'_>, done: Py<PyAny>) {
+        let then = move |next: Next| {
+            notify(&done, next.map(|next| next.map(Answer::Batch)));
+        };
+        py.detach(|| self.0.then(then));
+    }
+
+    /// Ends the function.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.0.close());
+    }
+}
+
+/// What a callback gets.
+enum Answer {
+    Batch(Vec<u8>),
+    Text(String),
+}
+
+/// Calls `done` with an answer or an exception. When the interpreter is ending, nobody waits any more.
+fn notify(done: &Py<PyAny>, answer: Result<Option<Answer>, Failure>) {
+    Python::try_attach(|py| {
+        let none = py.None();
+        let called = match answer {
+            Ok(None) => done.call1(py, (none.clone_ref(py), none)),
+            Ok(Some(Answer::Batch(batch))) => done.call1(py, (PyBytes::new(py, &batch), none)),
+            Ok(Some(Answer::Text(text))) => done.call1(py, (text, none)),
+            Err(failure) => done.call1(py, (none, raised(py, &failure))),
+        };
+        if let Err(error) = called {
+            error.write_unraisable(py, Some(done.bind(py)));
+        }
+    });
+}
+
+/// A session that is open for writing.
+#[pyclass(frozen)]
+struct Session {
+    handle: Arc<bridge::SessionHandle>,
+    /// Runs the commands of tasks; started with the first of them.
+    thread: Mutex<Option<Arc<bridge::SessionThread>>>,
+}
+
+impl Session {
+    fn of(handle: bridge::SessionHandle) -> Self {
+        Self {
+            handle: Arc::new(handle),
+            thread: Mutex::new(None),
+        }
+    }
+
+    fn thread(&self) -> Result<Arc<bridge::SessionThread>, Failure> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = &*thread {
+            return Ok(Arc::clone(thread));
+        }
+        let started = bridge::SessionThread::start(Arc::clone(&self.handle))?;
+        Ok(Arc::clone(thread.insert(Arc::new(started))))
+    }
+}
+
+#[pymethods]
+impl Session {
+    /// Runs a command: JSON in, JSON out.
+    fn run(&self, py: Python<'_>, command: &str) -> PyResult<String> {
+        let reply = py.detach(|| self.handle.run(command));
+        reply.map_err(|failure| raised(py, &failure))
+    }
+
+    /// Runs a command on the thread of the session, and calls `done` with the answer or an exception there.
+    fn then(&self, py: Python<'_>, command: String, done: Py<PyAny>) {
+        let then = move |reply: Reply| {
+            notify(&done, reply.map(|text| Some(Answer::Text(text))));
+        };
+        py.detach(|| match self.thread() {
+            Ok(thread) => thread.run(command, then),
+            Err(failure) => then(Err(failure)),
+        });
+    }
+
+    /// Appends what was received of a streamed reply.
+    fn append_reply(&self, py: Python<'_>, reply: &StreamReply) -> PyResult<String> {
+        let answer = py.detach(|| self.handle.append_reply(&reply.0));
+        answer.map_err(|failure| raised(py, &failure))
+    }
+
+    /// Appends a streamed reply on the thread of the session.
+    fn append_reply_then(&self, py: Python<'_>, reply: &StreamReply, done: Py<PyAny>) {
+        let then = move |reply: Reply| {
+            notify(&done, reply.map(|text| Some(Answer::Text(text))));
+        };
+        py.detach(|| match self.thread() {
+            Ok(thread) => thread.append_reply(&reply.0, then),
+            Err(failure) => then(Err(failure)),
+        });
+    }
+
+    /// Opens the session of a subagent.
+    fn agent(&self, py: Python<'_>, options: &str) -> PyResult<Self> {
+        let agent = py.detach(|| self.handle.agent(options));
+        agent.map(Self::of).map_err(|failure| raised(py, &failure))
+    }
+
+    /// The file of the session.
+    #[getter]
+    fn path(&self) -> &std::path::Path {
+        self.handle.path()
+    }
+}
+
+/// Assembles a message from the events of a streamed reply.
+#[pyclass]
+struct StreamReply(bridge::StreamReply);
+
+#[pymethods]
+impl StreamReply {
+    #[new]
+    fn new() -> Self {
+        Self(bridge::StreamReply::new())
+    }
+
+    /// Applies an event, as JSON. Returns the name of its effect, and the number of the block that it concerns.
+    fn event(&mut self, event: &str) -> (&'static str, Option<usize>) {
+        self.0.event(event)
+    }
+
+    /// Applies the events in the next bytes of a stream of server-sent events. Returns whether the reply is over.
+    fn push(&mut self, bytes: &[u8]) -> bool {
+        self.0.push(bytes)
+    }
+
+    /// Whether the message is complete or the stream ended with an error.
+    #[getter]
+    fn is_over(&self) -> bool {
+        self.0.is_over()
+    }
+
+    /// Returns what was received so far, as JSON.
+    fn json(&self) -> String {
+        self.0.json()
+    }
+}
