@@ -233,7 +233,11 @@ impl SessionHandle {
     /// When it is not a command, or fails. After `close` every command fails as `closed`.
     pub fn run(&self, command: &str) -> Reply {
         self.check_process()?;
-        guarded(|| self.run_command(command))
+        let reply = guarded(|| self.run_command(command));
+        reply.map_err(|failure| match failure.path {
+            Some(_) => failure,
+            None => failure.at(&self.path),
+        })
     }
 
     /// Runs several commands in order. Appends that follow each other are one write.

@@ -120,8 +120,11 @@ fn run<F>(
     out: &mut Out<'_>,
 ) -> Result<()> {
     out.sender().stop_with(stopper.clone());
-    // With `once` everything that is there is the end.
-    while let Some(event) = next_within(&mut source, Duration::MAX)? {
+    let next = |source: &mut F| match options.once {
+        true => try_next(source),
+        false => next_within(source, Duration::MAX),
+    };
+    while let Some(event) = next(&mut source)? {
         let mut bytes = write(&event, options, out)?;
         while bytes < BATCH
             && let Some(event) = try_next(&mut source)?

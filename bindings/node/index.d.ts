@@ -1,0 +1,436 @@
+/**
+ * Sessions of agents, kept as JSON Lines: read them, continue them, write them.
+ *
+ * The session functions of `@anthropic-ai/claude-agent-sdk` are here under their names; `Session` writes, `follow`
+ * reads what others write, and `search`, `usage`, `verify`, `repair` and `exportSession` are the commands of `transcript`.
+ */
+
+/** How a conversation is rebuilt: with all that evidence gives back, or exactly as the client does. */
+export type Policy = 'recover' | 'vendor';
+
+/** A record of the command line: docs/cli.md describes its fields. */
+export type JsonRecord = Record<string, unknown>;
+
+/** The version of the package. */
+export const version: string;
+
+/** Anything that went wrong. Its message names the file and never quotes the content of an entry. */
+export class TranscriptError extends Error {
+  /** The stable name of what went wrong, such as `not-found` or `busy`. */
+  readonly kind: string;
+  /** The file, or the folder that was searched. */
+  readonly path: string | null;
+  /** The number of the line, from 1. */
+  readonly line: number | null;
+  /** The offset in the file, in bytes. */
+  readonly offset: number | null;
+  /** Whether the same call may succeed later. */
+  readonly retryable: boolean;
+}
+
+/** There is no such session, file or archive. */
+export class NotFoundError extends TranscriptError {}
+/** The file to write exists. */
+export class ExistsError extends TranscriptError {}
+/** An argument, an entry or a query cannot be used. */
+export class InvalidError extends TranscriptError {}
+/** Another process writes to the session. */
+export class BusyError extends TranscriptError {}
+/** A client would not continue the session. */
+export class NotResumableError extends TranscriptError {}
+/** The session was closed before. */
+export class ClosedError extends TranscriptError {}
+/** A defect of this package. The session is as it was before the call. */
+export class InternalError extends TranscriptError {}
+
+/**
+ * Records that a function finds, as they are found. The function runs on a thread of its own, at most two batches
+ * ahead; the end of a `for await` loop, `close()`, or aborting the signal of its options ends it.
+ */
+export class Records<T> implements AsyncIterableIterator<T> {
+  private constructor();
+  next(): Promise<IteratorResult<T, undefined>>;
+  return(value?: unknown): Promise<IteratorResult<T, undefined>>;
+  /** Ends the function. Who waits gets no more records. */
+  close(): void;
+  /** Waits for all records that are left. */
+  toArray(): Promise<T[]>;
+  [Symbol.asyncIterator](): this;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Where sessions are looked for. */
+export interface RootOptions {
+  /** The folder of projects; that of the client by default. */
+  root?: string;
+}
+
+/** What the functions of the SDK share. */
+export interface SdkOptions extends RootOptions {
+  /** The folder of a project; its sessions and those of its other worktrees are found. All projects by default. */
+  dir?: string;
+}
+
+export interface ListSessionsOptions extends SdkOptions {
+  limit?: number;
+  offset?: number;
+  /** Whether the other worktrees of the repository count as the project; true by default. */
+  includeWorktrees?: boolean;
+}
+
+/** A session. Times are in milliseconds since 1970. */
+export interface SDKSessionInfo {
+  sessionId: string;
+  /** The title, else the last prompt that the client noted, else the first prompt. */
+  summary: string;
+  lastModified: number;
+  fileSize?: number;
+  customTitle?: string;
+  firstPrompt?: string;
+  gitBranch?: string;
+  cwd?: string;
+  tag?: string;
+  createdAt?: number;
+}
+
+export interface GetSessionMessagesOptions extends SdkOptions {
+  limit?: number;
+  offset?: number;
+  policy?: Policy;
+  /** Whether messages before the last compaction, which the model no longer sees, are included. */
+  compacted?: boolean;
+  signal?: AbortSignal;
+}
+
+/** A message of a user or an assistant. */
+export interface SDKMessage {
+  type: 'user' | 'assistant';
+  uuid: string;
+  /** The entry that comes before it in the conversation; `null` for the first. */
+  parent_uuid: string | null;
+  session_id: string;
+  /** The message of the API: role, content, and what else the client wrote. */
+  message: unknown;
+  parent_tool_use_id: string | null;
+  parent_agent_id: string | null;
+  timestamp?: string | null;
+  isCompactSummary?: boolean;
+}
+
+/** A message whose body is parsed when it is first used. */
+export class SessionMessage implements SDKMessage {
+  private constructor();
+  readonly type: 'user' | 'assistant';
+  readonly uuid: string;
+  readonly parent_uuid: string | null;
+  readonly session_id: string;
+  readonly timestamp: string | null;
+  readonly parent_tool_use_id: string | null;
+  readonly parent_agent_id: string | null;
+  readonly isCompactSummary: boolean;
+  get message(): unknown;
+  /** The JSON of the message as it is in the file: numbers beyond 2^53 are exact here. */
+  get raw(): Buffer;
+  toJSON(): SDKMessage;
+}
+
+export interface ListSubagentsOptions extends SdkOptions {
+  limit?: number;
+  offset?: number;
+}
+
+export interface ForkSessionOptions extends SdkOptions {
+  /** The last entry to copy. */
+  upToMessageId?: string;
+  /** The title of the copy; that of the session with ` (fork)` by default. */
+  title?: string;
+  policy?: Policy;
+}
+
+/** Lists sessions, the one that was changed last first. */
+export function listSessions(options?: ListSessionsOptions): Promise<SDKSessionInfo[]>;
+/** Describes one session; `undefined` if there is none with this id, or nothing to call it by. */
+export function getSessionInfo(sessionId: string, options?: SdkOptions): Promise<SDKSessionInfo | undefined>;
+/** Returns the messages of a session, oldest first; none if there is no such session. */
+export function getSessionMessages(sessionId: string, options?: GetSessionMessagesOptions): Promise<SDKMessage[]>;
+/** Returns the messages of a session one by one: memory does not grow with the bytes of the session. */
+export function iterSessionMessages(sessionId: string, options?: GetSessionMessagesOptions): Records<SessionMessage>;
+/** Lists the ids of the subagents of a session that have a file of their own. */
+export function listSubagents(sessionId: string, options?: ListSubagentsOptions): Promise<string[]>;
+/** Returns the messages of a subagent, oldest first; none if there is no such subagent. */
+export function getSubagentMessages(
+  sessionId: string,
+  agentId: string,
+  options?: GetSessionMessagesOptions,
+): Promise<SDKMessage[]>;
+/** Sets the title of a session. */
+export function renameSession(sessionId: string, title: string, options?: SdkOptions): Promise<void>;
+/** Sets the tag of a session; `null` clears it. */
+export function tagSession(sessionId: string, tag: string | null, options?: SdkOptions): Promise<void>;
+/** Deletes a session with its subagents. */
+export function deleteSession(sessionId: string, options?: SdkOptions): Promise<void>;
+/** Copies the conversation of a session into a new one. */
+export function forkSession(sessionId: string, options?: ForkSessionOptions): Promise<{ sessionId: string }>;
+
+/** Where archived sessions are read. */
+export interface ArchiveOptions extends RootOptions {
+  /** The folder of an archive, or `true` for that of this user: sessions whose files are gone are read from it. */
+  archive?: boolean | string;
+  /** The file with the keys of an encrypted archive. */
+  identity?: string;
+}
+
+export interface EntriesOptions extends ArchiveOptions {
+  policy?: Policy;
+  /** Only what the model sees: nothing that compactions removed. */
+  context?: boolean;
+  /** Whether records have their whole line. */
+  rawEntries?: boolean;
+  signal?: AbortSignal;
+}
+
+export interface RequestOptions extends ArchiveOptions {
+  policy?: Policy;
+  /** The next message of the user. */
+  prompt?: string;
+  /** The model that gets the request; that of the last answer by default. */
+  model?: string;
+  /** The last entry of the conversation to continue. */
+  leaf?: string;
+  /** Reads the whole file, also where its end is enough. */
+  full?: boolean;
+}
+
+export interface FollowOptions extends RootOptions {
+  /** `start`, `end`, or the `checkpoint` of an entry after which to continue. */
+  start?: string;
+  /** Starts with that many of the last entries. */
+  last?: number;
+  /** Whether to add what entries change in the conversation. */
+  changes?: boolean;
+  rawEntries?: boolean;
+  signal?: AbortSignal;
+}
+
+export interface SelectionOptions extends ArchiveOptions {
+  /** Ids of sessions, files and folders; all sessions by default. */
+  in?: string | string[];
+  /** Only the sessions of the project at this path. */
+  project?: string;
+  /** Whether the cache folder is used; true by default. */
+  cache?: boolean;
+}
+
+export interface SearchOptions extends SelectionOptions {
+  limit?: number;
+  sort?: 'rank' | 'time';
+  signal?: AbortSignal;
+}
+
+export interface UsageOptions extends SelectionOptions {
+  /** What the rows are about, such as `day`, `model` or `session`. */
+  by?: string[];
+  since?: string;
+  until?: string;
+  timezone?: string;
+  /** A file of prices in the form of LiteLLM. */
+  prices?: string;
+}
+
+export interface VerifyOptions extends ArchiveOptions {
+  /** Builds every request again that the file records about itself. */
+  requests?: boolean;
+  /** Reports sessions that the client deletes within so many days. */
+  sweep?: number;
+}
+
+export interface RepairOptions extends RootOptions {
+  /** Where to write the repaired session. Without it, `newSession` and `keepId`, nothing is written. */
+  out?: string;
+  newSession?: boolean;
+  keepId?: boolean;
+  compact?: boolean;
+  undo?: boolean;
+}
+
+export interface ExportOptions extends ArchiveOptions {
+  format?: 'html' | 'markdown';
+  /** Whether to replace a file that exists. */
+  force?: boolean;
+  policy?: Policy;
+  /** Whether to replace what looks like a secret; true by default. */
+  redact?: boolean;
+  thinking?: boolean;
+}
+
+/** Returns the conversation of a session as records: `session`, the entries, `end`. */
+export function entries(session: string, options?: EntriesOptions): Records<JsonRecord>;
+/** Returns what continues a session: `messages` for the API, and how they came about. Writes nothing. */
+export function request(session: string, options?: RequestOptions): Promise<JsonRecord>;
+/** Follows a session while it is written: each entry once, in order, as soon as its line is complete. */
+export function follow(session: string, options?: FollowOptions & { once?: boolean }): Records<JsonRecord>;
+/** Follows many sessions, also those that are created later, and subagents. */
+export function watch(options?: FollowOptions & { in?: string | string[] }): Records<JsonRecord>;
+/** Finds entries in all sessions: records `hit`, then `end`. docs/search.md describes the query. */
+export function search(query: string, options?: SearchOptions): Records<JsonRecord>;
+/** Returns what sessions cost: a record `row` for each combination of the kinds `by`, then `total`. */
+export function usage(options?: UsageOptions): Promise<JsonRecord[]>;
+/** Says what is wrong with sessions, and what a resume would lose. */
+export function verify(session: string, options?: VerifyOptions): Promise<JsonRecord[]>;
+/** Repairs a session, or says what would be done. */
+export function repair(session: string, options?: RepairOptions): Promise<JsonRecord>;
+/** Writes the conversation of a session as a document. */
+export function exportSession(
+  session: string,
+  out: string,
+  options?: ExportOptions,
+): Promise<{ path: string; redactions: number }>;
+/** Lists the sessions of an archive. */
+export function listArchived(options?: ArchiveOptions): Promise<JsonRecord[]>;
+
+/** An entry: an object, or its JSON, which is written as it is. */
+export type Entry = object | string | Uint8Array;
+
+/** What `append` takes: the text of a user, a message of the API, or an entry. */
+export type Added = { user: string } | { assistant: Entry } | Entry;
+
+/** An entry that is in the file. */
+export interface Written {
+  uuid: string | null;
+  parentUuid: string | null;
+  /** The offset of its first byte in the file. */
+  offset: number;
+  /** Its length in bytes, without the newline. */
+  len: number;
+}
+
+/** The request that continues a session. */
+export interface SessionRequest {
+  model: string | null;
+  messages: object[];
+  resumable: boolean;
+  /** Whether a strict provider accepts the messages. */
+  accepted: boolean;
+}
+
+export interface Resumed {
+  request: SessionRequest;
+  /** The uuids of the entries that complete an interrupted turn; they are in the file. */
+  added: (string | null)[];
+  /** The session that this one is a copy of, if another process was writing to that. */
+  forkedFrom: string | null;
+}
+
+export interface SessionEntry {
+  uuid: string | null;
+  type: string;
+  role: string | null;
+  isPrompt: boolean;
+  preview: string;
+  contextTokens: number | null;
+  outputTokens: number | null;
+}
+
+export interface SessionOptions extends RootOptions {
+  /** The working folder of entries that name none. */
+  cwd?: string;
+  /** The client version of entries that name none. */
+  version?: string;
+  /** The model that requests are for. */
+  model?: string;
+  sessionId?: string;
+  policy?: Policy;
+  /** When bytes are synced: `none`, `each`, or at most so many milliseconds later (100 by default). */
+  sync?: 'none' | 'each' | number;
+  /** What to do when another process writes to the session; `fail` by default. */
+  onBusy?: 'fail' | 'share' | 'fork';
+}
+
+/** Assembles a message from the events of a streamed reply, wherever the stream is cut. */
+export class StreamReply {
+  /** Applies an event. Returns its effect and the number of the block that it concerns. */
+  event(event: object | string): { name: string; block?: number };
+  /** Applies the events in the next bytes of a stream of server-sent events. Returns whether the reply is over. */
+  push(bytes: Uint8Array | string): boolean;
+  /** Whether the message is complete or the stream ended with an error. */
+  get isOver(): boolean;
+  /** Returns what was received so far. */
+  result(): {
+    state: 'whole' | 'partial' | 'nothing';
+    message: Record<string, unknown> | null;
+    error: Record<string, unknown> | null;
+    toolCalls: { id: string; name: string; input: unknown }[];
+  };
+}
+
+/**
+ * A session that is open for writing. What `append` resolved survives the end of this process, whatever the cause;
+ * `sync` and `close` make it survive a power cut. Calls run in their order; appends that wait together are one write.
+ */
+export class Session {
+  private constructor();
+  /** Creates a session, without a path in the project of `cwd`. Its file appears with the first entry. */
+  static create(path?: string, options?: SessionOptions): Promise<Session>;
+  /** Opens a session at the leaf of its conversation, by its path, its id, or the start of one. */
+  static open(session: string, options?: SessionOptions): Promise<Session>;
+  /** Opens the session at a path, or creates it. */
+  static openOrCreate(path: string, options?: SessionOptions): Promise<Session>;
+  /** Opens a session and builds the request that continues it. Interrupted calls get results first. */
+  static resume(session: string, options?: SessionOptions): Promise<Session>;
+  /** The file of the session. It does not exist before the first entry. */
+  get path(): string;
+  /** The id of the session: the name of its file. */
+  get sessionId(): string;
+  /** Of a session that was resumed: its request, and what was added to the file. */
+  get resumed(): Resumed | undefined;
+  /** How many entries that existed only on damaged lines were written again when the session was opened. */
+  get restored(): number;
+  /** Appends an entry, the text of a user, or a message of the API, which has an entry for each block. */
+  append(entry: Added): Promise<Written[]>;
+  /** Appends entries in one write: all of them or none. */
+  appendAll(entries: Iterable<Entry>): Promise<Written[]>;
+  /** Appends what was received of a streamed reply; a partial one is marked. */
+  appendReply(reply: StreamReply): Promise<Written[]>;
+  /** Queues an entry: it is written within 100 ms, before later appends. Resolves to its uuid. */
+  queue(entry: Added): Promise<string | null>;
+  /** Appends the messages whose uuid the session does not have yet, in one write. */
+  record(messages: Iterable<Entry>): Promise<Written[]>;
+  /** Restarts the conversation with a summary; the entries `preserved` stay in the context word for word. */
+  compact(
+    summary: string,
+    options?: { trigger?: 'manual' | 'auto'; preserved?: (string | number)[]; preTokens?: number },
+  ): Promise<{ boundary: Written; summary: Written }>;
+  /** Continues from an entry, named by its uuid, the start of one, or its line; `null` from the start. */
+  rewind(to: string | number | null): Promise<void>;
+  /** Removes the last entry of the conversation. */
+  tombstone(uuid: string | number): Promise<void>;
+  /** Copies the conversation, up to the entry `at`, into a new session. Resolves to its path. */
+  fork(options?: { at?: string; title?: string; out?: string }): Promise<string>;
+  /** Sets the title of the session. */
+  setTitle(title: string): Promise<void>;
+  /** Sets the tag of the session; an empty one clears it. */
+  setTag(tag: string): Promise<void>;
+  /** Ends a turn: notes where the conversation ends, and the settings that readers look for at the end. */
+  endTurn(prompt?: string): Promise<void>;
+  /** Builds the request for the next answer from the file as it is now. */
+  request(): Promise<SessionRequest>;
+  /** Lists the entries of the conversation, oldest first, with previews of their texts. */
+  entries(): Promise<SessionEntry[]>;
+  /** Returns the tokens of all answers in the file, by model. */
+  usage(): Promise<JsonRecord[]>;
+  /** The uuid of the entry that the next one follows. */
+  leaf(): Promise<string | null>;
+  /** Opens the session of a subagent, in a file of its own. */
+  agent(options: {
+    agentId: string;
+    agentType: string;
+    toolUseId: string;
+    description?: string;
+    parentAgentId?: string;
+  }): Promise<Session>;
+  /** Waits until everything so far would survive a power cut. */
+  sync(): Promise<void>;
+  /** Syncs and closes. A second call does nothing. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}

@@ -1,0 +1,69 @@
+'use strict';
+
+/** Anything that went wrong. Its message names the file and never quotes the content of an entry. */
+class TranscriptError extends Error {
+  constructor(message, { kind = 'error', path = null, line = null, offset = null, retryable = false } = {}) {
+    super(message);
+    this.name = new.target.name;
+    this.kind = kind;
+    this.path = path;
+    this.line = line;
+    this.offset = offset;
+    this.retryable = retryable;
+  }
+}
+
+class NotFoundError extends TranscriptError {}
+class ExistsError extends TranscriptError {}
+class InvalidError extends TranscriptError {}
+class BusyError extends TranscriptError {}
+class NotResumableError extends TranscriptError {}
+class ClosedError extends TranscriptError {}
+class InternalError extends TranscriptError {}
+
+const CLASSES = {
+  'not-found': NotFoundError,
+  exists: ExistsError,
+  'bad-options': InvalidError,
+  'bad-query': InvalidError,
+  'bad-prices': InvalidError,
+  'bad-identity': InvalidError,
+  'bad-command': InvalidError,
+  'invalid-entry': InvalidError,
+  'unknown-entry': InvalidError,
+  'unknown-parent': InvalidError,
+  ambiguous: InvalidError,
+  'not-an-id': InvalidError,
+  blank: InvalidError,
+  'split-pair': InvalidError,
+  'behind-compaction': InvalidError,
+  busy: BusyError,
+  fork: BusyError,
+  'not-resumable': NotResumableError,
+  closed: ClosedError,
+  panic: InternalError,
+};
+
+/** Makes the error of a failure of the addon, whose message is JSON. */
+function errorOf(failure) {
+  let fields;
+  try {
+    fields = JSON.parse(failure.message);
+  } catch {
+    return failure;
+  }
+  const Class = CLASSES[fields.kind] ?? TranscriptError;
+  return new Class(fields.message, fields);
+}
+
+module.exports = {
+  TranscriptError,
+  NotFoundError,
+  ExistsError,
+  InvalidError,
+  BusyError,
+  NotResumableError,
+  ClosedError,
+  InternalError,
+  errorOf,
+};

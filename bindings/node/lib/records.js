@@ -1,0 +1,114 @@
+'use strict';
+
+const native = require('./native.js');
+const { errorOf } = require('./errors.js');
+
+/** Starts a function; options that are undefined or null are those by default. */
+function call(name, options) {
+  const given = { function: name };
+  for (const [key, value] of Object.entries(options)) {
+    if (value !== undefined && value !== null) given[key] = value;
+  }
+  try {
+    return native.call(JSON.stringify(given));
+  } catch (failure) {
+    throw errorOf(failure);
+  }
+}
+
+/** Divides a batch into its records and the texts that they name by their places. */
+function parts(batch) {
+  const end = 4 + batch.readUInt32LE(0);
+  return [JSON.parse(batch.toString('utf8', 4, end)), batch.subarray(end)];
+}
+
+function readJson(batch) {
+  return parts(batch)[0];
+}
+
+async function nextOf(records) {
+  try {
+    return await records.next();
+  } catch (failure) {
+    throw errorOf(failure);
+  }
+}
+
+/** Waits for all records. */
+async function every(name, options) {
+  const records = call(name, options);
+  const found = [];
+  for (let batch; (batch = await nextOf(records)) !== null; ) found.push(...readJson(batch));
+  return found;
+}
+
+/**
+ * Records that a function finds, as they are found. The function runs on a thread of its own, at most two batches
+ * ahead; `return()`, the end of a `for await` loop, or aborting `signal` ends it.
+ */
+class Records {
+  #records;
+  #read;
+  #batch = [];
+  #at = 0;
+  #done = false;
+  #signal;
+  #abort;
+
+  constructor(name, { signal, ...options }, read = readJson) {
+    signal?.throwIfAborted();
+    this.#records = call(name, options);
+    this.#read = read;
+    this.#signal = signal;
+    this.#abort = () => this.#end();
+    signal?.addEventListener('abort', this.#abort, { once: true });
+  }
+
+  #end() {
+    this.#done = true;
+    this.#batch = [];
+    this.#at = 0;
+    this.#signal?.removeEventListener('abort', this.#abort);
+    this.#records.close();
+  }
+
+  async next() {
+    while (this.#at === this.#batch.length) {
+      const batch = this.#done ? null : await nextOf(this.#records);
+      this.#signal?.throwIfAborted();
+      if (batch === null || this.#done) {
+        this.#end();
+        return { value: undefined, done: true };
+      }
+      this.#batch = this.#read(batch);
+      this.#at = 0;
+    }
+    return { value: this.#batch[this.#at++], done: false };
+  }
+
+  async return(value) {
+    this.#end();
+    return { value, done: true };
+  }
+
+  close() {
+    this.#end();
+  }
+
+  /** Waits for all records that are left. */
+  async toArray() {
+    const found = [];
+    for await (const record of this) found.push(record);
+    return found;
+  }
+
+  [Symbol.asyncIterator]() {
+    return this;
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+    this.#end();
+  }
+}
+
+module.exports = { Records, every, parts, readJson };

@@ -1,0 +1,166 @@
+'use strict';
+
+// The session functions of `@anthropic-ai/claude-agent-sdk`, under their names and with their types.
+
+const { InvalidError, NotFoundError } = require('./errors.js');
+const { Records, every, parts } = require('./records.js');
+
+/** Options that the functions share. */
+function shared({ dir, root } = {}) {
+  return { directory: dir, root };
+}
+
+async function listSessions({ limit, offset, includeWorktrees, ...options } = {}) {
+  return every('listSessions', { ...shared(options), limit, offset, includeWorktrees });
+}
+
+async function getSessionInfo(sessionId, options) {
+  return (await every('getSessionInfo', { sessionId, ...shared(options) }))[0];
+}
+
+/** A message whose body is parsed when it is first used. */
+class SessionMessage {
+  #texts;
+  #place;
+  #message;
+  #isRead = false;
+
+  constructor(record, texts) {
+    [
+      this.type,
+      this.uuid,
+      this.parent_uuid,
+      this.session_id,
+      this.timestamp,
+      this.parent_tool_use_id,
+      this.parent_agent_id,
+      this.isCompactSummary,
+      this.#place,
+    ] = record;
+    this.#texts = texts;
+  }
+
+  /** The message of the API: role, content, and what else the client wrote. */
+  get message() {
+    if (!this.#isRead) {
+      this.#message = JSON.parse(this.#texts.toString('utf8', this.#place[0], this.#place[1]));
+      this.#isRead = true;
+    }
+    return this.#message;
+  }
+
+  /** The JSON of the message as it is in the file. */
+  get raw() {
+    return this.#texts.subarray(this.#place[0], this.#place[1]);
+  }
+
+  toJSON() {
+    return { ...this, message: this.message };
+  }
+}
+
+function lazyMessages(batch) {
+  const [records, texts] = parts(batch);
+  return records.map((record) => new SessionMessage(record, texts));
+}
+
+/** Reads whole messages, as plain objects. */
+function messages(batch) {
+  const [records, texts] = parts(batch);
+  return records.map((record) => {
+    const [type, uuid, parent_uuid, session_id, timestamp, parent_tool_use_id, parent_agent_id, isCompactSummary] =
+      record;
+    const [start, end] = record[8];
+    const message = {
+      type,
+      uuid,
+      session_id,
+      message: JSON.parse(texts.toString('utf8', start, end)),
+      parent_tool_use_id,
+      parent_agent_id,
+      parent_uuid,
+      ...(timestamp !== null && { timestamp }),
+    };
+    return isCompactSummary ? { ...message, isCompactSummary } : message;
+  });
+}
+
+function messageOptions(sessionId, { limit, offset, policy, compacted, signal, ...options } = {}) {
+  return { sessionId, ...shared(options), limit, offset, policy, compacted, signal };
+}
+
+async function getSessionMessages(sessionId, options) {
+  return new Records('getSessionMessages', messageOptions(sessionId, options), messages).toArray();
+}
+
+function iterSessionMessages(sessionId, options) {
+  return new Records('getSessionMessages', messageOptions(sessionId, options), lazyMessages);
+}
+
+async function listSubagents(sessionId, { limit, offset = 0, ...options } = {}) {
+  const agents = await every('listSubagents', { sessionId, ...shared(options) });
+  const start = Math.max(offset, 0);
+  return agents.slice(start, limit > 0 ? start + limit : undefined);
+}
+
+async function getSubagentMessages(sessionId, agentId, options) {
+  const given = { ...messageOptions(sessionId, options), agentId };
+  return new Records('getSubagentMessages', given, messages).toArray();
+}
+
+/** Runs a function that changes a session, with errors in the words of the SDK. */
+async function change(name, sessionId, options, given = {}, what = '') {
+  try {
+    return await every(name, { sessionId, ...shared(options), ...given });
+  } catch (error) {
+    if (error instanceof NotFoundError) {
+      const where = options?.dir ? ` in project directory for ${options.dir}` : '';
+      error.message = `Session ${sessionId} not found${where}`;
+    } else if (error instanceof InvalidError) {
+      const words = {
+        'not-an-id': `Invalid sessionId: ${sessionId}`,
+        blank: `${what} must be non-empty`,
+        'unknown-entry': `Message ${given.upToMessageId} not found in session ${sessionId}`,
+      };
+      error.message = words[error.kind] ?? error.message;
+    }
+    throw error;
+  }
+}
+
+async function renameSession(sessionId, title, options) {
+  await change('renameSession', sessionId, options, { title }, 'title');
+}
+
+async function tagSession(sessionId, tag, options) {
+  await change('tagSession', sessionId, options, { tag }, 'tag');
+}
+
+async function deleteSession(sessionId, options) {
+  await change('deleteSession', sessionId, options);
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+async function forkSession(sessionId, options = {}) {
+  const { upToMessageId, title, policy } = options;
+  if (upToMessageId && !UUID.test(upToMessageId)) {
+    throw new InvalidError(`Invalid upToMessageId: ${upToMessageId}`, { kind: 'not-an-id' });
+  }
+  const given = { upToMessageId, title, policy };
+  return (await change('forkSession', sessionId, options, given))[0];
+}
+
+module.exports = {
+  SessionMessage,
+  listSessions,
+  getSessionInfo,
+  getSessionMessages,
+  iterSessionMessages,
+  listSubagents,
+  getSubagentMessages,
+  renameSession,
+  tagSession,
+  deleteSession,
+  forkSession,
+};

@@ -1,0 +1,221 @@
+'use strict';
+
+const assert = require('node:assert/strict');
+const { spawn } = require('node:child_process');
+const { once } = require('node:events');
+const fs = require('node:fs');
+const os = require('node:os');
+const path = require('node:path');
+const test = require('node:test');
+const { Worker } = require('node:worker_threads');
+
+const transcript = require('transcript');
+
+const KILLS = Number(process.env.TRANSCRIPT_KILLS ?? 20);
+const ID = '1999463e-ee08-4b08-99d5-2d9a36fd8293';
+const OPTIONS = { cwd: '/work', version: '1.0.0' };
+
+/** Runs a test with a folder of its own. */
+function inFolder(name, run) {
+  test(name, async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'transcript-test-'));
+    try {
+      await run(path.join(folder, `${ID}.jsonl`), folder);
+    } finally {
+      fs.rmSync(folder, { recursive: true });
+    }
+  });
+}
+
+function entry(type, uuid, parentUuid, content, more) {
+  const timestamp = '2026-03-01T09:00:00.000Z';
+  return JSON.stringify({ type, uuid, parentUuid, sessionId: ID, timestamp, message: { role: type, content }, ...more });
+}
+
+inFolder('the functions of the SDK read and change sessions', async (file, folder) => {
+  const root = path.join(folder, 'projects');
+  fs.mkdirSync(path.join(root, '-work'), { recursive: true });
+  const session = path.join(root, '-work', `${ID}.jsonl`);
+  const lines = [
+    entry('user', '11111111-1111-4111-8111-111111111111', null, 'Which years have a leap day?', { cwd: '/work' }),
+    entry('assistant', '22222222-2222-4222-8222-222222222222', '11111111-1111-4111-8111-111111111111', 'Most.'),
+  ];
+  fs.writeFileSync(session, `${lines.join('\n')}\n`);
+  const [info] = await transcript.listSessions({ root });
+  assert.equal(info.summary, 'Which years have a leap day?');
+  assert.deepEqual(await transcript.getSessionInfo(ID, { root }), info);
+  const messages = await transcript.getSessionMessages(ID, { root });
+  assert.deepEqual(messages.map(({ message }) => message.content), ['Which years have a leap day?', 'Most.']);
+  const lazy = await transcript.iterSessionMessages(ID, { root, limit: 1, offset: 1 }).toArray();
+  assert.deepEqual(lazy.map(({ raw }) => raw.toString()), ['{"role":"assistant","content":"Most."}']);
+  assert.deepEqual(lazy[0].message, messages[1].message);
+  await transcript.renameSession(ID, ' Leap days ', { root });
+  await transcript.tagSession(ID, 'time', { root });
+  const { customTitle, tag } = await transcript.getSessionInfo(ID, { root });
+  assert.deepEqual([customTitle, tag], ['Leap days', 'time']);
+  const copy = await transcript.forkSession(ID, { root, upToMessageId: messages[0].uuid });
+  assert.equal((await transcript.getSessionMessages(copy.sessionId, { root })).length, 1);
+  await transcript.deleteSession(ID, { root });
+  assert.equal(await transcript.getSessionInfo(ID, { root }), undefined);
+  await assert.rejects(transcript.deleteSession(ID, { root }), transcript.NotFoundError);
+  await assert.rejects(transcript.renameSession('nope', 'x', { root }), /Invalid sessionId: nope/);
+  await assert.rejects(transcript.forkSession(copy.sessionId, { root, upToMessageId: ID }), /not found in session/);
+});
+
+inFolder('a conversation is written, resumed, compacted and forked', async (file) => {
+  const session = await transcript.Session.create(file, OPTIONS);
+  const [prompt] = await session.append({ user: 'How long is the year 2000?' });
+  const content = [{ type: 'tool_use', id: 'toolu_1', name: 'days', input: { year: 2000 } }];
+  await session.append({ assistant: { id: 'msg_1', type: 'message', role: 'assistant', model: 'm', content } });
+  await session.close();
+  await session.close();
+  await assert.rejects(session.append({ user: 'again' }), transcript.ClosedError);
+
+  const resumed = await transcript.Session.resume(file, OPTIONS);
+  assert.ok(resumed.resumed.added.length > 0);
+  assert.ok(resumed.resumed.request.accepted);
+  await assert.rejects(transcript.Session.open(file), { name: 'BusyError', kind: 'busy' });
+  const copy = await resumed.fork({ title: 'Copy' });
+  const { summary } = await resumed.compact('They counted.', { preserved: [prompt.uuid] });
+  assert.ok(summary.uuid);
+  await resumed.setTitle('Leap days');
+  await resumed.endTurn('How long is the year 2000?');
+  await resumed.rewind(summary.uuid);
+  assert.equal(await resumed.leaf(), summary.uuid);
+  await resumed.close();
+  const { messages } = await transcript.request(copy);
+  assert.equal(messages[0].content, 'How long is the year 2000?');
+});
+
+inFolder('appends that are not awaited keep their order', async (file) => {
+  const session = await transcript.Session.create(file, OPTIONS);
+  const written = await Promise.all(Array.from({ length: 500 }, (_, number) => session.append({ user: `${number}` })));
+  written.forEach(([{ parentUuid }], at) => assert.equal(parentUuid, at === 0 ? null : written[at - 1][0].uuid));
+  const broken = [session.append({ user: 'one' }), session.append('no json'), session.append({ user: 'two' })];
+  const settled = await Promise.allSettled(broken);
+  assert.deepEqual(settled.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled']);
+  assert.equal(settled[1].reason.path, file);
+  await session.close();
+});
+
+inFolder('every value of JSON survives, and what makes requests fail is refused', async (file) => {
+  const session = await transcript.Session.create(file, OPTIONS);
+  await session.append('{"type":"user","message":{"role":"user","content":"\\u00e9"},"n":9007199254740993}');
+  for (const text of ['half a pair \ud83d', 'NUL \0']) {
+    const message = { role: 'user', content: text };
+    await assert.rejects(session.append({ type: 'user', message }), transcript.InvalidError);
+  }
+  const long = 'x'.repeat(63 << 20);
+  await session.append({ user: long });
+  await session.close();
+  assert.match(fs.readFileSync(file, 'latin1').slice(0, 400), /"content":"\\u00e9"\},"n":9007199254740993/);
+  const records = await transcript.entries(file).toArray();
+  assert.equal(records[2].message.content.length, long.length);
+  fs.appendFileSync(file, `${entry('user', 'u9', records[2].uuid, '').replace('""', '"\\ud800\\u0000"')}\n`);
+  const [, , , last] = await transcript.entries(file).toArray();
+  assert.equal(last.message.content, '\ud800\0');
+});
+
+inFolder('a session is followed, and reading ends when it is aborted', async (file) => {
+  const session = await transcript.Session.create(file, OPTIONS);
+  await session.append({ user: 'one' });
+  const abort = new AbortController();
+  const events = transcript.follow(file, { signal: abort.signal });
+  const found = [];
+  const reading = (async () => {
+    for await (const { kind, message } of events) {
+      if (kind !== 'entry') continue;
+      found.push(message.content);
+      if (found.length === 1) await session.append({ user: 'two' });
+      if (found.length === 2) setTimeout(() => abort.abort(), 20);
+    }
+  })();
+  await assert.rejects(reading, { name: 'AbortError' });
+  assert.deepEqual(found, ['one', 'two']);
+  await session.close();
+});
+
+inFolder('a streamed reply is kept as far as it arrived', async (file) => {
+  const session = await transcript.Session.create(file, OPTIONS);
+  await session.append({ user: 'Say hello' });
+  const reply = new transcript.StreamReply();
+  reply.event({ type: 'message_start', message: { id: 'msg_1', role: 'assistant', model: 'm', content: [] } });
+  reply.push('data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\n\n');
+  reply.push('data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hel"}}\n\n');
+  assert.equal(reply.result().state, 'partial');
+  assert.equal((await session.appendReply(reply)).length, 1);
+  await session.close();
+});
+
+inFolder('worker threads have sessions of their own, and may end at any time', async (file, folder) => {
+  const source = `
+    const { Session, follow } = require('transcript');
+    const { parentPort, workerData } = require('node:worker_threads');
+    (async () => {
+      const session = await Session.create(workerData, { cwd: '/', version: '1' });
+      await session.append({ user: 'hello' });
+      follow(workerData).next();
+      for (let n = 0; n < 1e9; n += 1) {
+        const written = session.append({ user: 'x' });
+        if (n === 100) parentPort.postMessage('written');
+        await written;
+      }
+    })();`;
+  const workers = Array.from({ length: 4 }, (_, number) => {
+    const workerData = path.join(folder, `${number}999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl`);
+    return new Worker(source, { eval: true, workerData });
+  });
+  await Promise.all(workers.map((worker) => once(worker, 'message')));
+  await Promise.all(workers.map((worker) => worker.terminate()));
+  for (let number = 0; number < 4; number += 1) {
+    const written = path.join(folder, `${number}999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl`);
+    assert.ok((await transcript.entries(written).toArray()).length > 100);
+  }
+});
+
+/** Kills a program that appends; returns how many entries it acknowledged, and how many of them are lost. */
+async function acknowledgedAfterKills(program, file, kills) {
+  const acknowledged = new Set();
+  for (let kill = 0; kill < kills; kill += 1) {
+    const child = spawn(process.execPath, ['-e', program, file], { stdio: ['ignore', 'pipe', 'inherit'] });
+    let text = '';
+    child.stdout.on('data', (data) => {
+      if (text === '') setTimeout(() => child.kill('SIGKILL'), kill % 17);
+      text += data;
+    });
+    await once(child, 'close');
+    for (const line of text.split('\n').slice(0, -1)) acknowledged.add(line);
+  }
+  const uuids = (line) => (line.endsWith('}') ? [JSON.parse(line).uuid] : []);
+  // A program that never writes leaves no file.
+  const written = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
+  const found = new Set(written.split('\n').flatMap(uuids));
+  const lost = [...acknowledged].filter((uuid) => !found.has(uuid));
+  return [acknowledged.size, lost.length];
+}
+
+inFolder('nothing acknowledged is lost by a kill', async (file) => {
+  const program = `
+    const { Session } = require('transcript');
+    const { writeSync } = require('node:fs');
+    (async () => {
+      const session = await Session.openOrCreate(process.argv[1], { cwd: '/', version: '1' });
+      for (;;) for (const { uuid } of await session.append({ user: 'x'.repeat(200) })) writeSync(1, uuid + '\\n');
+    })();`;
+  const [acknowledged, lost] = await acknowledgedAfterKills(program, file, KILLS);
+  assert.ok(acknowledged > 10 * KILLS);
+  assert.equal(lost, 0);
+});
+
+inFolder('the naive writer loses entries in the same test', async (file) => {
+  const program = `
+    const fs = require('node:fs');
+    const stream = fs.createWriteStream(process.argv[1], { flags: 'a' });
+    for (;;) {
+      const uuid = crypto.randomUUID();
+      stream.write(JSON.stringify({ type: 'user', uuid }) + '\\n');
+      fs.writeSync(1, uuid + '\\n');
+    }`;
+  const [, lost] = await acknowledgedAfterKills(program, file, 3);
+  assert.ok(lost > 0);
+});

@@ -1,0 +1,62 @@
+// Makes the npm tarballs: one of this package, one with the addon of this platform.
+//
+// Usage: node tools/pack.mjs FOLDER, the folder in which cargo put the library.
+
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const require = createRequire(import.meta.url);
+const here = dirname(dirname(fileURLToPath(import.meta.url)));
+const built = process.argv[2];
+const { platforms, platform } = require('../lib/platform.js');
+const manifest = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'));
+const { version, license } = manifest;
+const library = { linux: 'libtranscript_node.so', darwin: 'libtranscript_node.dylib', win32: 'transcript_node.dll' };
+
+function pack(folder) {
+  execFileSync('npm', ['pack', '--silent', '--pack-destination', join(here, 'dist')], { cwd: folder });
+}
+
+function inFolder(make) {
+  const folder = mkdtempSync(join(tmpdir(), 'transcript-npm-'));
+  try {
+    make(folder);
+    pack(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const name = platform();
+inFolder((folder) => {
+  const file = `transcript.${name}.node`;
+  copyFileSync(join(built, library[process.platform]), join(folder, file));
+  const about = {
+    name: `transcript-${name}`,
+    version,
+    description: `The addon of the package transcript for ${name}`,
+    license,
+    main: file,
+    files: [file],
+    ...platforms[name],
+  };
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(about, null, 2)}\n`);
+  writeFileSync(join(folder, 'README.md'), `The addon of the package \`transcript\` for ${name}.\n`);
+});
+
+inFolder((folder) => {
+  for (const file of ['index.js', 'index.mjs', 'index.d.ts', 'README.md']) {
+    copyFileSync(join(here, file), join(folder, file));
+  }
+  mkdirSync(join(folder, 'lib'));
+  for (const file of ['errors', 'functions', 'native', 'platform', 'records', 'sdk', 'session']) {
+    copyFileSync(join(here, 'lib', `${file}.js`), join(folder, 'lib', `${file}.js`));
+  }
+  const names = Object.keys(platforms).map((name) => [`transcript-${name}`, version]);
+  const about = { ...manifest, optionalDependencies: Object.fromEntries(names) };
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(about, null, 2)}\n`);
+});

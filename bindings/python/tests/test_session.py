@@ -1,0 +1,307 @@
+"""Sessions that are open for writing, and following them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+from typing import Any
+
+import transcript
+from transcript import AsyncSession, Session, StreamReply
+
+HERE = Path(__file__).parent
+KILLS = int(os.environ.get("TRANSCRIPT_KILLS", "20"))
+
+APPENDER = """
+import os, sys, json
+from transcript import Session
+session = Session.open_or_create(sys.argv[1], cwd="/work", version="1")
+while True:
+    for written in session.append(user="x" * 200):
+        os.write(1, (json.dumps(written) + "\\n").encode())
+"""
+
+# Buffers like many programs do: an entry that it acknowledged may still be in the memory of the process.
+NAIVE = """
+import os, sys, json, uuid
+file = open(sys.argv[1], "a")
+while True:
+    id = str(uuid.uuid4())
+    file.write(json.dumps({"type": "user", "uuid": id, "message": {"role": "user", "content": "x" * 200}}) + "\\n")
+    os.write(1, (json.dumps([id, None, 0, 0]) + "\\n").encode())
+"""
+
+
+class Folder(unittest.TestCase):
+    """A folder with a path for a session."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.path = self.folder / "1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"
+
+    def create(self) -> Session:
+        return Session.create(self.path, cwd="/work", version="1.0.0")
+
+
+class Sessions(Folder):
+    def test_a_conversation_is_written_and_resumed(self) -> None:
+        with self.create() as session:
+            (prompt,) = session.append(user="How long is the year 2000?")
+            self.assertIsNone(prompt.parent_uuid)
+            call = {
+                "id": "msg_1",
+                "type": "message",
+                "role": "assistant",
+                "model": "m",
+                "content": [{"type": "tool_use", "id": "toolu_1", "name": "days", "input": {"year": 2000}}],
+            }
+            (answer,) = session.append(assistant=call)
+            self.assertEqual(answer.parent_uuid, prompt.uuid)
+            self.assertEqual(session.leaf, answer.uuid)
+        with Session.resume(self.path, cwd="/work", version="1.0.0") as session:
+            resumed = session.resumed
+            assert resumed is not None
+            # The process ended before the call had a result.
+            self.assertGreater(len(resumed.added), 0)
+            self.assertTrue(resumed.request["accepted"])
+            roles = [message["role"] for message in resumed.request["messages"]]
+            self.assertEqual(roles[:3], ["user", "assistant", "user"])
+            session.set_title("Leap days")
+            session.end_turn("How long is the year 2000?")
+            copy = session.fork(title="Copy")
+            session.rewind(prompt.uuid)
+            self.assertEqual(session.leaf, prompt.uuid)
+        self.assertEqual(transcript.request(copy)["messages"][0]["content"], "How long is the year 2000?")
+
+    def test_compaction_record_queue_and_tombstone(self) -> None:
+        with self.create() as session:
+            session.append(user="one")
+            kept = session.append(user="two")[0].uuid
+            assert kept is not None
+            done = session.compact("They counted.", preserved=[kept])
+            self.assertIsNone(done.boundary.parent_uuid)
+            session.queue(user="three")
+            last = session.append(user="four")[0].uuid
+            assert last is not None
+            message = {"type": "user", "uuid": last, "message": {"role": "user", "content": "four"}}
+            self.assertEqual(session.record([message]), [])
+            session.tombstone(last)
+            previews = [entry["preview"] for entry in session.entries() if entry["role"] is not None]
+            self.assertEqual(previews[-2:], ["two", "three"])
+
+    def test_an_entry_is_written_as_it_is(self) -> None:
+        text = '{"type":"user","message":{"role":"user","content":"\\u00e9"},"n":9007199254740993,"e":1.0e400}'
+        with self.create() as session:
+            session.append(text)
+            session.append(text.encode())
+        lines = self.path.read_text().splitlines()
+        self.assertEqual(len(lines), 2)
+        for line in lines:
+            self.assertIn('"content":"\\u00e9"},"n":9007199254740993,"e":1.0e400', line)
+
+    def test_text_that_would_make_requests_fail_is_refused_and_nothing_is_written(self) -> None:
+        with self.create() as session:
+            session.append(user="hello")
+            for text in ["half a pair \ud83d", "NUL \0"]:
+                with self.assertRaises(ValueError):
+                    session.append({"type": "user", "message": {"role": "user", "content": text}})
+            session.append(user="again")
+        self.assertEqual(len(list(transcript.entries(self.path))), 4)
+
+    def test_a_line_of_64_mib_is_written_and_read(self) -> None:
+        text = "x" * ((64 << 20) - 4096)
+        with self.create() as session:
+            session.append(user=text)
+        _, entry, _ = transcript.entries(self.path)
+        self.assertEqual(len(entry["message"]["content"]), len(text))
+        with self.create_other() as session, self.assertRaises(transcript.InvalidError):
+            session.append(user=text + "x" * 8192)
+
+    def create_other(self) -> Session:
+        return Session.create(self.folder / "2999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl", cwd="/", version="1")
+
+    def test_errors_have_kind_and_path(self) -> None:
+        with self.assertRaises(FileNotFoundError):
+            Session.open(self.path)
+        with self.create() as session:
+            with self.assertRaises(transcript.InvalidError) as caught:
+                session.append("not json")
+            self.assertEqual(caught.exception.path, str(self.path))
+            session.append(user="hello")
+            with self.assertRaises(transcript.TranscriptError) as caught:
+                Session.open(self.path)
+            self.assertEqual(caught.exception.kind, "busy")
+            with self.assertRaises(FileExistsError):
+                self.create()
+        with self.assertRaises(transcript.ClosedError):
+            session.append(user="again")
+        session.close()
+
+    def test_a_streamed_reply_is_kept_as_far_as_it_arrived(self) -> None:
+        reply = StreamReply()
+        start: dict[str, Any] = {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "model": "m", "content": []}}
+        reply.event(start)
+        reply.event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}})
+        step = reply.event({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hel"}})
+        self.assertEqual(step, ("delta", 0))
+        self.assertEqual(reply.result()["state"], "partial")
+        with self.create() as session:
+            session.append(user="Say hello")
+            session.append_reply(reply)
+        self.assertIn("Hel", self.path.read_text())
+
+    def test_threads_share_a_session(self) -> None:
+        with self.create() as session:
+
+            def work() -> None:
+                for _ in range(100):
+                    session.append(user="hello")
+
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(len(list(transcript.entries(self.path))), 402)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "skipped: no fork here")
+    def test_a_forked_child_must_open_again(self) -> None:
+        session = self.create()
+        session.append(user="hello")
+        events = transcript.follow(self.path)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                kinds: list[str] = []
+                for use in (lambda: session.append(user="child"), lambda: next(events)):
+                    try:
+                        use()
+                    except transcript.ForkedError as error:
+                        kinds.append(error.kind)
+                read = [record["kind"] for record in transcript.entries(self.path)]
+                del session, events
+                code = 0 if kinds == ["forked", "forked"] and read == ["session", "entry", "end"] else 2
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(child, 0)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+        session.append(user="parent")
+        session.close()
+        self.assertEqual(len(list(transcript.entries(self.path))), 4)
+        events.close()
+
+    def acknowledged_after_kills(self, program: str, kills: int) -> tuple[int, int]:
+        """Kill a program that appends; return how many entries it acknowledged, and how many of them are lost."""
+        acknowledged: set[str] = set()
+        for kill in range(kills):
+            child = subprocess.Popen([sys.executable, "-c", program, str(self.path)], stdout=subprocess.PIPE)
+            assert child.stdout is not None
+            child.stdout.readline()
+            time.sleep(0.001 * (kill % 17))
+            child.send_signal(signal.SIGKILL)
+            rest, _ = child.communicate()
+            for line in rest.splitlines(keepends=True):
+                if line.endswith(b"\n"):
+                    acknowledged.add(json.loads(line)[0])
+        found = {json.loads(line)["uuid"] for line in self.path.read_text().splitlines() if line.endswith("}")}
+        return len(acknowledged), len(acknowledged - found)
+
+    def test_nothing_acknowledged_is_lost_by_a_kill(self) -> None:
+        acknowledged, lost = self.acknowledged_after_kills(APPENDER, KILLS)
+        self.assertGreater(acknowledged, 10 * KILLS)
+        self.assertEqual(lost, 0)
+        (report,) = transcript.verify(self.path)
+        self.assertNotEqual(report["verdict"], "lossy")
+
+    def test_the_naive_writer_loses_entries_in_the_same_test(self) -> None:
+        _, lost = self.acknowledged_after_kills(NAIVE, 5)
+        self.assertGreater(lost, 0)
+
+
+class Following(Folder):
+    def test_a_thread_gets_entries_as_they_are_written(self) -> None:
+        with self.create() as session:
+            session.append(user="one")
+            with transcript.follow(self.path) as events:
+                self.assertEqual(next(events)["kind"], "open")
+                self.assertEqual(next(events)["message"]["content"], "one")
+                session.append(user="two")
+                last = next(events)
+                self.assertEqual(last["message"]["content"], "two")
+            session.append(user="three")
+        again = transcript.follow(self.path, start=last["checkpoint"], once=True)
+        contents = [record["message"]["content"] for record in again if record["kind"] == "entry"]
+        self.assertEqual(contents, ["three"])
+
+    def test_a_task_gets_them_and_can_be_cancelled(self) -> None:
+        async def run() -> list[Any]:
+            async with await AsyncSession.create(self.path, cwd="/", version="1") as session:
+                found: list[Any] = []
+                events = transcript.follow(self.path)
+
+                async def read() -> None:
+                    async for record in events:
+                        if record["kind"] == "entry":
+                            found.append(record["message"]["content"])
+
+                reader = asyncio.create_task(read())
+                await asyncio.gather(*(session.append(user=str(number)) for number in range(50)))
+                while len(found) < 50:
+                    await asyncio.sleep(0.01)
+                reader.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await reader
+                events.close()
+                self.assertEqual(len((await session.request())["messages"][0]["content"]), 50)
+                return found
+
+        self.assertEqual(asyncio.run(run()), [str(number) for number in range(50)])
+
+    def test_the_event_loop_goes_on_while_a_large_session_is_read(self) -> None:
+        with self.create() as session:
+            session.append_all({"type": "user", "message": {"role": "user", "content": "x" * 5000}} for _ in range(4000))
+
+        async def run() -> int:
+            ticks = 0
+
+            async def tick() -> None:
+                nonlocal ticks
+                while True:
+                    await asyncio.sleep(0)
+                    ticks += 1
+
+            ticker = asyncio.create_task(tick())
+            count = 0
+            async for _ in transcript.entries(self.path):
+                count += 1
+            ticker.cancel()
+            self.assertEqual(count, 4002)
+            return ticks
+
+        self.assertGreater(asyncio.run(run()), 10)
+
+    def test_watching_finds_new_sessions(self) -> None:
+        project = self.folder / "projects" / "-work"
+        project.mkdir(parents=True)
+        with transcript.watch(self.folder / "projects") as events:
+            session = Session.create(project / self.path.name, cwd="/work", version="1")
+            session.append(user="hello")
+            record = next(record for record in events if record["kind"] == "entry")
+            session.close()
+        self.assertTrue(record["path"].endswith(self.path.name))
+
+
+if __name__ == "__main__":
+    unittest.main()

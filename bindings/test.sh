@@ -1,0 +1,48 @@
+#!/bin/sh
+# Tests the packages that build.sh made, installed offline into a fresh virtual environment and a fresh npm project.
+set -eu
+cd "$(dirname "$0")"
+here=$(pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+node_project() {
+    mkdir -p "$work/node"
+    (
+        cd "$work/node"
+        echo '{"name":"fresh","version":"1.0.0","private":true}' >package.json
+        npm install --silent --offline --no-audit --no-fund --omit=optional "$here"/node/dist/transcript-[0-9]*.tgz
+        npm install --silent --offline --no-audit --no-fund --no-save "$here"/node/dist/*.tgz
+    )
+    cp -r "$here/node/test" "$here/node/examples" "$work/node"
+}
+
+has_node=
+if command -v npm >/dev/null; then
+    node_project
+    has_node=1
+    (cd "$work/node" && node --test test)
+    if command -v tsc >/dev/null; then
+        (cd "$work/node" && tsc --strict --noEmit --target es2022 --module nodenext --lib es2022,esnext.disposable,dom --skipLibCheck node_modules/transcript/index.d.ts)
+    else
+        echo 'skipped: the types for TypeScript, as there is no tsc'
+    fi
+else
+    echo 'skipped: the tests for Node, as there is no npm'
+fi
+
+if command -v python3 >/dev/null; then
+    python3 -m venv "$work/python"
+    "$work/python/bin/pip" install --quiet --no-index --disable-pip-version-check "$here"/python/dist/*.whl
+    if [ -n "$has_node" ]; then
+        export TRANSCRIPT_NODE_AGENT="$work/node/examples/agent.mjs"
+    fi
+    "$work/python/bin/python" -m unittest discover -s python/tests
+    if command -v pyright >/dev/null; then
+        (cd python && pyright --pythonpath "$work/python/bin/python")
+    else
+        echo 'skipped: the types for Python, as there is no pyright'
+    fi
+else
+    echo 'skipped: the tests for Python, as there is no python3'
+fi
