@@ -3,10 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde_json::json;
@@ -513,8 +513,24 @@ impl SessionThread {
     }
 }
 
+/// How long the thread looks for another command before it sleeps: to be woken takes longer than to run one.
+const LINGER: Duration = Duration::from_micros(100);
+
+/// Waits for the next job; `None` after the last.
+fn next(jobs: &Receiver<Job>) -> Option<Job> {
+    let start = Instant::now();
+    while start.elapsed() < LINGER {
+        match jobs.try_recv() {
+            Ok(job) => return Some(job),
+            Err(TryRecvError::Empty) => std::hint::spin_loop(),
+            Err(TryRecvError::Disconnected) => return None,
+        }
+    }
+    jobs.recv().ok()
+}
+
 fn serve(handle: &SessionHandle, jobs: &Receiver<Job>) {
-    while let Ok(first) = jobs.recv() {
+    while let Some(first) = next(jobs) {
         let mut commands = Vec::new();
         let mut thens = Vec::new();
         let mut reply = None;

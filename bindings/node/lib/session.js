@@ -59,19 +59,59 @@ class StreamReply {
   }
 }
 
+/** The longest time of a timer, in milliseconds. */
+const FOREVER = 2 ** 31 - 1;
+
+/** Keeps the event loop alive while answers are due, of whichever session. */
+const keeper = setInterval(() => {}, FOREVER).unref();
+let due = 0;
+
+/** The commands of a session that have no answer yet. */
+class Commands {
+  #session;
+  #waiting = new Map();
+  #number = 0;
+
+  constructor(opened) {
+    this.#session = opened.session((number, answer, failure) => {
+      const { resolve, reject } = this.#waiting.get(number);
+      this.#waiting.delete(number);
+      due -= 1;
+      if (due === 0) keeper.unref();
+      if (failure === null || failure === undefined) resolve(answer);
+      else reject(errorOf(new Error(failure)));
+    });
+  }
+
+  get session() {
+    return this.#session;
+  }
+
+  /** Returns a promise of the answer to what `start` starts under a number. */
+  run(start) {
+    return new Promise((resolve, reject) => {
+      this.#number = (this.#number + 1) >>> 0;
+      if (due === 0) keeper.ref();
+      due += 1;
+      this.#waiting.set(this.#number, { resolve, reject });
+      start(this.#session, this.#number);
+    });
+  }
+}
+
 /**
  * A session that is open for writing. What `append` resolved survives the end of this process, whatever the cause;
  * `sync` and `close` make it survive a power cut. Calls run in their order; appends that wait together are one write.
  */
 class Session {
-  #native;
+  #commands;
   #resumed;
   #restored;
 
   constructor(key, found) {
     if (key !== native) throw new TypeError('use Session.create, open, openOrCreate or resume');
     const about = JSON.parse(found.about);
-    this.#native = found.session;
+    this.#commands = new Commands(found);
     this.#restored = about.restored ?? 0;
     const { request, added, forkedFrom } = about;
     this.#resumed = request && { request, added, forkedFrom };
@@ -94,7 +134,7 @@ class Session {
   }
 
   get path() {
-    return this.#native.path;
+    return this.#commands.session.path;
   }
 
   get sessionId() {
@@ -109,12 +149,8 @@ class Session {
     return this.#restored;
   }
 
-  async #run(command) {
-    try {
-      return await this.#native.run(command);
-    } catch (failure) {
-      throw errorOf(failure);
-    }
+  #run(command) {
+    return this.#commands.run((session, number) => session.run(number, command));
   }
 
   async #ask(command) {
@@ -130,11 +166,8 @@ class Session {
   }
 
   async appendReply(reply) {
-    try {
-      return written(await this.#native.appendReply(StreamReply.nativeOf(reply)));
-    } catch (failure) {
-      throw errorOf(failure);
-    }
+    const received = StreamReply.nativeOf(reply);
+    return written(await this.#commands.run((session, number) => session.appendReply(number, received)));
   }
 
   async queue(entry) {
@@ -193,7 +226,7 @@ class Session {
 
   async agent(options) {
     try {
-      return new Session(native, await this.#native.agent(JSON.stringify(options)));
+      return new Session(native, await this.#commands.session.agent(JSON.stringify(options)));
     } catch (failure) {
       throw errorOf(failure);
     }

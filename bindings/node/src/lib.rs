@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
-use napi::bindgen_prelude::{AsyncTask, Buffer, Env, Error, Object, Result, ToNapiValue};
-use napi::{JsDeferred, Task};
+use napi::bindgen_prelude::{AsyncTask, Buffer, Env, Error, FnArgs, Function, Object, Result};
+use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
+use napi::{Status, Task};
 use napi_derive::napi;
 use transcript_bridge::{self as bridge, Failure, Next, Reply, SessionHandle, SessionThread};
 
@@ -14,16 +15,6 @@ type Resolver<T> = Box<dyn FnOnce(Env) -> Result<T> + Send>;
 /// The failure as the error that `lib/errors.js` reads.
 fn error(failure: &Failure) -> Error {
     Error::from_reason(failure.json())
-}
-
-fn settle<T: ToNapiValue + Send + 'static>(
-    deferred: JsDeferred<T, Resolver<T>>,
-    answer: std::result::Result<T, Failure>,
-) {
-    match answer {
-        Ok(answer) => deferred.resolve(Box::new(move |_| Ok(answer))),
-        Err(failure) => deferred.reject(error(&failure)),
-    }
 }
 
 /// Starts a function: options as JSON in, records out.
@@ -49,7 +40,10 @@ impl Records {
     #[napi]
     pub fn next<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let (deferred, promise) = env.create_deferred::<Option<Buffer>, Resolver<Option<Buffer>>>()?;
-        self.0.then(move |next: Next| settle(deferred, next.map(|batch| batch.map(Buffer::from))));
+        self.0.then(move |next: Next| match next {
+            Ok(batch) => deferred.resolve(Box::new(move |_| Ok(batch.map(Buffer::from)))),
+            Err(failure) => deferred.reject(error(&failure)),
+        });
         Ok(promise)
     }
 
@@ -60,39 +54,64 @@ impl Records {
     }
 }
 
+/// The function of JavaScript that gets the answers of a session: the number of the command, then its answer or the
+/// failure. One function for all commands costs a third of a promise for each. It does not keep the event loop alive;
+/// `lib/session.js` does while an answer is due.
+type Settle = ThreadsafeFunction<
+    FnArgs<(u32, Option<String>, Option<String>)>,
+    (),
+    FnArgs<(u32, Option<String>, Option<String>)>,
+    Status,
+    false,
+    true,
+>;
+
+type SettleFunction<'f> = Function<'f, FnArgs<(u32, Option<String>, Option<String>)>, ()>;
+
 /// A session that is open for writing.
 #[napi]
-pub struct Session(Arc<SessionThread>);
+pub struct Session {
+    thread: Arc<SessionThread>,
+    settle: Arc<Settle>,
+}
 
 #[napi]
 impl Session {
+    fn then(&self, number: u32) -> impl FnOnce(Reply) + Send + 'static {
+        let settle = Arc::clone(&self.settle);
+        move |reply| {
+            let arguments = match reply {
+                Ok(answer) => (number, Some(answer), None),
+                Err(failure) => (number, None, Some(failure.json())),
+            };
+            // When the event loop has ended, nobody waits.
+            let _ = settle.call(arguments.into(), ThreadsafeFunctionCallMode::NonBlocking);
+        }
+    }
+
     /// The file of the session.
     #[napi(getter)]
     pub fn path(&self) -> String {
-        self.0.handle().path().to_string_lossy().into_owned()
+        self.thread.handle().path().to_string_lossy().into_owned()
     }
 
-    /// Runs a command: JSON in, a promise of JSON out.
+    /// Runs a command: JSON in. Its answer is that to the command of this number.
     #[napi]
-    pub fn run<'env>(&self, env: &'env Env, command: String) -> Result<Object<'env>> {
-        let (deferred, promise) = env.create_deferred::<String, Resolver<String>>()?;
-        self.0.run(command, move |reply: Reply| settle(deferred, reply));
-        Ok(promise)
+    pub fn run(&self, number: u32, command: String) {
+        self.thread.run(command, self.then(number));
     }
 
     /// Appends what was received of a streamed reply.
     #[napi]
-    pub fn append_reply<'env>(&self, env: &'env Env, reply: &StreamReply) -> Result<Object<'env>> {
-        let (deferred, promise) = env.create_deferred::<String, Resolver<String>>()?;
-        self.0.append_reply(&reply.0, move |reply: Reply| settle(deferred, reply));
-        Ok(promise)
+    pub fn append_reply(&self, number: u32, reply: &StreamReply) {
+        self.thread.append_reply(&reply.0, self.then(number));
     }
 
     /// Opens the session of a subagent.
     #[napi(ts_return_type = "Promise<Opened>")]
-    pub fn agent(&self, options: String) -> AsyncTask<OpenAgent> {
-        AsyncTask::new(OpenAgent {
-            session: Arc::clone(&self.0),
+    pub fn agent(&self, options: String) -> AsyncTask<OpenSession> {
+        AsyncTask::new(OpenSession {
+            parent: Some(Arc::clone(&self.thread)),
             options,
         })
     }
@@ -101,16 +120,24 @@ impl Session {
 /// A session, and what there is to say about it as JSON.
 #[napi]
 pub struct Opened {
-    session: Arc<SessionThread>,
+    thread: Arc<SessionThread>,
     about: String,
 }
 
 #[napi]
 impl Opened {
-    /// The session.
-    #[napi(getter)]
-    pub fn session(&self) -> Session {
-        Session(Arc::clone(&self.session))
+    /// Returns the session, whose answers `settle` gets.
+    #[napi]
+    pub fn session(&self, settle: SettleFunction<'_>) -> Result<Session> {
+        let settle = settle
+            .build_threadsafe_function()
+            .callee_handled::<false>()
+            .weak::<true>()
+            .build()?;
+        Ok(Session {
+            thread: Arc::clone(&self.thread),
+            settle: Arc::new(settle),
+        })
     }
 
     /// What there is to say about it, as JSON.
@@ -120,55 +147,42 @@ impl Opened {
     }
 }
 
-impl Opened {
-    fn new((handle, about): (SessionHandle, String)) -> Result<Self> {
-        let session = SessionThread::start(Arc::new(handle)).map_err(|failure| error(&failure))?;
-        Ok(Self {
-            session: Arc::new(session),
-            about,
-        })
-    }
-}
-
 /// Opens a session: options as JSON in.
 #[napi(ts_return_type = "Promise<Opened>")]
 pub fn open(options: String) -> AsyncTask<OpenSession> {
-    AsyncTask::new(OpenSession(options))
+    AsyncTask::new(OpenSession {
+        parent: None,
+        options,
+    })
 }
 
-/// Opens a session on another thread.
-pub struct OpenSession(String);
+/// Opens a session, or that of a subagent of `parent`, on another thread.
+pub struct OpenSession {
+    parent: Option<Arc<SessionThread>>,
+    options: String,
+}
 
 impl Task for OpenSession {
     type Output = (SessionHandle, String);
     type JsValue = Opened;
 
     fn compute(&mut self) -> Result<Self::Output> {
-        SessionHandle::open(&self.0).map_err(|failure| error(&failure))
+        let opened = match &self.parent {
+            None => SessionHandle::open(&self.options),
+            Some(parent) => {
+                let agent = parent.handle().agent(&self.options);
+                agent.map(|agent| (agent, "{}".to_owned()))
+            }
+        };
+        opened.map_err(|failure| error(&failure))
     }
 
-    fn resolve(&mut self, _: Env, opened: Self::Output) -> Result<Opened> {
-        Opened::new(opened)
-    }
-}
-
-/// Opens the session of a subagent on another thread.
-pub struct OpenAgent {
-    session: Arc<SessionThread>,
-    options: String,
-}
-
-impl Task for OpenAgent {
-    type Output = SessionHandle;
-    type JsValue = Opened;
-
-    fn compute(&mut self) -> Result<SessionHandle> {
-        let agent = self.session.handle().agent(&self.options);
-        agent.map_err(|failure| error(&failure))
-    }
-
-    fn resolve(&mut self, _: Env, agent: SessionHandle) -> Result<Opened> {
-        Opened::new((agent, "{}".to_owned()))
+    fn resolve(&mut self, _: Env, (handle, about): Self::Output) -> Result<Opened> {
+        let thread = SessionThread::start(Arc::new(handle)).map_err(|failure| error(&failure))?;
+        Ok(Opened {
+            thread: Arc::new(thread),
+            about,
+        })
     }
 }
 

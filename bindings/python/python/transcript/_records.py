@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from . import _transcript
+from . import _transcript  # pyright: ignore[reportPrivateUsage]
 from ._errors import TranscriptError
 
 Record = TypeVar("Record")
@@ -115,6 +114,9 @@ class Records(Generic[Record]):
 
 async def waiting(start: Callable[[Callable[[Any, TranscriptError | None], None]], None]) -> Any:
     """Wait for the answer of what `start` starts, which is given on another thread."""
+    # Most programs that import this package have no event loop, and asyncio takes longer to import than all the rest.
+    import asyncio
+
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
@@ -135,6 +137,13 @@ async def waiting(start: Callable[[Callable[[Any, TranscriptError | None], None]
 
     start(done)
     return await future
+
+
+async def threaded(function: Callable[[str], Record], options: str) -> Record:
+    """Call a function that blocks on another thread."""
+    import asyncio
+
+    return await asyncio.to_thread(function, options)
 
 
 def read_json(batch: bytes) -> list[Any]:

@@ -73,6 +73,9 @@ class SessionMessage:
     parent_tool_use_id: str | None
     parent_agent_id: str | None
     is_compact_summary: bool
+    _texts: bytes
+    _place: tuple[int, int]
+    _message: Any
 
     def __init__(
         self,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
-from . import _transcript
-from ._records import Json, waiting
+from . import _transcript  # pyright: ignore[reportPrivateUsage]
+from ._records import Json, threaded, waiting
 from ._sdk import Policy
 
 Path = str | os.PathLike[str]
@@ -40,8 +38,7 @@ class Compacted(NamedTuple):
     summary: Written
 
 
-@dataclass(frozen=True)
-class Resumed:
+class Resumed(NamedTuple):
     """What there is to know about a session that was resumed."""
 
     request: Json
@@ -464,7 +461,7 @@ class AsyncSession(_Open):
         root: Path | None = None,
     ) -> AsyncSession:
         options = _options(mode, session, cwd, version, model, session_id, policy, sync, on_busy, root)
-        return cls(await asyncio.to_thread(_transcript.open, options))
+        return cls(await threaded(_transcript.open, options))
 
     async def _run(self, command: str) -> str:
         return await waiting(lambda done: self._native.then(command, done))
@@ -565,7 +562,7 @@ class AsyncSession(_Open):
     ) -> AsyncSession:
         """As :meth:`Session.agent`."""
         options = _agent_options(agent_id, agent_type, tool_use_id, description, parent_agent_id)
-        return AsyncSession((await asyncio.to_thread(self._native.agent, options), "{}"))
+        return AsyncSession((await threaded(self._native.agent, options), "{}"))
 
     async def sync(self) -> None:
         """As :meth:`Session.sync`."""
