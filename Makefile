@@ -13,10 +13,10 @@ TARGETS ?= $(sort $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))))
 # How many times longer than usual the soak tests run.
 SOAK ?= 20
 
-.PHONY: page-test help replay test lint fmt-check words clippy unit validator doc deny bench bench-check fuzz soak compat install components
+.PHONY: bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator doc deny bench bench-check fuzz soak compat install components
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 replay: ## Build, then replay a bundled session (SESSION=path for another)
 	@$(CARGO) run --release -q --locked -p transcript-cli -- replay "$(SESSION)"
@@ -119,6 +119,12 @@ compat: ## Read sessions of ours with the official SDKs (needs python3, and a ne
 	@$(CARGO) build -q --locked -p transcript-cli
 	@python3 tests/compat/run
 	@python3 tools/sdk_check.py --bin target/debug/transcript
+
+bindings: ## Build the wheel and the npm packages for this platform
+	@bindings/build.sh
+
+bindings-test: bindings ## Test them, installed offline into fresh environments
+	@bindings/test.sh
 
 install: ## Install the `transcript` command
 	$(CARGO) install --path crates/transcript-cli --locked

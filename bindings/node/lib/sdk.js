@@ -2,6 +2,8 @@
 
 // The session functions of `@anthropic-ai/claude-agent-sdk`, under their names and with their types.
 
+const { existsSync } = require('node:fs');
+
 const { InvalidError, NotFoundError } = require('./errors.js');
 const { Records, every, parts } = require('./records.js');
 
@@ -114,7 +116,8 @@ async function change(name, sessionId, options, given = {}, what = '') {
     return await every(name, { sessionId, ...shared(options), ...given });
   } catch (error) {
     if (error instanceof NotFoundError) {
-      const where = options?.dir ? ` in project directory for ${options.dir}` : '';
+      let where = options?.dir ? ` in project directory for ${options.dir}` : '';
+      if (error.path !== null && !existsSync(error.path)) where = ': no projects directory';
       error.message = `Session ${sessionId} not found${where}`;
     } else if (error instanceof InvalidError) {
       const words = {

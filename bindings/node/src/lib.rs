@@ -1,4 +1,4 @@
-//! The native part of the npm package `transcript`: passes JSON to the bridge and hands on what it returns.
+//! The native part of the npm package `transcript`: passes JSON to what all bindings share and hands on what it returns.
 //!
 //! Nothing is read, written or waited for on the thread of the event loop.
 
@@ -8,7 +8,7 @@ use napi::bindgen_prelude::{AsyncTask, Buffer, Env, Error, FnArgs, Function, Obj
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Status, Task};
 use napi_derive::napi;
-use transcript_bridge::{self as bridge, Failure, Next, Reply, SessionHandle, SessionThread};
+use transcript_bindings::{self as shared, Failure, Next, Reply, SessionHandle, SessionThread};
 
 type Resolver<T> = Box<dyn FnOnce(Env) -> Result<T> + Send>;
 
@@ -20,7 +20,7 @@ fn error(failure: &Failure) -> Error {
 /// Starts a function: options as JSON in, records out.
 #[napi]
 pub fn call(options: String) -> Result<Records> {
-    let records = bridge::call(&options).map_err(|failure| error(&failure))?;
+    let records = shared::call(&options).map_err(|failure| error(&failure))?;
     Ok(Records(Arc::new(records)))
 }
 
@@ -32,14 +32,15 @@ pub fn version() -> &'static str {
 
 /// The records of a function, in batches.
 #[napi]
-pub struct Records(Arc<bridge::Records>);
+pub struct Records(Arc<shared::Records>);
 
 #[napi]
 impl Records {
     /// Returns a promise of the next batch; `null` after the last.
     #[napi]
     pub fn next<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        let (deferred, promise) = env.create_deferred::<Option<Buffer>, Resolver<Option<Buffer>>>()?;
+        let (deferred, promise) =
+            env.create_deferred::<Option<Buffer>, Resolver<Option<Buffer>>>()?;
         self.0.then(move |next: Next| match next {
             Ok(batch) => deferred.resolve(Box::new(move |_| Ok(batch.map(Buffer::from)))),
             Err(failure) => deferred.reject(error(&failure)),
@@ -188,7 +189,7 @@ impl Task for OpenSession {
 
 /// Assembles a message from the events of a streamed reply.
 #[napi]
-pub struct StreamReply(bridge::StreamReply);
+pub struct StreamReply(shared::StreamReply);
 
 /// The effect of an event.
 #[napi(object)]
@@ -203,9 +204,8 @@ pub struct Step {
 impl StreamReply {
     /// Returns a reply before the first event.
     #[napi(constructor)]
-    #[expect(clippy::new_without_default, reason = "made by JavaScript")]
     pub fn new() -> Self {
-        Self(bridge::StreamReply::new())
+        Self(shared::StreamReply::new())
     }
 
     /// Applies an event, as JSON.

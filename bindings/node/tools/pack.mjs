@@ -1,6 +1,7 @@
 // Makes the npm tarballs: one of this package, one with the addon of this platform.
 //
-// Usage: node tools/pack.mjs FOLDER, the folder in which cargo put the library.
+// Usage: node tools/pack.mjs FOLDER [PLATFORM], the folder in which cargo put the library of that platform; of this one
+// by default.
 
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -31,10 +32,11 @@ function inFolder(make) {
   }
 }
 
-const name = platform();
+const name = process.argv[3] ?? platform();
+if (!(name in platforms)) throw new Error(`${name} is none of ${Object.keys(platforms).join(', ')}`);
 inFolder((folder) => {
   const file = `transcript.${name}.node`;
-  copyFileSync(join(built, library[process.platform]), join(folder, file));
+  copyFileSync(join(built, library[platforms[name].os[0]]), join(folder, file));
   const about = {
     name: `transcript-${name}`,
     version,

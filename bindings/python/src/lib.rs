@@ -1,13 +1,14 @@
-//! The native part of the Python package `transcript`: passes JSON to the bridge and hands on what it returns.
+//! The native part of the Python package `transcript`: passes JSON to what all bindings share and hands on what it returns.
 //!
 //! The GIL is released while anything is read, written or waited for.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use transcript_bridge::{self as bridge, Failure, Next, Reply};
+use transcript_bindings::{self as shared, Failure, Next, Reply};
 
 /// How long a call waits before it looks whether it was interrupted.
 const INTERRUPT: Duration = Duration::from_millis(100);
@@ -38,7 +39,7 @@ fn raised(py: Python<'_>, failure: &Failure) -> PyErr {
 /// Starts a function: options as JSON in, records out.
 #[pyfunction]
 fn call(py: Python<'_>, options: &str) -> PyResult<Records> {
-    let records = py.detach(|| bridge::call(options));
+    let records = py.detach(|| shared::call(options));
     let records = records.map_err(|failure| raised(py, &failure))?;
     Ok(Records(Arc::new(records)))
 }
@@ -46,14 +47,14 @@ fn call(py: Python<'_>, options: &str) -> PyResult<Records> {
 /// Opens a session: options as JSON in; the session, and what there is to say about it as JSON.
 #[pyfunction]
 fn open(py: Python<'_>, options: &str) -> PyResult<(Session, String)> {
-    let opened = py.detach(|| bridge::SessionHandle::open(options));
+    let opened = py.detach(|| shared::SessionHandle::open(options));
     let (handle, about) = opened.map_err(|failure| raised(py, &failure))?;
     Ok((Session::of(handle), about))
 }
 
 /// The records of a function, in batches.
 #[pyclass(frozen)]
-struct Records(Arc<bridge::Records>);
+struct Records(Arc<shared::Records>);
 
 #[pymethods]
 impl Records {
@@ -100,7 +101,10 @@ fn notify(done: &Py<PyAny>, answer: Result<Option<Answer>, Failure>) {
             Ok(Some(Answer::Text(text))) => done.call1(py, (text, none)),
             Err(failure) => done.call1(py, (none, raised(py, &failure))),
         };
-        if let Err(error) = called {
+        // An event loop that was closed has nobody who waits.
+        if let Err(error) = called
+            && !error.is_instance_of::<PyRuntimeError>(py)
+        {
             error.write_unraisable(py, Some(done.bind(py)));
         }
     });
@@ -109,25 +113,25 @@ fn notify(done: &Py<PyAny>, answer: Result<Option<Answer>, Failure>) {
 /// A session that is open for writing.
 #[pyclass(frozen)]
 struct Session {
-    handle: Arc<bridge::SessionHandle>,
+    handle: Arc<shared::SessionHandle>,
     /// Runs the commands of tasks; started with the first of them.
-    thread: Mutex<Option<Arc<bridge::SessionThread>>>,
+    thread: Mutex<Option<Arc<shared::SessionThread>>>,
 }
 
 impl Session {
-    fn of(handle: bridge::SessionHandle) -> Self {
+    fn of(handle: shared::SessionHandle) -> Self {
         Self {
             handle: Arc::new(handle),
             thread: Mutex::new(None),
         }
     }
 
-    fn thread(&self) -> Result<Arc<bridge::SessionThread>, Failure> {
+    fn thread(&self) -> Result<Arc<shared::SessionThread>, Failure> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = &*thread {
             return Ok(Arc::clone(thread));
         }
-        let started = bridge::SessionThread::start(Arc::clone(&self.handle))?;
+        let started = shared::SessionThread::start(Arc::clone(&self.handle))?;
         Ok(Arc::clone(thread.insert(Arc::new(started))))
     }
 }
@@ -183,13 +187,13 @@ impl Session {
 
 /// Assembles a message from the events of a streamed reply.
 #[pyclass]
-struct StreamReply(bridge::StreamReply);
+struct StreamReply(shared::StreamReply);
 
 #[pymethods]
 impl StreamReply {
     #[new]
     fn new() -> Self {
-        Self(bridge::StreamReply::new())
+        Self(shared::StreamReply::new())
     }
 
     /// Applies an event, as JSON. Returns the name of its effect, and the number of the block that it concerns.

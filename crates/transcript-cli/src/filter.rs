@@ -16,7 +16,6 @@ use transcript_reader::{Bodies, Index, Source};
 use transcript_render::blocks::{blocks, message_content, plain_text};
 use transcript_resume::PathEntry;
 
-
 /// At most this many calls wait for their results; the oldest is dropped.
 const MAX_CALLS: usize = 1024;
 /// The longest id of a call, in bytes.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use jiff::Zoned;
-use transcript::catalog::moment;
 use transcript::archive::{Archive, RestoreOptions};
+use transcript::catalog::moment;
 use transcript::wire::RestoreReport;
 use transcript_render::count;
 

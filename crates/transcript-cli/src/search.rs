@@ -9,8 +9,8 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
-use transcript::catalog::{moment, 
-    Catalog, CatalogSession, Field, Hit, Query, QueryError, Search, SearchOptions,
+use transcript::catalog::{
+    Catalog, CatalogSession, Field, Hit, Query, QueryError, Search, SearchOptions, moment,
 };
 use transcript::wire::{FoundSession, HitRecord, SearchEnd, SearchRecord};
 use transcript_format::time;

@@ -15,10 +15,11 @@ use jiff::{Timestamp, Zoned};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Sparkline, Widget};
-use transcript::catalog::moment;
 use transcript::catalog::Catalog;
+use transcript::catalog::moment;
 use transcript::catalog::usage::{
     Block, By, ClientTotal, ContextSize, Key, Prices, Report, Row, Sums, Usage, UsageOptions,
+    sort_by_cost, sort_rows,
 };
 use transcript::wire::{ClientCostRecord, CostRecord, CostRow, CostTotal, StatusRecord};
 use transcript_reader::{Listing, SessionFile, SessionFiles};
@@ -277,14 +278,10 @@ impl Reporter<'_> {
         let (mut rows, total, without_time) = self.rows(by);
         let all = rows.len();
         let most = self.args.limit.unwrap_or(usize::MAX);
-        let first = by.first();
-        if first.is_some_and(|by| matches!(by, By::Day | By::Week | By::Month | By::Hour5)) {
-            rows.drain(..all.saturating_sub(most));
-        } else {
-            if first != Some(&By::Compaction) {
-                sort_by_cost(&mut rows);
-            }
-            rows.truncate(most);
+        sort_rows(&mut rows, by);
+        match by.first().is_some_and(|by| by.is_time()) {
+            true => drop(rows.drain(..all.saturating_sub(most))),
+            false => rows.truncate(most),
         }
         (rows, all, total, without_time)
     }
@@ -814,13 +811,6 @@ fn grouped(rows: &[Row], at: usize) -> Vec<Row> {
         }
     }
     groups.into_values().collect()
-}
-
-fn sort_by_cost(rows: &mut [Row]) {
-    rows.sort_by(|one, other| {
-        let of = |row: &Row| (row.sums.cost, row.sums.tokens.output, row.sums.requests);
-        of(other).cmp(&of(one))
-    });
 }
 
 /// Returns what the transcript lacks.

@@ -635,7 +635,10 @@ pub fn project_folders(
         let place = place.to_string_lossy();
         let is_new = |folder: &PathBuf| !folders.contains(folder);
         let of_place = names.iter().filter(|name| is_key_of(name, &place));
-        let of_place: Vec<_> = of_place.map(|name| root.join(name)).filter(is_new).collect();
+        let of_place: Vec<_> = of_place
+            .map(|name| root.join(name))
+            .filter(is_new)
+            .collect();
         folders.extend(of_place);
     }
     Ok(folders)

@@ -294,12 +294,7 @@ impl SdkSessions {
     ///
     /// # Errors
     /// As [`Self::rename`].
-    pub fn tag(
-        &self,
-        id: &str,
-        tag: Option<&str>,
-        directory: Option<&Path>,
-    ) -> Result<(), Error> {
+    pub fn tag(&self, id: &str, tag: Option<&str>, directory: Option<&Path>) -> Result<(), Error> {
         let root = self.store.root();
         check_id(id, root)?;
         let tag = match tag.map(visible) {
@@ -347,7 +342,7 @@ impl SdkSessions {
         if let Some(up_to) = up_to {
             let index = history.index();
             let id = index.id(up_to);
-            if !id.is_some_and(|id| index.with_uuid(id).next().is_some()) {
+            if id.is_none_or(|id| index.with_uuid(id).next().is_none()) {
                 return Err(Error::new(ErrorKind::NoSuchEntry, &path));
             }
             options = options.at(EntryId::from(up_to));
@@ -427,7 +422,9 @@ impl SdkSessions {
         }
         let mut folders = project_folders(root, path, with_worktrees)?;
         // The Python SDK names folders after the composed form of a path.
-        let composed = path.to_str().map(|path| PathBuf::from(path.nfc().collect::<String>()));
+        let composed = path
+            .to_str()
+            .map(|path| PathBuf::from(path.nfc().collect::<String>()));
         if let Some(composed) = composed.filter(|composed| composed != path) {
             for folder in project_folders(root, &composed, with_worktrees)? {
                 if !folders.contains(&folder) {

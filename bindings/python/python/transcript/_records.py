@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from . import _transcript  # pyright: ignore[reportPrivateUsage]
 from ._errors import TranscriptError
+
+if TYPE_CHECKING:
+    import asyncio
 
 Record = TypeVar("Record")
 Json = dict[str, Any]
@@ -112,31 +116,25 @@ class Records(Generic[Record]):
         self.close()
 
 
-async def waiting(start: Callable[[Callable[[Any, TranscriptError | None], None]], None]) -> Any:
+async def waiting(start: Callable[[Callable[[Any, TranscriptError | None], object]], None]) -> Any:
     """Wait for the answer of what `start` starts, which is given on another thread."""
     # Most programs that import this package have no event loop, and asyncio takes longer to import than all the rest.
     import asyncio
 
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
-
-    def settle(answer: Any, error: TranscriptError | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(answer)
-
-    def done(answer: Any, error: TranscriptError | None) -> None:
-        try:
-            loop.call_soon_threadsafe(settle, answer, error)
-        except RuntimeError:
-            # The loop was closed: nobody waits.
-            pass
-
-    start(done)
+    # After the loop was closed nobody waits: the native part ignores the RuntimeError that says so.
+    start(partial(loop.call_soon_threadsafe, _settle, future))
     return await future
+
+
+def _settle(future: asyncio.Future[Any], answer: Any, error: TranscriptError | None) -> None:
+    if future.done():
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(answer)
 
 
 async def threaded(function: Callable[[str], Record], options: str) -> Record:

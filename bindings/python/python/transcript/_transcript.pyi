@@ -4,7 +4,7 @@ from typing import Any, final
 
 from ._errors import TranscriptError
 
-_Done = Callable[[Any, TranscriptError | None], None]
+_Done = Callable[[Any, TranscriptError | None], object]
 
 version: str
 

@@ -41,6 +41,7 @@ pub use call::CallPrices;
 pub use prices::{ModelPrices, Prices, PricesError, Terms};
 pub use report::{
     Block, By, ClientTotal, ContextSize, Key, ModelTotal, Rate, Report, Row, Rows, Sums,
+    sort_by_cost, sort_rows,
 };
 pub use tokens::Tokens;
 

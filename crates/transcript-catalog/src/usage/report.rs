@@ -58,6 +58,12 @@ impl By {
         Self::Tool,
     ];
 
+    /// Returns whether it is a part of the calendar, so that rows are in the order of time.
+    #[must_use]
+    pub fn is_time(self) -> bool {
+        matches!(self, Self::Day | Self::Week | Self::Month | Self::Hour5)
+    }
+
     /// Returns the name, as in `--by` and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -179,6 +185,23 @@ impl Sums {
         }
         self.unknown_models.extend(other.unknown_models);
     }
+}
+
+/// Sorts rows as reports list them: by time if their first kind is one, compactions in their order, else the row that
+/// cost most first.
+pub fn sort_rows(rows: &mut [Row], by: &[By]) {
+    let first = by.first();
+    if !first.is_some_and(|by| by.is_time() || *by == By::Compaction) {
+        sort_by_cost(rows);
+    }
+}
+
+/// Sorts rows by their cost, then by their tokens of output and their requests, the largest first.
+pub fn sort_by_cost(rows: &mut [Row]) {
+    rows.sort_by(|one, other| {
+        let of = |row: &Row| (row.sums.cost, row.sums.tokens.output, row.sums.requests);
+        of(other).cmp(&of(one))
+    });
 }
 
 /// One row of a report.

@@ -87,28 +87,36 @@ pub fn serve(options: ServeOptions, ready: impl FnOnce(&str)) -> io::Result<()> 
         .build()?;
     let served = runtime.block_on(async {
         let server = Server::bind(options).await?;
+        // Who reads the address may ask the server to end at once.
+        let end = end_signal()?;
         ready(&server.url());
-        server.run(end_signal()).await
+        server.run(end).await
     });
     // Threads that read files are not waited for.
     runtime.shutdown_background();
     served
 }
 
-/// Waits for Ctrl-C, or for the signal to end.
-async fn end_signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut end) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = end.recv() => {}
-            }
-            return;
+/// Returns what waits for Ctrl-C, or for the signal to end. From this call on neither of them ends the process.
+#[cfg(unix)]
+fn end_signal() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
         }
-    }
-    let _ = tokio::signal::ctrl_c().await;
+    })
+}
+
+/// Returns what waits for Ctrl-C.
+#[cfg(not(unix))]
+fn end_signal() -> io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+    })
 }
 
 impl Server {

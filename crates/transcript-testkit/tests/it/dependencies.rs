@@ -141,6 +141,8 @@ fn without_async_fronts_and_server_nothing_links_tokio() {
         "transcript",
         "transcript-browse",
         "transcript-cli",
+        "transcript-python",
+        "transcript-node",
     ] {
         let linked = linked(&metadata, root);
         for name in ["tokio", "tokio-util"] {
@@ -151,7 +153,7 @@ fn without_async_fronts_and_server_nothing_links_tokio() {
 }
 
 /// What each crate may depend on, of the crates of this workspace (docs/architecture.md).
-const DIRECTIONS: [(&str, &[&str]); 16] = [
+const DIRECTIONS: [(&str, &[&str]); 19] = [
     ("transcript-format", &[]),
     ("transcript-storage", &[]),
     (
@@ -264,6 +266,22 @@ const DIRECTIONS: [(&str, &[&str]); 16] = [
             "transcript",
         ],
     ),
+    (
+        "transcript-bindings",
+        &[
+            "transcript-format",
+            "transcript-messages",
+            "transcript-page",
+            "transcript-reader",
+            "transcript-render",
+            "transcript-resume",
+            "transcript-storage",
+            "transcript-writer",
+            "transcript",
+        ],
+    ),
+    ("transcript-python", &["transcript-bindings"]),
+    ("transcript-node", &["transcript-bindings"]),
     ("transcript-testkit", &["transcript-storage"]),
 ];
 

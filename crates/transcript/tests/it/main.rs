@@ -13,6 +13,8 @@ mod names;
 mod repairing;
 mod requests;
 mod resume;
+#[cfg(feature = "sdk")]
+mod sdk;
 mod serve;
 mod spans;
 mod store;

@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::json;
-use transcript::wire::{EntryRecord, ReplayEnd, ReplayHead, ReplayRecord, ResumeReport};
+use transcript::wire::{
+    EntryRecord, ReplayEnd, ReplayHead, ReplayRecord, ResumeRefusal, ResumeReport,
+};
 use transcript::{History, PathState, Policy, ReadEnd, RedactedDisk, Redactor, Usage};
 use transcript_page::{PageFile, write_page};
 use transcript_reader::{Bodies, Source};
 use transcript_render::{
-    Conversation, Escaping, Header, HtmlConversations, RenderOptions, Tools, explain, tokens_in_words,
-    write_markdown,
+    Conversation, Escaping, Header, HtmlConversations, RenderOptions, Tools, explain,
+    tokens_in_words, write_markdown,
 };
 use transcript_resume::items::{Cut, Nesting};
 use transcript_resume::request;
@@ -80,7 +82,11 @@ enum Format {
 }
 
 /// Returns the path to show, and the tree that it is of.
-fn path<'h>(history: &'h History, policy: Policy, context: bool) -> (Tree<'h>, ConversationPath, usize) {
+fn path<'h>(
+    history: &'h History,
+    policy: Policy,
+    context: bool,
+) -> (Tree<'h>, ConversationPath, usize) {
     let tree = history.tree(policy);
     let path = tree.path();
     if context {
@@ -116,7 +122,15 @@ pub(crate) fn entries(options: &EntriesOptions, out: &mut Out<'_>) -> Result<()>
 }
 
 pub(crate) fn request(options: &RequestOptions, out: &mut Out<'_>) -> Result<()> {
-    let source = options.place.open(&options.session)?;
+    let path = options.place.find(&options.session)?;
+    let source = Source::open_on(&options.place.disk()?, &path)?;
+    if let Err(error) = source.check_messages() {
+        let transcript_reader::ErrorKind::OtherFormat(name) = error.kind() else {
+            return Err(error.into());
+        };
+        let reason = format!("not a transcript but {name}");
+        return out.record(&ResumeRefusal::new(&path, options.policy.into(), reason));
+    }
     // What names an entry may be before the last compaction.
     if options.full || options.leaf.is_some() {
         return write_request(options, &History::read(source)?, out).map(|_| ());
@@ -152,7 +166,14 @@ fn write_request(options: &RequestOptions, history: &History, out: &mut Out<'_>)
     }
     let findings = explain::findings(&tree, &request.path);
     let describe = |decision: &_| explain::describe(tree.index(), decision);
-    let report = ResumeReport::new(history, &tree, &request, (&state, &usage), &findings, describe);
+    let report = ResumeReport::new(
+        history,
+        &tree,
+        &request,
+        (&state, &usage),
+        &findings,
+        describe,
+    );
     let mut text = Vec::new();
     report.write(&mut text, &request.messages, |json| json.into())?;
     out.json(&text)?;
@@ -169,7 +190,11 @@ fn entry(history: &History, name: &str) -> std::result::Result<transcript::Entry
     let number = id.and_then(|id| index.with_uuid(id).last());
     let path = history.source().path();
     number.ok_or_else(|| {
-        Failure::new("unknown-entry", format!("no entry, or several, have the name {name}")).at(path)
+        Failure::new(
+            "unknown-entry",
+            format!("no entry, or several, have the name {name}"),
+        )
+        .at(path)
     })
 }
 
@@ -194,7 +219,10 @@ pub(crate) fn export(options: &ExportOptions, out: &mut Out<'_>) -> Result<()> {
     let file = file.open(&options.out).map_err(|error| {
         let failure = Failure::from(error).at(&options.out);
         match options.out.exists() && !options.force {
-            true => Failure { kind: "exists".into(), ..failure },
+            true => Failure {
+                kind: "exists".into(),
+                ..failure
+            },
             false => failure,
         }
     })?;
@@ -221,12 +249,18 @@ fn write_document(
         .tools(Tools::Short);
     let header = Header::read(source, history.session_id(), tree, path, &render)
         .map_err(|error| words(&error))?;
-    let cut = if is_page { Cut::Anywhere } else { Cut::AtPrompts };
-    let shown = Conversation::in_parts(source, index, tree, path, cut).map_err(|error| words(&error))?;
+    let cut = if is_page {
+        Cut::Anywhere
+    } else {
+        Cut::AtPrompts
+    };
+    let shown =
+        Conversation::in_parts(source, index, tree, path, cut).map_err(|error| words(&error))?;
     let usage = transcript_render::usage(source, index, path).map_err(|error| words(&error))?;
     let shown = [shown];
     if !is_page {
-        return write_markdown(file, &shown, &header, &usage, &render).map_err(|error| words(&error));
+        return write_markdown(file, &shown, &header, &usage, &render)
+            .map_err(|error| words(&error));
     }
     let nesting = Nesting::default();
     let page = PageFile {

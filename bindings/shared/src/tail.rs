@@ -91,7 +91,14 @@ pub(crate) fn follow(options: &FollowOptions, out: &mut Out<'_>) -> Result<()> {
     };
     let follower = Follower::new(&path, &options.shared.options("start")?);
     let stopper = follower.stopper();
-    run(follower, &stopper, Follower::try_next, Follower::next_within, &options.shared, out)
+    run(
+        follower,
+        &stopper,
+        Follower::try_next,
+        Follower::next_within,
+        &options.shared,
+        out,
+    )
 }
 
 pub(crate) fn watch(options: &WatchOptions, out: &mut Out<'_>) -> Result<()> {
@@ -106,7 +113,14 @@ pub(crate) fn watch(options: &WatchOptions, out: &mut Out<'_>) -> Result<()> {
         watcher.add_folder(options.place.store()?.root());
     }
     let stopper = watcher.stopper();
-    run(watcher, &stopper, Watcher::try_next, Watcher::next_within, &options.shared, out)
+    run(
+        watcher,
+        &stopper,
+        Watcher::try_next,
+        Watcher::next_within,
+        &options.shared,
+        out,
+    )
 }
 
 type Polled = std::result::Result<Option<FollowEvent>, transcript_reader::Error>;

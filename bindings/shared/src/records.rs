@@ -98,10 +98,12 @@ impl Records {
             return Some(Err(failure));
         }
         let state = self.shared.lock();
-        let is_waiting = |state: &mut State| {
-            state.batches.is_empty() && state.end.is_none() && !state.is_closed
-        };
-        let waited = self.shared.changed.wait_timeout_while(state, timeout, is_waiting);
+        let is_waiting =
+            |state: &mut State| state.batches.is_empty() && state.end.is_none() && !state.is_closed;
+        let waited = self
+            .shared
+            .changed
+            .wait_timeout_while(state, timeout, is_waiting);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let next = state.next();
         drop(state);
@@ -237,5 +239,79 @@ impl State {
             Ok(()) => Some(Ok(None)),
             end => std::mem::replace(end, Ok(())).err().map(Err),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_failure_after_what_was_found_before() {
+        let records = Records::spawn(|sender| {
+            sender.send(b"found".to_vec()).unwrap();
+            panic!("a defect");
+        });
+        let records = records.unwrap();
+        assert_eq!(records.wait().unwrap().as_deref(), Some(&b"found"[..]));
+        let failure = records.wait().unwrap_err();
+        assert_eq!(failure.kind, "panic");
+        assert!(failure.message.contains("a defect"), "{}", failure.message);
+        assert_eq!(records.wait().unwrap(), None, "a failure is returned once");
+    }
+
+    #[test]
+    fn a_function_is_two_batches_ahead_and_ends_when_nobody_reads() {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let (ended, end) = mpsc::channel();
+        let counter = Arc::clone(&sent);
+        let records = Records::spawn(move |sender| {
+            while sender.send(vec![0]).is_ok() {
+                counter.fetch_add(1, Ordering::SeqCst);
+            }
+            ended.send(()).unwrap();
+            Ok(())
+        });
+        let records = records.unwrap();
+        records.wait().unwrap();
+        // Taking one makes room for one more.
+        while sent.load(Ordering::SeqCst) < 1 + AHEAD {
+            thread::yield_now();
+        }
+        thread::sleep(Duration::from_millis(20));
+        assert_eq!(sent.load(Ordering::SeqCst), 1 + AHEAD);
+        drop(records);
+        end.recv_timeout(Duration::from_secs(10)).unwrap();
+    }
+
+    #[test]
+    fn who_waits_is_called_once_with_the_next_batch_or_the_end() {
+        let (go, wait) = mpsc::channel::<()>();
+        let records = Records::spawn(move |sender| {
+            wait.recv().unwrap();
+            let _ = sender.send(b"one".to_vec());
+            let _ = wait.recv();
+            Ok(())
+        });
+        let records = records.unwrap();
+        let (answers, answer) = mpsc::channel();
+        let then = |answers: &mpsc::Sender<Next>| {
+            let answers = answers.clone();
+            move |next| answers.send(next).unwrap()
+        };
+        records.then(then(&answers));
+        records.then(then(&answers));
+        let busy = answer.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert_eq!(busy.unwrap_err().kind, "busy");
+        go.send(()).unwrap();
+        let first = answer.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert_eq!(first.unwrap().as_deref(), Some(&b"one"[..]));
+        records.then(then(&answers));
+        records.close();
+        let end = answer.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert_eq!(end.unwrap(), None);
     }
 }

@@ -76,7 +76,9 @@ impl Place {
 
     pub(crate) fn store(&self) -> Result<Store, Failure> {
         let store = self.root.as_ref().map(Store::new).or_else(Store::from_env);
-        store.ok_or_else(|| Failure::options("there is no home folder; name the folder of projects with `root`"))
+        store.ok_or_else(|| {
+            Failure::options("there is no home folder; name the folder of projects with `root`")
+        })
     }
 
     /// Returns the disk of the archive, if one is to be read.
@@ -88,7 +90,9 @@ impl Place {
                 let set = env::var_os("TRANSCRIPT_ARCHIVE").filter(|folder| !folder.is_empty());
                 let folder = set.map(PathBuf::from);
                 let folder = folder.or_else(|| Some(data_folder()?.join("archive")));
-                folder.ok_or_else(|| Failure::options("there is no data folder; name the folder of the archive"))?
+                folder.ok_or_else(|| {
+                    Failure::options("there is no data folder; name the folder of the archive")
+                })?
             }
         };
         let mut options = ArchiveOptions::new();

@@ -6,13 +6,15 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use transcript::catalog::usage::{By, Prices, Report, UsageOptions};
+use transcript::catalog::usage::{By, Prices, Report, UsageOptions, sort_rows};
 use transcript::catalog::{Query, SearchOptions, Sort, moment};
-use transcript::sdk::{ListOptions, MessageError, MessageOptions, SdkMessage, SdkSessions, created_millis};
+use transcript::sdk::{
+    ListOptions, MessageError, MessageOptions, SdkMessage, SdkSessions, created_millis,
+};
 use transcript::verify::{VerifyOptions, verify, verify_folder, verify_source};
 use transcript::wire::{
-    CostRecord, CostRow, CostTotal, HitRecord, RepairReport, SearchEnd, SearchRecord, SessionRecord,
-    VerifyRecord,
+    CostRecord, CostRow, CostTotal, HitRecord, RepairReport, SearchEnd, SearchRecord,
+    SessionRecord, VerifyRecord,
 };
 use transcript::{SessionRepair, SessionRow, cache_folder, undo_repair};
 use transcript_reader::subagents;
@@ -252,21 +254,28 @@ impl Function {
             Self::GetSessionMessages(arguments) => messages(arguments, out),
             Self::ListSubagents(arguments) => {
                 let sessions = arguments.sdk.sessions()?;
-                let agents = sessions.subagents(&arguments.session_id, arguments.sdk.directory())?;
+                let agents =
+                    sessions.subagents(&arguments.session_id, arguments.sdk.directory())?;
                 agents.iter().try_for_each(|agent| out.record(agent))
             }
             Self::GetSubagentMessages(arguments) => messages(arguments, out),
             Self::RenameSession(arguments) => {
                 let (sdk, id) = (&arguments.sdk, &arguments.session_id);
-                Ok(sdk.sessions()?.rename(id, &arguments.title, sdk.directory())?)
+                Ok(sdk
+                    .sessions()?
+                    .rename(id, &arguments.title, sdk.directory())?)
             }
             Self::TagSession(arguments) => {
                 let (sdk, id) = (&arguments.sdk, &arguments.session_id);
-                Ok(sdk.sessions()?.tag(id, arguments.tag.as_deref(), sdk.directory())?)
+                Ok(sdk
+                    .sessions()?
+                    .tag(id, arguments.tag.as_deref(), sdk.directory())?)
             }
             Self::DeleteSession(arguments) => {
                 let sdk = &arguments.sdk;
-                Ok(sdk.sessions()?.delete(&arguments.session_id, sdk.directory())?)
+                Ok(sdk
+                    .sessions()?
+                    .delete(&arguments.session_id, sdk.directory())?)
             }
             Self::ForkSession(arguments) => {
                 let sdk = &arguments.sdk;
@@ -478,12 +487,17 @@ fn usage(arguments: &UsageArguments, out: &mut Out<'_>) -> Result<()> {
         None => Prices::embedded(),
     };
     let zone = match &arguments.timezone {
-        Some(name) => TimeZone::get(name)
-            .map_err(|error| Failure::options(format!("timezone: {error}")))?,
+        Some(name) => {
+            TimeZone::get(name).map_err(|error| Failure::options(format!("timezone: {error}")))?
+        }
         None => TimeZone::system(),
     };
     let now = Timestamp::now().to_zoned(zone);
-    let by: Vec<By> = arguments.by.iter().map(|name| kind(name)).collect::<std::result::Result<_, _>>()?;
+    let by: Vec<By> = arguments
+        .by
+        .iter()
+        .map(|name| kind(name))
+        .collect::<std::result::Result<_, _>>()?;
     let time = |name: &str, text: Option<&String>| {
         let time = text.map(|text| moment::parse(text, &now)).transpose();
         time.map_err(|error| Failure::options(format!("{name}: {error}")))
@@ -500,6 +514,8 @@ fn usage(arguments: &UsageArguments, out: &mut Out<'_>) -> Result<()> {
     let usage = catalog.usage(&options);
     let rows = usage.rows(&report, &prices);
     let (total, without_time) = (rows.total().clone(), rows.without_time());
+    let mut rows: Vec<_> = rows.collect();
+    sort_rows(&mut rows, &by);
     for row in rows {
         out.record(&CostRecord::Row(CostRow::new(&by, &row, None)))?;
     }

@@ -205,9 +205,11 @@ impl SessionHandle {
     pub fn agent(&self, options: &str) -> Result<Self, Failure> {
         self.check_process()?;
         guarded(|| {
-            let options: AgentOptions = serde_json::from_str(options)
-                .map_err(|error| Failure::options(format!("the options cannot be used: {error}")))?;
-            let id = |id: &str| AgentId::new(id).map_err(|error| Failure::options(error.to_string()));
+            let options: AgentOptions = serde_json::from_str(options).map_err(|error| {
+                Failure::options(format!("the options cannot be used: {error}"))
+            })?;
+            let id =
+                |id: &str| AgentId::new(id).map_err(|error| Failure::options(error.to_string()));
             let mut meta = AgentMeta::new(&options.agent_type, &options.tool_use_id);
             if let Some(description) = &options.description {
                 meta = meta.description(description);
@@ -287,7 +289,9 @@ impl SessionHandle {
             })?;
             let guard = self.lock();
             let session = guard.as_ref().ok_or_else(|| self.closed())?;
-            Ok(wire::text(&wire::Answer::written(session.append_reply(reply)?))?)
+            Ok(wire::text(&wire::Answer::written(
+                session.append_reply(reply)?,
+            ))?)
         })
     }
 
@@ -376,7 +380,10 @@ impl SessionHandle {
             }
             Some("request") => {
                 let request = session.request()?;
-                Ok(format!("{{\"ok\":true,\"request\":{}}}", request_text(&request)?))
+                Ok(format!(
+                    "{{\"ok\":true,\"request\":{}}}",
+                    request_text(&request)?
+                ))
             }
             Some("entries") => {
                 let listed = session.entries()?;
@@ -398,7 +405,14 @@ impl SessionHandle {
                 let usage = match History::open(&self.path) {
                     Ok(history) => history.usage()?,
                     // A session without an entry has no file yet.
-                    Err(error) if matches!(error.kind(), ErrorKind::Read(transcript_reader::ErrorKind::NotFound)) => Vec::new(),
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            ErrorKind::Read(transcript_reader::ErrorKind::NotFound)
+                        ) =>
+                    {
+                        Vec::new()
+                    }
                     Err(error) => return Err(error.into()),
                 };
                 Ok(json!({ "ok": true, "models": usage }).to_string())
@@ -553,5 +567,66 @@ fn serve(handle: &SessionHandle, jobs: &Receiver<Job>) {
         if let Some((reply, then)) = reply {
             then(handle.append_received(reply.as_ref()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(path: &Path) -> SessionHandle {
+        let options =
+            json!({ "mode": "openOrCreate", "session": path, "cwd": "/", "version": "1" });
+        SessionHandle::open(&options.to_string()).unwrap().0
+    }
+
+    #[test]
+    fn commands_that_wait_together_are_answered_in_order_and_fail_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let session = open(
+            &folder
+                .path()
+                .join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"),
+        );
+        let commands = [
+            r#"{"op":"append","user":"one"}"#,
+            r#"{"op":"append","user":"two"}"#,
+            r#"{"op":"append","entry":{"type":"user","uuid":7}}"#,
+            r#"{"op":"leaf"}"#,
+            "no command",
+            r#"{"op":"append","user":"three"}"#,
+            r#"{"op":"close"}"#,
+            r#"{"op":"append","user":"four"}"#,
+        ];
+        let replies = session.run_all(&commands.map(str::to_owned));
+        let kinds: Vec<_> = replies
+            .iter()
+            .map(|reply| reply.as_ref().err().map(|failure| failure.kind.as_ref()))
+            .collect();
+        let (invalid, bad) = (Some("invalid-entry"), Some("bad-command"));
+        assert_eq!(
+            kinds,
+            [None, None, invalid, None, bad, None, None, Some("closed")]
+        );
+        let written = std::fs::read_to_string(session.path()).unwrap();
+        assert_eq!(written.lines().count(), 3);
+        // What failed names the session.
+        assert!(replies[2].as_ref().unwrap_err().path.is_some());
+    }
+
+    #[test]
+    fn a_second_session_of_a_file_is_busy_until_the_first_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder
+            .path()
+            .join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+        let session = open(&path);
+        session.run(r#"{"op":"append","user":"one"}"#).unwrap();
+        let options = json!({ "mode": "open", "session": path }).to_string();
+        assert_eq!(SessionHandle::open(&options).unwrap_err().kind, "busy");
+        session.run(r#"{"op":"close"}"#).unwrap();
+        let (session, about) = SessionHandle::open(&options).unwrap();
+        assert!(about.contains("\"uuid\":\""), "{about}");
+        session.run(r#"{"op":"close"}"#).unwrap();
     }
 }

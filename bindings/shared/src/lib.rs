@@ -13,8 +13,8 @@ mod failure;
 mod function;
 mod out;
 mod records;
-mod sessions;
 mod session_handle;
+mod sessions;
 mod stream_reply;
 mod tail;
 

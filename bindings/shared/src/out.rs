@@ -63,7 +63,8 @@ impl<'s> Out<'s> {
 
     /// Adds a record that is JSON already.
     pub(crate) fn json(&mut self, record: &[u8]) -> Result<()> {
-        self.head.push(if self.head.is_empty() { b'[' } else { b',' });
+        self.head
+            .push(if self.head.is_empty() { b'[' } else { b',' });
         self.head.extend_from_slice(record.trim_ascii_end());
         self.flush_full()
     }
@@ -76,8 +77,10 @@ impl<'s> Out<'s> {
     ) -> Result<()> {
         let start = self.texts.len();
         self.texts.extend_from_slice(text.as_bytes());
-        self.head.push(if self.head.is_empty() { b'[' } else { b',' });
-        serde_json::to_writer(&mut self.head, &record(start, self.texts.len()))?;
+        self.head
+            .push(if self.head.is_empty() { b'[' } else { b',' });
+        let record = serde_json::to_string(&record(start, self.texts.len()))?;
+        self.head.extend_from_slice(record.as_bytes());
         self.flush_full()
     }
 
@@ -96,7 +99,8 @@ impl<'s> Out<'s> {
         }
         self.head.push(b']');
         let length = u32::try_from(self.head.len());
-        let length = length.map_err(|_| Failure::new("too-large", "a record has more than 4 GiB"))?;
+        let length =
+            length.map_err(|_| Failure::new("too-large", "a record has more than 4 GiB"))?;
         let mut batch = Vec::with_capacity(4 + self.head.len() + self.texts.len());
         batch.extend_from_slice(&length.to_le_bytes());
         batch.append(&mut self.head);
@@ -110,10 +114,9 @@ impl<'s> Out<'s> {
         match result.and_then(|()| self.flush()) {
             Ok(()) | Err(Stop::Closed) => Ok(()),
             Err(Stop::Failed(failure)) => {
-                // What was found before the failure is not lost.
-                match self.flush() {
-                    _ => Err(failure),
-                }
+                // What was found before the failure is not lost; if nobody reads it, neither is the failure.
+                let _ = self.flush();
+                Err(failure)
             }
         }
     }

@@ -36,7 +36,8 @@ impl StreamReply {
     /// the reply is over.
     pub fn push(&mut self, bytes: &[u8]) -> bool {
         let accumulator = &mut self.accumulator;
-        self.sse.push(bytes, |_, event| _ = accumulator.event(event));
+        self.sse
+            .push(bytes, |_, event| _ = accumulator.event(event));
         self.is_over()
     }
 
