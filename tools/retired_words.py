@@ -48,7 +48,7 @@ def main():
     words = list(retired())
     if not words:
         sys.exit("docs/glossary.md has no table of retired words")
-    files = o.files or [f for pattern in ("crates/**/*.rs", "docs/**/*.md", "*.md") for f in sorted(ROOT.glob(pattern))]
+    files = o.files or [f for pattern in ("crates/**/*.rs", "bindings/**/src/*.rs", "docs/**/*.md", "*.md") for f in sorted(ROOT.glob(pattern))]
     failed = 0
     for path in files:
         name = str(path.resolve().relative_to(ROOT))

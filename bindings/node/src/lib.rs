@@ -189,6 +189,7 @@ impl Task for OpenSession {
 
 /// Assembles a message from the events of a streamed reply.
 #[napi]
+#[derive(Default)]
 pub struct StreamReply(shared::StreamReply);
 
 /// The effect of an event.
@@ -205,7 +206,7 @@ impl StreamReply {
     /// Returns a reply before the first event.
     #[napi(constructor)]
     pub fn new() -> Self {
-        Self(shared::StreamReply::new())
+        Self::default()
     }
 
     /// Applies an event, as JSON.

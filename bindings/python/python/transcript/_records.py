@@ -116,16 +116,19 @@ class Records(Generic[Record]):
         self.close()
 
 
-async def waiting(start: Callable[[Callable[[Any, TranscriptError | None], object]], None]) -> Any:
-    """Wait for the answer of what `start` starts, which is given on another thread."""
+async def waiting(start: Callable[[Callable[[Any, TranscriptError | None], object]], Any]) -> Any:
+    """Wait for the answer of what `start` starts: what it returns, unless it is ``None`` and the answer is given later, on
+    another thread.
+    """
     # Most programs that import this package have no event loop, and asyncio takes longer to import than all the rest.
     import asyncio
 
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     # After the loop was closed nobody waits: the native part ignores the RuntimeError that says so.
-    start(partial(loop.call_soon_threadsafe, _settle, future))
-    return await future
+    wake: Any = loop.call_soon_threadsafe
+    answer = start(partial(wake, _settle, future))
+    return answer if answer is not None else await future
 
 
 def _settle(future: asyncio.Future[Any], answer: Any, error: TranscriptError | None) -> None:

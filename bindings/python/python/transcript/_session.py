@@ -464,7 +464,7 @@ class AsyncSession(_Open):
         return cls(await threaded(_transcript.open, options))
 
     async def _run(self, command: str) -> str:
-        return await waiting(lambda done: self._native.then(command, done))
+        return await waiting(lambda done: self._native.ask(command, done))
 
     async def append(
         self,
