@@ -21,9 +21,9 @@ has_node=
 if command -v npm >/dev/null; then
     node_project
     has_node=1
-    (cd "$work/node" && node --test test)
+    (cd "$work/node" && node --test test/*.test.js)
     if command -v tsc >/dev/null; then
-        (cd "$work/node" && tsc --strict --noEmit --target es2022 --module nodenext --lib es2022,esnext.disposable,dom --skipLibCheck node_modules/transcript/index.d.ts)
+        (cd "$work/node" && tsc --strict --noEmit --target es2022 --module nodenext --lib es2022,esnext.disposable,dom test/types.ts)
     else
         echo 'skipped: the types for TypeScript, as there is no tsc'
     fi

@@ -130,7 +130,7 @@ export class SessionMessage implements SDKMessage {
   readonly isCompactSummary: boolean;
   get message(): unknown;
   /** The JSON of the message as it is in the file: numbers beyond 2^53 are exact here. */
-  get raw(): Buffer;
+  get raw(): Uint8Array;
   toJSON(): SDKMessage;
 }
 

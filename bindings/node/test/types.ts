@@ -1,0 +1,38 @@
+// Uses the types as a program would; compiled with `tsc --strict`, never run.
+
+import * as transcript from 'transcript';
+import { Session, StreamReply, type SDKSessionInfo, type Written } from 'transcript';
+
+export async function read(dir: string): Promise<string[]> {
+  const sessions: SDKSessionInfo[] = await transcript.listSessions({ dir, limit: 10, includeWorktrees: false });
+  const info: SDKSessionInfo | undefined = await transcript.getSessionInfo(sessions[0].sessionId, { dir });
+  const texts: string[] = [info?.summary ?? ''];
+  for await (const message of transcript.iterSessionMessages(sessions[0].sessionId, { policy: 'vendor' })) {
+    const raw: Uint8Array = message.raw;
+    texts.push(message.type, `${raw.length}`);
+  }
+  const { sessionId }: { sessionId: string } = await transcript.forkSession(sessions[0].sessionId, { title: 'Copy' });
+  return [...texts, sessionId];
+}
+
+export async function write(path: string): Promise<Written[]> {
+  await using session = await Session.openOrCreate(path, { cwd: '.', sync: 'each', onBusy: 'fork' });
+  const reply = new StreamReply();
+  reply.event({ type: 'message_stop' });
+  for (const { name, input } of reply.result().toolCalls) console.log(name, input);
+  await session.appendReply(reply);
+  return session.append({ user: 'hello' });
+}
+
+export async function follow(path: string, signal: AbortSignal): Promise<void> {
+  try {
+    for await (const record of transcript.follow(path, { signal, changes: true })) console.log(record.kind);
+  } catch (error) {
+    if (error instanceof transcript.NotFoundError) console.log(error.kind, error.path, error.line, error.offset);
+  }
+}
+
+// @ts-expect-error: there is no such policy.
+void transcript.getSessionMessages('id', { policy: 'other' });
+// @ts-expect-error: sessions are opened, not made.
+void new Session();
