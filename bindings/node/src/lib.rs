@@ -18,14 +18,14 @@ fn error(failure: &Failure) -> Error {
 }
 
 /// Starts a function: options as JSON in, records out.
-#[napi]
+#[napi(catch_unwind)]
 pub fn call(options: String) -> Result<Records> {
     let records = shared::call(&options).map_err(|failure| error(&failure))?;
     Ok(Records(Arc::new(records)))
 }
 
 /// The version of the package.
-#[napi]
+#[napi(catch_unwind)]
 pub fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
@@ -37,7 +37,7 @@ pub struct Records(Arc<shared::Records>);
 #[napi]
 impl Records {
     /// Returns a promise of the next batch; `null` after the last.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn next<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let (deferred, promise) =
             env.create_deferred::<Option<Buffer>, Resolver<Option<Buffer>>>()?;
@@ -49,7 +49,7 @@ impl Records {
     }
 
     /// Ends the function.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn close(&self) {
         self.0.close();
     }
@@ -91,25 +91,25 @@ impl Session {
     }
 
     /// The file of the session.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn path(&self) -> String {
         self.thread.handle().path().to_string_lossy().into_owned()
     }
 
     /// Runs a command: JSON in. Its answer is that to the command of this number.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn run(&self, number: u32, command: String) {
         self.thread.run(command, self.then(number));
     }
 
     /// Appends what was received of a streamed reply.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn append_reply(&self, number: u32, reply: &StreamReply) {
         self.thread.append_reply(&reply.0, self.then(number));
     }
 
     /// Opens the session of a subagent.
-    #[napi(ts_return_type = "Promise<Opened>")]
+    #[napi(ts_return_type = "Promise<Opened>", catch_unwind)]
     pub fn agent(&self, options: String) -> AsyncTask<OpenSession> {
         AsyncTask::new(OpenSession {
             parent: Some(Arc::clone(&self.thread)),
@@ -128,7 +128,7 @@ pub struct Opened {
 #[napi]
 impl Opened {
     /// Returns the session, whose answers `settle` gets.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn session(&self, settle: SettleFunction<'_>) -> Result<Session> {
         let settle = settle
             .build_threadsafe_function()
@@ -142,14 +142,14 @@ impl Opened {
     }
 
     /// What there is to say about it, as JSON.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn about(&self) -> String {
         self.about.clone()
     }
 }
 
 /// Opens a session: options as JSON in.
-#[napi(ts_return_type = "Promise<Opened>")]
+#[napi(ts_return_type = "Promise<Opened>", catch_unwind)]
 pub fn open(options: String) -> AsyncTask<OpenSession> {
     AsyncTask::new(OpenSession {
         parent: None,
@@ -204,13 +204,13 @@ pub struct Step {
 #[napi]
 impl StreamReply {
     /// Returns a reply before the first event.
-    #[napi(constructor)]
+    #[napi(constructor, catch_unwind)]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Applies an event, as JSON.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn event(&mut self, event: String) -> Step {
         let (name, block) = self.0.event(&event);
         Step {
@@ -220,19 +220,19 @@ impl StreamReply {
     }
 
     /// Applies the events in the next bytes of a stream of server-sent events. Returns whether the reply is over.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn push(&mut self, bytes: &[u8]) -> bool {
         self.0.push(bytes)
     }
 
     /// Whether the message is complete or the stream ended with an error.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn is_over(&self) -> bool {
         self.0.is_over()
     }
 
     /// Returns what was received so far, as JSON.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn json(&self) -> String {
         self.0.json()
     }
