@@ -51,6 +51,8 @@ export class Records<T> implements AsyncIterableIterator<T> {
   private constructor();
   next(): Promise<IteratorResult<T, undefined>>;
   return(value?: unknown): Promise<IteratorResult<T, undefined>>;
+  /** Waits until the function has started: what is written after that to the files that it follows is returned. */
+  ready(): Promise<this>;
   /** Ends the function. Who waits gets no more records. */
   close(): void;
   /** Waits for all records that are left. */

@@ -86,6 +86,12 @@ class Records {
     return { value: this.#batch[this.#at++], done: false };
   }
 
+  /** Waits until the function has started: what is written after that to the files that it follows is returned. */
+  async ready() {
+    await this.#records.ready();
+    return this;
+  }
+
   async return(value) {
     this.#end();
     return { value, done: true };

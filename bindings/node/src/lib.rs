@@ -48,6 +48,15 @@ impl Records {
         Ok(promise)
     }
 
+    /// Returns a promise that is resolved when the function has started.
+    #[napi(catch_unwind)]
+    pub fn ready<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        let (deferred, promise) = env.create_deferred::<(), Resolver<()>>()?;
+        self.0
+            .when_ready(move || deferred.resolve(Box::new(|_| Ok(()))));
+        Ok(promise)
+    }
+
     /// Ends the function.
     #[napi(catch_unwind)]
     pub fn close(&self) {

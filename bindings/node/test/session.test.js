@@ -135,6 +135,22 @@ inFolder('a session is followed, and reading ends when it is aborted', async (fi
   await session.close();
 });
 
+inFolder('watching returns what is written after it has started', async (file, folder) => {
+  for (let round = 0; round < 20; round += 1) {
+    const project = path.join(folder, `projects${round}`, '-work');
+    fs.mkdirSync(project, { recursive: true });
+    const old = path.join(project, `${ID}.jsonl`);
+    fs.writeFileSync(old, `${entry('user', 'u1', null, 'old')}\n`);
+    const events = await transcript.watch({ in: path.dirname(project) }).ready();
+    fs.appendFileSync(old, `${entry('user', 'u2', 'u1', 'new')}\n`);
+    for await (const { kind, message } of events) {
+      if (kind !== 'entry') continue;
+      assert.equal(message.content, 'new');
+      break;
+    }
+  }
+});
+
 inFolder('a streamed reply is kept as far as it arrived', async (file) => {
   const session = await transcript.Session.create(file, OPTIONS);
   await session.append({ user: 'Say hello' });

@@ -72,6 +72,19 @@ impl Records {
         }
     }
 
+    /// Waits until the function has started.
+    fn wait_ready(&self, py: Python<'_>) -> PyResult<()> {
+        while !py.detach(|| self.0.wait_ready(INTERRUPT)) {
+            py.check_signals()?;
+        }
+        Ok(())
+    }
+
+    /// Calls `done` when the function has started, from any thread.
+    fn when_ready(&self, py: Python<'_>, done: Py<PyAny>) {
+        py.detach(|| self.0.when_ready(move || notify(&done, Ok(None))));
+    }
+
     /// Calls `done` with the next batch (`None` after the last) or an exception, from any thread.
     fn then(&self, py: Python<'_>, done: Py<PyAny>) {
         let then = move |next: Next| {

@@ -292,6 +292,19 @@ class Following(Folder):
 
         self.assertGreater(asyncio.run(run()), 10)
 
+    def test_watching_returns_what_is_written_after_it_has_started(self) -> None:
+        project = self.folder / "projects" / "-work"
+        project.mkdir(parents=True)
+        path = project / self.path.name
+        with Session.create(path, cwd="/work", version="1") as session:
+            session.append(user="old")
+        for number in range(20):
+            with transcript.watch(self.folder / "projects") as events:
+                with Session.open(path, cwd="/work", version="1") as session:
+                    session.append(user=str(number))
+                record = next(record for record in events if record["kind"] == "entry")
+            self.assertEqual(record["message"]["content"], str(number))
+
     def test_watching_finds_new_sessions(self) -> None:
         project = self.folder / "projects" / "-work"
         project.mkdir(parents=True)

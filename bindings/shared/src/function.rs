@@ -216,6 +216,10 @@ pub fn call(options: &str) -> std::result::Result<Records, Failure> {
         .map_err(|error| Failure::options(format!("the options cannot be used: {error}")))?;
     Records::spawn(move |sender| {
         let mut out = Out::new(sender);
+        // Only what follows files has to find where they end before it has started.
+        if !matches!(function, Function::Follow(_) | Function::Watch(_)) {
+            sender.ready();
+        }
         let result = function.run(&mut out);
         out.finish(result)
     })

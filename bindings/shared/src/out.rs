@@ -19,6 +19,7 @@ pub(crate) struct Out<'s> {
     /// The texts that records name by their places.
     texts: Vec<u8>,
     full: usize,
+    is_held: bool,
 }
 
 /// Ends a function early: nobody reads what it finds.
@@ -48,6 +49,7 @@ impl<'s> Out<'s> {
             head: Vec::new(),
             texts: Vec::new(),
             full: 0,
+            is_held: false,
         }
     }
 
@@ -85,11 +87,20 @@ impl<'s> Out<'s> {
     }
 
     fn flush_full(&mut self) -> Result<()> {
-        if self.head.len() + self.texts.len() < self.full {
+        if self.is_held || self.head.len() + self.texts.len() < self.full {
             return Ok(());
         }
         self.full = (self.full * 2).clamp(SECOND, LARGEST);
         self.flush()
+    }
+
+    /// Collects records without handing them on, or hands on what was collected.
+    pub(crate) fn hold(&mut self, is_held: bool) -> Result<()> {
+        self.is_held = is_held;
+        match is_held {
+            true => Ok(()),
+            false => self.flush(),
+        }
     }
 
     /// Hands on what was collected.

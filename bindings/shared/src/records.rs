@@ -50,6 +50,8 @@ struct State {
     waiter: Option<Waiter>,
     end: Option<Result<(), Failure>>,
     is_closed: bool,
+    is_ready: bool,
+    ready: Vec<Box<dyn FnOnce() + Send>>,
     stopper: Option<Stopper>,
 }
 
@@ -134,6 +136,34 @@ impl Records {
         then(next);
     }
 
+    /// Waits at most so long until the function has started: what is written to the files that it follows after that
+    /// is emitted. Returns whether it has.
+    pub fn wait_ready(&self, timeout: Duration) -> bool {
+        if self.check_process().is_err() {
+            return true;
+        }
+        let state = self.shared.lock();
+        let is_starting = |state: &mut State| !state.has_started();
+        let waited = self
+            .shared
+            .changed
+            .wait_timeout_while(state, timeout, is_starting);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.has_started()
+    }
+
+    /// Calls `then` when the function has started, on this thread if it has already.
+    pub fn when_ready(&self, then: impl FnOnce() + Send + 'static) {
+        if self.check_process().is_ok() {
+            let mut state = self.shared.lock();
+            if !state.has_started() {
+                state.ready.push(Box::new(then));
+                return;
+            }
+        }
+        then();
+    }
+
     /// Ends the function. Who waits gets no more records.
     pub fn close(&self) {
         // After a fork the lock may be held by a thread that this process does not have.
@@ -144,8 +174,10 @@ impl Records {
         state.is_closed = true;
         state.batches.clear();
         let (waiter, stopper) = (state.waiter.take(), state.stopper.take());
+        let ready = std::mem::take(&mut state.ready);
         drop(state);
         self.shared.changed.notify_all();
+        ready.into_iter().for_each(|then| then());
         if let Some(stopper) = stopper {
             stopper.stop();
         }
@@ -196,6 +228,16 @@ impl Sender {
         }
     }
 
+    /// Says that the function has started.
+    pub(crate) fn ready(&self) {
+        let mut state = self.shared.lock();
+        state.is_ready = true;
+        let ready = std::mem::take(&mut state.ready);
+        drop(state);
+        self.shared.changed.notify_all();
+        ready.into_iter().for_each(|then| then());
+    }
+
     /// Calls `stopper` when nobody reads the records any more.
     pub(crate) fn stop_with(&self, stopper: Stopper) {
         let mut state = self.shared.lock();
@@ -210,10 +252,12 @@ impl Sender {
     fn end(&self, result: Result<(), Failure>) {
         let mut state = self.shared.lock();
         state.end = Some(result);
+        let ready = std::mem::take(&mut state.ready);
         let waiter = state.waiter.take();
         let next = waiter.as_ref().and_then(|_| state.next());
         drop(state);
         self.shared.changed.notify_all();
+        ready.into_iter().for_each(|then| then());
         if let (Some(waiter), Some(next)) = (waiter, next) {
             waiter(next);
         }
@@ -227,6 +271,11 @@ impl Shared {
 }
 
 impl State {
+    /// Returns whether the function has started, or ended.
+    fn has_started(&self) -> bool {
+        self.is_ready || self.is_closed || self.end.is_some()
+    }
+
     /// Takes what can be returned now; `None` if the function has to go on first.
     fn next(&mut self) -> Option<Next> {
         if self.is_closed {

@@ -59,6 +59,11 @@ struct Shared {
 }
 
 impl Shared {
+    /// Returns whether only what is written later is emitted.
+    fn is_from_end(&self, from: &str) -> bool {
+        self.last.is_none() && self.from.as_deref().unwrap_or(from) == "end"
+    }
+
     fn options(&self, from: &str) -> std::result::Result<follow::FollowOptions, Failure> {
         let start = match (self.last, self.from.as_deref().unwrap_or(from)) {
             (Some(last), _) => StartAt::Last(last),
@@ -96,7 +101,7 @@ pub(crate) fn follow(options: &FollowOptions, out: &mut Out<'_>) -> Result<()> {
         &stopper,
         Follower::try_next,
         Follower::next_within,
-        &options.shared,
+        (&options.shared, options.shared.is_from_end("start")),
         out,
     )
 }
@@ -118,7 +123,7 @@ pub(crate) fn watch(options: &WatchOptions, out: &mut Out<'_>) -> Result<()> {
         &stopper,
         Watcher::try_next,
         Watcher::next_within,
-        &options.shared,
+        (&options.shared, options.shared.is_from_end("end")),
         out,
     )
 }
@@ -130,10 +135,21 @@ fn run<F>(
     stopper: &Stopper,
     try_next: impl Fn(&mut F) -> Polled,
     next_within: impl Fn(&mut F, Duration) -> Polled,
-    options: &Shared,
+    (options, is_from_end): (&Shared, bool),
     out: &mut Out<'_>,
 ) -> Result<()> {
     out.sender().stop_with(stopper.clone());
+    if is_from_end {
+        // What is written from now on is emitted only if it is known where the files end. Nobody need read meanwhile.
+        out.hold(true)?;
+        while let Some(event) = try_next(&mut source)? {
+            write(&event, options, out)?;
+        }
+        out.sender().ready();
+        out.hold(false)?;
+    } else {
+        out.sender().ready();
+    }
     let next = |source: &mut F| match options.once {
         true => try_next(source),
         false => next_within(source, Duration::MAX),

@@ -93,7 +93,14 @@ class Records(Generic[Record]):
         """End the function, as :meth:`close` does."""
         self.close()
 
+    def ready(self) -> None:
+        """Wait until the function has started: what is written after that to the files that it follows is returned.
+        A ``with`` block waits by itself.
+        """
+        self._records.wait_ready()
+
     def __enter__(self) -> Records[Record]:
+        self.ready()
         return self
 
     def __exit__(
@@ -105,6 +112,7 @@ class Records(Generic[Record]):
         self.close()
 
     async def __aenter__(self) -> Records[Record]:
+        await waiting(self._records.when_ready)
         return self
 
     async def __aexit__(
