@@ -385,6 +385,8 @@ export class Session {
   get sessionId(): string;
   /** Of a session that was resumed: its request, and what was added to the file. */
   get resumed(): Resumed | undefined;
+  /** What was done to the end of the file when it was opened, after a kill or a full disk. */
+  get repair(): { kind: 'completed' | 'cut' | 'sealed' | 'other'; offset?: number; len?: number; saved?: string } | null;
   /** How many entries that existed only on damaged lines were written again when the session was opened. */
   get restored(): number;
   /** Appends an entry, the text of a user, or a message of the API, which has an entry for each block. */

@@ -107,12 +107,14 @@ class Session {
   #commands;
   #resumed;
   #restored;
+  #repair;
 
   constructor(key, found) {
     if (key !== native) throw new TypeError('use Session.create, open, openOrCreate or resume');
     const about = JSON.parse(found.about);
     this.#commands = new Commands(found);
     this.#restored = about.restored ?? 0;
+    this.#repair = about.repair ?? null;
     const { request, added, forkedFrom } = about;
     this.#resumed = request && { request, added, forkedFrom };
   }
@@ -143,6 +145,10 @@ class Session {
 
   get resumed() {
     return this.#resumed;
+  }
+
+  get repair() {
+    return this.#repair;
   }
 
   get restored() {

@@ -131,6 +131,18 @@ class Sessions(Folder):
     def create_other(self) -> Session:
         return Session.create(self.folder / "2999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl", cwd="/", version="1")
 
+    def test_a_torn_line_is_saved_when_the_session_is_opened(self) -> None:
+        with self.create() as session:
+            session.append(user="hello")
+        torn = '{"type":"user","uuid":"x'
+        with self.path.open("a") as file:
+            file.write(torn)
+        with Session.open(self.path, cwd="/work", version="1") as session:
+            repair = session.repair
+            assert repair is not None
+            self.assertEqual((repair["kind"], repair["len"]), ("cut", len(torn)))
+            self.assertEqual(Path(repair["saved"]).read_text(), torn)
+
     def test_errors_have_kind_and_path(self) -> None:
         with self.assertRaises(FileNotFoundError):
             Session.open(self.path)

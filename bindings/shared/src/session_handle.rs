@@ -9,11 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use transcript::serve::{append_each, drafts, execute};
 use transcript::wire::{self, Append, Command, CommandError};
 use transcript::{
-    AgentId, AgentMeta, Draft, ErrorKind, ForkOptions, History, OnBusy, Request, Session,
+    AgentId, AgentMeta, Draft, ErrorKind, ForkOptions, History, OnBusy, Repair, Request, Session,
     SessionOptions, SyncPolicy, TurnEnd, Written, stream,
 };
 use transcript_format::object::Object;
@@ -167,11 +167,10 @@ impl SessionHandle {
                 (resumed.session, Some(request))
             }
         };
-        let repair = session.repair().map(|repair| format!("{repair:?}"));
         let mut about = json!({
             "path": session.path(),
             "uuid": session.leaf().map(|leaf| leaf.to_string()),
-            "repair": repair,
+            "repair": session.repair().map(repair_record),
             "restored": session.restored().len(),
         });
         let mut request_json = None;
@@ -444,6 +443,20 @@ fn appended(command: &str) -> Option<Vec<Draft>> {
     match Command::of_object(&object).ok()? {
         Command::Append(append) => drafts(&append).ok(),
         _ => None,
+    }
+}
+
+/// Describes what was done to the end of a file when it was opened.
+fn repair_record(repair: &Repair) -> Value {
+    match repair {
+        Repair::Completed { offset } => json!({ "kind": "completed", "offset": offset }),
+        Repair::Cut { offset, len, saved } => {
+            json!({ "kind": "cut", "offset": offset, "len": len, "saved": saved })
+        }
+        Repair::Sealed { offset, len, .. } => {
+            json!({ "kind": "sealed", "offset": offset, "len": len })
+        }
+        _ => json!({ "kind": "other" }),
     }
 }
 

@@ -162,6 +162,7 @@ class _Open:
             Resumed(about["request"], about["added"], about["forkedFrom"]) if "request" in about else None
         )
         self._restored: int = about.get("restored", 0)
+        self._repair: Json | None = about.get("repair")
 
     @property
     def path(self) -> str:
@@ -177,6 +178,13 @@ class _Open:
     def resumed(self) -> Resumed | None:
         """Of a session that was resumed: its request, and what was added to the file."""
         return self._resumed
+
+    @property
+    def repair(self) -> Json | None:
+        """What was done to the end of the file when it was opened, after a kill or a full disk: ``kind`` (``completed``,
+        ``cut``, ``sealed``), ``offset``, ``len``, and the file in which cut bytes were ``saved``.
+        """
+        return self._repair
 
     @property
     def restored(self) -> int:
