@@ -37,6 +37,11 @@ if command -v python3 >/dev/null; then
     if [ -n "$has_node" ]; then
         export TRANSCRIPT_NODE_AGENT="$work/node/examples/agent.mjs"
     fi
+    # The command makes the archive that the package reads.
+    command=${CARGO_TARGET_DIR:-$here/../target}/release/transcript
+    if [ -x "$command" ]; then
+        export TRANSCRIPT_COMMAND="${TRANSCRIPT_COMMAND:-$command}"
+    fi
     "$work/python/bin/python" -m unittest discover -s python/tests
     if command -v pyright >/dev/null; then
         (cd python && pyright --pythonpath "$work/python/bin/python")

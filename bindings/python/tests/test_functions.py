@@ -1,0 +1,76 @@
+"""The commands as functions."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import unittest
+from typing import Any
+
+import transcript
+
+from test_sdk import ID, Store, entry
+
+COMMAND = os.environ.get("TRANSCRIPT_COMMAND")
+
+
+class Functions(Store):
+    def test_a_repair_is_planned_written_and_taken_back(self) -> None:
+        path = self.write(
+            entry("user", "u1", None, "one"),
+            entry("assistant", "a1", "u1", "1"),
+            entry("user", "u2", "gone", "two"),
+        )
+        before = path.read_bytes()
+        plan = transcript.repair(path)
+        self.assertTrue(plan["plan"])
+        self.assertEqual(path.read_bytes(), before)
+        out = self.project / "2999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"
+        transcript.repair(path, out=out)
+        # Now the client shows all of it, too.
+        shown = [r["message"]["content"] for r in transcript.entries(out, policy="vendor") if r["kind"] == "entry"]
+        self.assertEqual(shown, ["one", "1", "two"])
+        with self.assertRaises(FileExistsError):
+            transcript.repair(path, out=out)
+
+    def test_a_document_has_no_secrets_unless_asked_to(self) -> None:
+        secret = "ghp_" + "a1B2c3D4e5F6" * 3
+        path = self.write(entry("user", "u1", None, f"the token is {secret}"))
+        for format in ("html", "markdown"):
+            out = self.root / f"page.{format}"
+            done = transcript.export(path, out, format=format)
+            self.assertEqual(done["redactions"], 1)
+            self.assertNotIn(secret, out.read_text())
+            with self.assertRaises(transcript.ExistsError):
+                transcript.export(path, out, format=format)
+            transcript.export(path, out, format=format, force=True, redact=False)
+            self.assertIn(secret, out.read_text())
+
+    def test_a_query_or_an_option_that_cannot_be_used_is_an_error(self) -> None:
+        self.write(entry("user", "u1", None, "one"))
+        with self.assertRaisesRegex(ValueError, "unclosed group"):
+            list(transcript.search("/(/", root=self.root, cache=False))
+        with self.assertRaisesRegex(transcript.InvalidError, "by: colour is none of day"):
+            transcript.usage(by=["colour"], root=self.root, cache=False)
+        with self.assertRaises(transcript.InvalidError):
+            list(transcript.follow(self.project / f"{ID}.jsonl", start="no checkpoint"))
+
+    @unittest.skipUnless(COMMAND, "skipped: $TRANSCRIPT_COMMAND does not name the command that makes an archive")
+    def test_a_session_whose_file_is_gone_is_read_from_the_archive(self) -> None:
+        path = self.write(entry("user", "u1", None, "one"), entry("assistant", "a1", "u1", "1"))
+        archive = self.root.parent / "archive"
+        keep = [str(COMMAND), "--root", str(self.root), "keep", "--archive", str(archive)]
+        subprocess.run(keep, check=True, capture_output=True)
+        path.unlink()
+        place: Any = {"root": self.root, "archive": archive}
+        self.assertEqual([row["sessionId"] for row in transcript.list_archived(archive)], [ID])
+        self.assertEqual(len(list(transcript.entries(ID, **place))), 4)
+        self.assertEqual(len(transcript.verify(ID, **place)), 1)
+        hits = list(transcript.search("one", cache=False, **place))
+        self.assertEqual([record["kind"] for record in hits], ["hit", "end"])
+        with self.assertRaises(FileNotFoundError):
+            list(transcript.entries(ID, root=self.root))
+
+
+if __name__ == "__main__":
+    unittest.main()
