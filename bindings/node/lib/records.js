@@ -54,6 +54,8 @@ class Records {
   #done = false;
   #signal;
   #abort;
+  #calls = 0;
+  #last = Promise.resolve();
 
   constructor(name, { signal, ...options }, read = readJson) {
     signal?.throwIfAborted();
@@ -72,7 +74,19 @@ class Records {
     this.#records.close();
   }
 
-  async next() {
+  next() {
+    if (this.#calls === 0 && this.#at < this.#batch.length) {
+      this.#at += 1;
+      return Promise.resolve({ value: this.#batch[this.#at - 1], done: false });
+    }
+    // Calls that are not awaited get their records in order.
+    this.#calls += 1;
+    const taken = this.#last.then(() => this.#take()).finally(() => (this.#calls -= 1));
+    this.#last = taken.catch(() => {});
+    return taken;
+  }
+
+  async #take() {
     while (this.#at === this.#batch.length) {
       const batch = this.#done ? null : await nextOf(this.#records);
       this.#signal?.throwIfAborted();

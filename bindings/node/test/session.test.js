@@ -135,6 +135,17 @@ inFolder('a session is followed, and reading ends when it is aborted', async (fi
   await session.close();
 });
 
+inFolder('records that are asked for together come in order', async (file) => {
+  const session = await transcript.Session.create(file, OPTIONS);
+  await session.appendAll(Array.from({ length: 300 }, (_, n) => ({ type: 'user', message: { role: 'user', content: `${n}` } })));
+  await session.close();
+  const events = transcript.entries(file);
+  const found = await Promise.all(Array.from({ length: 305 }, () => events.next()));
+  const contents = found.filter(({ value }) => value?.kind === 'entry').map(({ value }) => value.message.content);
+  assert.deepEqual(contents, Array.from({ length: 300 }, (_, n) => `${n}`));
+  assert.deepEqual(found.slice(302).map(({ done }) => done), [true, true, true]);
+});
+
 inFolder('watching returns what is written after it has started', async (file, folder) => {
   for (let round = 0; round < 20; round += 1) {
     const project = path.join(folder, `projects${round}`, '-work');

@@ -281,6 +281,28 @@ class Following(Folder):
 
         self.assertEqual(asyncio.run(run()), [str(number) for number in range(50)])
 
+    def test_a_timeout_loses_no_record(self) -> None:
+        async def run() -> list[str]:
+            found: list[str] = []
+            async with await AsyncSession.create(self.path, cwd="/", version="1") as session:
+                await session.append(user="0")
+                async with transcript.follow(self.path) as events:
+                    number = 1
+                    while len(found) < 20:
+                        try:
+                            record = await asyncio.wait_for(events.__anext__(), 0.002)
+                        except asyncio.TimeoutError:
+                            # What is written now answers what nobody waits for any more.
+                            await session.append(user=str(number))
+                            await asyncio.sleep(0.002)
+                            number += 1
+                            continue
+                        if record["kind"] == "entry":
+                            found.append(record["message"]["content"])
+            return found
+
+        self.assertEqual(asyncio.run(run()), [str(number) for number in range(20)])
+
     def test_the_event_loop_goes_on_while_a_large_session_is_read(self) -> None:
         with self.create() as session:
             session.append_all({"type": "user", "message": {"role": "user", "content": "x" * 5000}} for _ in range(4000))

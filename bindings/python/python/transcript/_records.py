@@ -56,6 +56,7 @@ class Records(Generic[Record]):
         self._read = read
         self._batch: Iterator[Record] = iter(())
         self._done = False
+        self._pending: asyncio.Future[Any] | None = None
 
     def __iter__(self) -> Iterator[Record]:
         return self
@@ -77,7 +78,16 @@ class Records(Generic[Record]):
         while True:
             for record in self._batch:
                 return record
-            batch = None if self._done else await waiting(self._records.then)
+            # A task that is cancelled, as by a timeout, leaves the batch that it waited for to the next one.
+            if self._pending is None and not self._done:
+                self._pending = begin(self._records.then)
+            pending = self._pending
+            batch = None
+            if pending is not None and not self._done:
+                batch = await shielded(pending)
+                if self._pending is not pending:
+                    continue
+                self._pending = None
             if batch is None:
                 self._done = True
                 raise StopAsyncIteration
@@ -124,9 +134,9 @@ class Records(Generic[Record]):
         self.close()
 
 
-async def waiting(start: Callable[[Callable[[Any, TranscriptError | None], object]], Any]) -> Any:
-    """Wait for the answer of what `start` starts: what it returns, unless it is ``None`` and the answer is given later, on
-    another thread.
+def begin(start: Callable[[Callable[[Any, TranscriptError | None], object]], Any]) -> asyncio.Future[Any]:
+    """Return the future answer of what `start` starts: what it returns, unless it is ``None`` and the answer is given later,
+    on another thread.
     """
     # Most programs that import this package have no event loop, and asyncio takes longer to import than all the rest.
     import asyncio
@@ -136,7 +146,21 @@ async def waiting(start: Callable[[Callable[[Any, TranscriptError | None], objec
     # After the loop was closed nobody waits: the native part ignores the RuntimeError that says so.
     wake: Any = loop.call_soon_threadsafe
     answer = start(partial(wake, _settle, future))
-    return answer if answer is not None else await future
+    if answer is not None:
+        future.set_result(answer)
+    return future
+
+
+async def waiting(start: Callable[[Callable[[Any, TranscriptError | None], object]], Any]) -> Any:
+    """Wait for the answer of what `start` starts."""
+    return await begin(start)
+
+
+async def shielded(future: asyncio.Future[Any]) -> Any:
+    """Wait for a future, which is not cancelled with this task."""
+    import asyncio
+
+    return await asyncio.shield(future)
 
 
 def _settle(future: asyncio.Future[Any], answer: Any, error: TranscriptError | None) -> None:
