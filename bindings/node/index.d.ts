@@ -78,6 +78,8 @@ export interface ListSessionsOptions extends SdkOptions {
   offset?: number;
   /** Whether the other worktrees of the repository count as the project; true by default. */
   includeWorktrees?: boolean;
+  /** Whether sessions that programs started through an SDK are included; true by default. */
+  includeProgrammatic?: boolean;
 }
 
 /** A session. Times are in milliseconds since 1970. */
@@ -93,6 +95,8 @@ export interface SDKSessionInfo {
   cwd?: string;
   tag?: string;
   createdAt?: number;
+  /** Whether it is archived: `false` also if a prompt was written in it since, absent if it never was. */
+  archived?: boolean;
 }
 
 export interface GetSessionMessagesOptions extends SdkOptions {
@@ -101,12 +105,14 @@ export interface GetSessionMessagesOptions extends SdkOptions {
   policy?: Policy;
   /** Whether messages before the last compaction, which the model no longer sees, are included. */
   compacted?: boolean;
+  /** Whether system entries between the messages are included, such as the boundaries of compactions; they have no `message`. */
+  includeSystemMessages?: boolean;
   signal?: AbortSignal;
 }
 
-/** A message of a user or an assistant. */
+/** A message of a user or an assistant, or a system entry. */
 export interface SDKMessage {
-  type: 'user' | 'assistant';
+  type: 'user' | 'assistant' | 'system';
   uuid: string;
   /** The entry that comes before it in the conversation; `null` for the first. */
   parent_uuid: string | null;
@@ -122,7 +128,7 @@ export interface SDKMessage {
 /** A message whose body is parsed when it is first used. */
 export class SessionMessage implements SDKMessage {
   private constructor();
-  readonly type: 'user' | 'assistant';
+  readonly type: 'user' | 'assistant' | 'system';
   readonly uuid: string;
   readonly parent_uuid: string | null;
   readonly session_id: string;
@@ -169,6 +175,10 @@ export function getSubagentMessages(
 export function renameSession(sessionId: string, title: string, options?: SdkOptions): Promise<void>;
 /** Sets the tag of a session; `null` clears it. */
 export function tagSession(sessionId: string, tag: string | null, options?: SdkOptions): Promise<void>;
+/** Marks a session as archived: it stays where it is, and a prompt that is written in it later unmarks it. */
+export function archiveSession(sessionId: string, options?: SdkOptions): Promise<void>;
+/** Unmarks a session that was marked as archived. */
+export function unarchiveSession(sessionId: string, options?: SdkOptions): Promise<void>;
 /** Deletes a session with its subagents. */
 export function deleteSession(sessionId: string, options?: SdkOptions): Promise<void>;
 /** Copies the conversation of a session into a new one. */

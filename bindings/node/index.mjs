@@ -20,6 +20,8 @@ export const {
   getSubagentMessages,
   renameSession,
   tagSession,
+  archiveSession,
+  unarchiveSession,
   deleteSession,
   forkSession,
   entries,

@@ -7,17 +7,17 @@ const { existsSync } = require('node:fs');
 const { InvalidError, NotFoundError } = require('./errors.js');
 const { Records, every, parts } = require('./records.js');
 
-/** Options that the functions share. */
-function shared({ dir, root } = {}) {
-  return { directory: dir, root };
+/** Returns options as the native part names them; it refuses those that it does not know. */
+function named({ dir, ...options } = {}) {
+  return { directory: dir, ...options };
 }
 
-async function listSessions({ limit, offset, includeWorktrees, ...options } = {}) {
-  return every('listSessions', { ...shared(options), limit, offset, includeWorktrees });
+async function listSessions(options) {
+  return every('listSessions', named(options));
 }
 
 async function getSessionInfo(sessionId, options) {
-  return (await every('getSessionInfo', { sessionId, ...shared(options) }))[0];
+  return (await every('getSessionInfo', { sessionId, ...named(options) }))[0];
 }
 
 /** A message whose body is parsed when it is first used. */
@@ -42,9 +42,9 @@ class SessionMessage {
     this.#texts = texts;
   }
 
-  /** The message of the API: role, content, and what else the client wrote. */
+  /** The message of the API: role, content, and what else the client wrote; a system entry has none. */
   get message() {
-    if (!this.#isRead) {
+    if (!this.#isRead && this.type !== 'system') {
       this.#message = JSON.parse(this.#texts.toString('utf8', this.#place[0], this.#place[1]));
       this.#isRead = true;
     }
@@ -77,7 +77,7 @@ function messages(batch) {
       type,
       uuid,
       session_id,
-      message: JSON.parse(texts.toString('utf8', start, end)),
+      ...(type !== 'system' && { message: JSON.parse(texts.toString('utf8', start, end)) }),
       parent_tool_use_id,
       parent_agent_id,
       parent_uuid,
@@ -87,33 +87,29 @@ function messages(batch) {
   });
 }
 
-function messageOptions(sessionId, { limit, offset, policy, compacted, signal, ...options } = {}) {
-  return { sessionId, ...shared(options), limit, offset, policy, compacted, signal };
-}
-
 async function getSessionMessages(sessionId, options) {
-  return new Records('getSessionMessages', messageOptions(sessionId, options), messages).toArray();
+  return new Records('getSessionMessages', { sessionId, ...named(options) }, messages).toArray();
 }
 
 function iterSessionMessages(sessionId, options) {
-  return new Records('getSessionMessages', messageOptions(sessionId, options), lazyMessages);
+  return new Records('getSessionMessages', { sessionId, ...named(options) }, lazyMessages);
 }
 
 async function listSubagents(sessionId, { limit, offset = 0, ...options } = {}) {
-  const agents = await every('listSubagents', { sessionId, ...shared(options) });
+  const agents = await every('listSubagents', { sessionId, ...named(options) });
   const start = Math.max(offset, 0);
   return agents.slice(start, limit > 0 ? start + limit : undefined);
 }
 
 async function getSubagentMessages(sessionId, agentId, options) {
-  const given = { ...messageOptions(sessionId, options), agentId };
+  const given = { ...named(options), sessionId, agentId };
   return new Records('getSubagentMessages', given, messages).toArray();
 }
 
 /** Runs a function that changes a session, with errors in the words of the SDK. */
 async function change(name, sessionId, options, given = {}, what = '') {
   try {
-    return await every(name, { sessionId, ...shared(options), ...given });
+    return await every(name, { sessionId, ...named(options), ...given });
   } catch (error) {
     if (error instanceof NotFoundError) {
       let where = options?.dir ? ` in project directory for ${options.dir}` : '';
@@ -139,6 +135,14 @@ async function tagSession(sessionId, tag, options) {
   await change('tagSession', sessionId, options, { tag }, 'tag');
 }
 
+async function archiveSession(sessionId, options) {
+  await change('setArchived', sessionId, options, { archived: true });
+}
+
+async function unarchiveSession(sessionId, options) {
+  await change('setArchived', sessionId, options, { archived: false });
+}
+
 async function deleteSession(sessionId, options) {
   await change('deleteSession', sessionId, options);
 }
@@ -146,12 +150,11 @@ async function deleteSession(sessionId, options) {
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 async function forkSession(sessionId, options = {}) {
-  const { upToMessageId, title, policy } = options;
+  const { upToMessageId } = options;
   if (upToMessageId && !UUID.test(upToMessageId)) {
     throw new InvalidError(`Invalid upToMessageId: ${upToMessageId}`, { kind: 'not-an-id' });
   }
-  const given = { upToMessageId, title, policy };
-  return (await change('forkSession', sessionId, options, given))[0];
+  return (await change('forkSession', sessionId, options, { upToMessageId }))[0];
 }
 
 module.exports = {
@@ -164,6 +167,8 @@ module.exports = {
   getSubagentMessages,
   renameSession,
   tagSession,
+  archiveSession,
+  unarchiveSession,
   deleteSession,
   forkSession,
 };

@@ -87,14 +87,30 @@ class Commands {
     return this.#session;
   }
 
-  /** Returns a promise of the answer to what `start` starts under a number. */
-  run(start) {
+  /** Returns a promise of the answer to a command. */
+  run(command) {
+    // An answer that is there at once must not come before those to earlier commands.
+    const isFirst = this.#waiting.size === 0;
+    return this.start((session, number) => (isFirst ? session.ask(number, command) : session.run(number, command)));
+  }
+
+  /** Returns a promise of the answer to what `start` starts under a number, and may return at once. */
+  async start(start) {
+    this.#number = (this.#number + 1) >>> 0;
+    let answer;
+    try {
+      answer = start(this.#session, this.#number);
+    } catch (failure) {
+      throw errorOf(failure);
+    }
+    return answer ?? this.#answerTo(this.#number);
+  }
+
+  #answerTo(number) {
+    if (due === 0) keeper.ref();
+    due += 1;
     return new Promise((resolve, reject) => {
-      this.#number = (this.#number + 1) >>> 0;
-      if (due === 0) keeper.ref();
-      due += 1;
-      this.#waiting.set(this.#number, { resolve, reject });
-      start(this.#session, this.#number);
+      this.#waiting.set(number, { resolve, reject });
     });
   }
 }
@@ -156,7 +172,7 @@ class Session {
   }
 
   #run(command) {
-    return this.#commands.run((session, number) => session.run(number, command));
+    return this.#commands.run(command);
   }
 
   async #ask(command) {
@@ -173,7 +189,7 @@ class Session {
 
   async appendReply(reply) {
     const received = StreamReply.nativeOf(reply);
-    return written(await this.#commands.run((session, number) => session.appendReply(number, received)));
+    return written(await this.#commands.start((session, number) => session.appendReply(number, received)));
   }
 
   async queue(entry) {

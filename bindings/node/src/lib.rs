@@ -1,6 +1,6 @@
 //! The native part of the npm package `transcript`: passes JSON to what all bindings share and hands on what it returns.
 //!
-//! Nothing is read, written or waited for on the thread of the event loop.
+//! Nothing is read or written on the thread of the event loop, which waits for nothing longer than it would take to wake it.
 
 use std::sync::Arc;
 
@@ -109,6 +109,13 @@ impl Session {
     #[napi(catch_unwind)]
     pub fn run(&self, number: u32, command: String) {
         self.thread.run(command, self.then(number));
+    }
+
+    /// Runs a command: JSON in. Returns its answer if it is there at once, which is before the event loop could be woken.
+    #[napi(catch_unwind)]
+    pub fn ask(&self, number: u32, command: String) -> Result<Option<String>> {
+        let answer = self.thread.ask(command, self.then(number)).transpose();
+        answer.map_err(|failure| error(&failure))
     }
 
     /// Appends what was received of a streamed reply.

@@ -55,11 +55,56 @@ inFolder('the functions of the SDK read and change sessions', async (file, folde
   assert.deepEqual([customTitle, tag], ['Leap days', 'time']);
   const copy = await transcript.forkSession(ID, { root, upToMessageId: messages[0].uuid });
   assert.equal((await transcript.getSessionMessages(copy.sessionId, { root })).length, 1);
+  await transcript.archiveSession(ID, { root });
+  assert.equal((await transcript.getSessionInfo(ID, { root })).archived, true);
+  await transcript.unarchiveSession(ID, { root });
+  assert.equal((await transcript.listSessions({ root, includeProgrammatic: false }))[1].archived, false);
   await transcript.deleteSession(ID, { root });
   assert.equal(await transcript.getSessionInfo(ID, { root }), undefined);
   await assert.rejects(transcript.deleteSession(ID, { root }), transcript.NotFoundError);
   await assert.rejects(transcript.renameSession('nope', 'x', { root }), /Invalid sessionId: nope/);
   await assert.rejects(transcript.forkSession(copy.sessionId, { root, upToMessageId: ID }), /not found in session/);
+});
+
+inFolder('an option that a function does not have is refused by its name', async (file, folder) => {
+  const root = path.join(folder, 'projects');
+  const refused = { name: 'InvalidError', message: /there is no option `sessionStore`/ };
+  const sessionStore = { append: () => {} };
+  for (const name of ['getSessionInfo', 'getSessionMessages', 'listSubagents', 'archiveSession', 'deleteSession']) {
+    await assert.rejects(transcript[name](ID, { root, sessionStore }), refused, name);
+  }
+  await assert.rejects(transcript.listSessions({ root, sessionStore }), refused);
+  await assert.rejects(transcript.renameSession(ID, 'x', { root, sessionStore }), refused);
+  await assert.rejects(transcript.Session.create(file, { ...OPTIONS, sessionStore }), refused);
+  assert.throws(() => transcript.search('x', { root, sessionStore }), refused);
+  assert.throws(() => transcript.follow(file, { root, sessionStore }), refused);
+  await assert.rejects(transcript.verify(file, { polcy: 'vendor' }), /there is no option `polcy`/);
+});
+
+inFolder('system entries have no message', async (file, folder) => {
+  const root = path.join(folder, 'projects');
+  fs.mkdirSync(path.join(root, '-work'), { recursive: true });
+  const lines = [
+    entry('user', '11111111-1111-4111-8111-111111111111', null, 'one'),
+    entry('system', '22222222-2222-4222-8222-222222222222', '11111111-1111-4111-8111-111111111111', 'note'),
+    entry('user', '33333333-3333-4333-8333-333333333333', '22222222-2222-4222-8222-222222222222', 'two'),
+  ];
+  fs.writeFileSync(path.join(root, '-work', `${ID}.jsonl`), `${lines.join('\n')}\n`);
+  const options = { root, includeSystemMessages: true };
+  const [, system, last] = await transcript.getSessionMessages(ID, options);
+  assert.deepEqual(Object.keys(system).sort(), [
+    'parent_agent_id',
+    'parent_tool_use_id',
+    'parent_uuid',
+    'session_id',
+    'timestamp',
+    'type',
+    'uuid',
+  ]);
+  assert.deepEqual([system.type, last.parent_uuid], ['system', system.uuid]);
+  const [, lazy] = await transcript.iterSessionMessages(ID, options).toArray();
+  assert.deepEqual([lazy.type, lazy.message], ['system', undefined]);
+  assert.equal((await transcript.getSessionMessages(ID, { root })).length, 2);
 });
 
 inFolder('a conversation is written, resumed, compacted and forked', async (file) => {
@@ -95,6 +140,20 @@ inFolder('appends that are not awaited keep their order', async (file) => {
   const settled = await Promise.allSettled(broken);
   assert.deepEqual(settled.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled']);
   assert.equal(settled[1].reason.path, file);
+  await session.close();
+});
+
+inFolder('the event loop gets its turns while a program appends in a loop', async (file) => {
+  const session = await transcript.Session.create(file, OPTIONS);
+  let turns = 0;
+  const count = () => {
+    turns += 1;
+    immediate = setImmediate(count);
+  };
+  let immediate = setImmediate(count);
+  for (let number = 0; number < 1000; number += 1) await session.append({ user: `${number}` });
+  clearImmediate(immediate);
+  assert.ok(turns >= 20, `${turns} turns`);
   await session.close();
 });
 

@@ -2,9 +2,8 @@
 //!
 //! The GIL is released while anything is read, written or waited for.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -158,18 +157,13 @@ impl Session {
         reply.map_err(|failure| raised(py, &failure))
     }
 
-    /// Runs a command on the thread of the session. Returns the answer if it is there within a few microseconds, as
-    /// it is for an append: to wake an event loop takes longer. Else returns nothing, and `done` is called with the
-    /// answer or an exception on that thread.
+    /// Runs a command on the thread of the session. Returns the answer if it is there at once; else returns nothing,
+    /// and `done` is called with the answer or an exception on that thread.
     fn ask(&self, py: Python<'_>, command: String, done: Py<PyAny>) -> PyResult<Option<String>> {
-        let slot = Arc::new(Slot::default());
-        let theirs = Arc::clone(&slot);
-        let reply = py.detach(|| {
-            match self.thread() {
-                Ok(thread) => thread.run(command, move |reply| theirs.fill(reply)),
-                Err(failure) => theirs.fill(Err(failure)),
-            }
-            slot.wait(done)
+        let then = move |reply: Reply| notify(&done, reply.map(|text| Some(Answer::Text(text))));
+        let reply = py.detach(|| match self.thread() {
+            Ok(thread) => thread.ask(command, then),
+            Err(failure) => Some(Err(failure)),
         });
         let reply = reply.transpose();
         reply.map_err(|failure| raised(py, &failure))
@@ -202,56 +196,6 @@ impl Session {
     #[getter]
     fn path(&self) -> &std::path::Path {
         self.handle.path()
-    }
-}
-
-/// How long a task waits for an answer before it lets others run.
-const SPIN: Duration = Duration::from_micros(50);
-
-/// Where the answer to a command goes: to the caller while it waits, later to its callback.
-#[derive(Default)]
-struct Slot {
-    is_full: AtomicBool,
-    content: Mutex<Content>,
-}
-
-#[derive(Default)]
-enum Content {
-    #[default]
-    Empty,
-    Reply(Reply),
-    Callback(Py<PyAny>),
-}
-
-impl Slot {
-    fn fill(&self, reply: Reply) {
-        let mut content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::take(&mut *content) {
-            Content::Callback(done) => {
-                drop(content);
-                notify(&done, reply.map(|text| Some(Answer::Text(text))));
-            }
-            _ => {
-                *content = Content::Reply(reply);
-                self.is_full.store(true, Ordering::Release);
-            }
-        }
-    }
-
-    /// Returns the answer, or leaves the callback for it.
-    fn wait(&self, done: Py<PyAny>) -> Option<Reply> {
-        let start = Instant::now();
-        while !self.is_full.load(Ordering::Acquire) && start.elapsed() < SPIN {
-            std::hint::spin_loop();
-        }
-        let mut content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::take(&mut *content) {
-            Content::Reply(reply) => Some(reply),
-            _ => {
-                *content = Content::Callback(done);
-                None
-            }
-        }
     }
 }
 

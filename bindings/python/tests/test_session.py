@@ -281,6 +281,25 @@ class Following(Folder):
 
         self.assertEqual(asyncio.run(run()), [str(number) for number in range(50)])
 
+    def test_other_tasks_run_while_one_appends_in_a_loop(self) -> None:
+        async def run() -> int:
+            turns = 0
+
+            async def count() -> None:
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await asyncio.sleep(0)
+
+            counter = asyncio.create_task(count())
+            async with await AsyncSession.create(self.path, cwd="/", version="1") as session:
+                for _ in range(1000):
+                    await session.append(user="x")
+            counter.cancel()
+            return turns
+
+        self.assertGreaterEqual(asyncio.run(run()), 20)
+
     def test_a_timeout_loses_no_record(self) -> None:
         async def run() -> list[str]:
             found: list[str] = []

@@ -23,7 +23,7 @@ use transcript_resume::{ConversationPath, Tree};
 
 use crate::failure::Failure;
 use crate::out::{Out, Result};
-use crate::sessions::{Place, PolicyName};
+use crate::sessions::{NoOthers, Place, PolicyName};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -38,6 +38,8 @@ pub(crate) struct EntriesOptions {
     raw_entries: bool,
     #[serde(flatten)]
     place: Place,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 #[derive(Debug, Deserialize)]
@@ -55,6 +57,8 @@ pub(crate) struct RequestOptions {
     full: bool,
     #[serde(flatten)]
     place: Place,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 #[derive(Debug, Deserialize)]
@@ -72,6 +76,8 @@ pub(crate) struct ExportOptions {
     thinking: bool,
     #[serde(flatten)]
     place: Place,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -23,7 +23,7 @@ use crate::conversation::{self, EntriesOptions, ExportOptions, RequestOptions};
 use crate::failure::Failure;
 use crate::out::{Out, Result, Stop};
 use crate::records::Records;
-use crate::sessions::{Place, PolicyName, Selection};
+use crate::sessions::{NoOthers, Place, PolicyName, Selection};
 use crate::tail::{self, FollowOptions, WatchOptions};
 
 /// A function and its options, as the bindings write them.
@@ -39,7 +39,8 @@ enum Function {
     TagSession(TagArguments),
     DeleteSession(SdkArguments),
     ForkSession(ForkArguments),
-    ListArchived(Place),
+    SetArchived(ArchivedArguments),
+    ListArchived(PlaceArguments),
     Entries(EntriesOptions),
     Request(RequestOptions),
     Verify(VerifyArguments),
@@ -68,8 +69,11 @@ struct ListArguments {
     #[serde(default)]
     offset: i64,
     include_worktrees: Option<bool>,
+    include_programmatic: Option<bool>,
     #[serde(flatten)]
     sdk: Sdk,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 #[derive(Debug, Deserialize)]
@@ -78,6 +82,8 @@ struct SdkArguments {
     session_id: String,
     #[serde(flatten)]
     sdk: Sdk,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 #[derive(Debug, Deserialize)]
@@ -90,8 +96,12 @@ struct MessageArguments {
     offset: i64,
     #[serde(default)]
     compacted: bool,
+    #[serde(default)]
+    include_system_messages: bool,
     #[serde(flatten)]
     sdk: Sdk,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 #[derive(Debug, Deserialize)]
@@ -101,6 +111,8 @@ struct RenameArguments {
     title: String,
     #[serde(flatten)]
     sdk: Sdk,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 #[derive(Debug, Deserialize)]
@@ -110,6 +122,27 @@ struct TagArguments {
     tag: Option<String>,
     #[serde(flatten)]
     sdk: Sdk,
+    #[serde(flatten)]
+    _others: NoOthers,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ArchivedArguments {
+    session_id: String,
+    archived: bool,
+    #[serde(flatten)]
+    sdk: Sdk,
+    #[serde(flatten)]
+    _others: NoOthers,
+}
+
+#[derive(Debug, Deserialize)]
+struct PlaceArguments {
+    #[serde(flatten)]
+    place: Place,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 #[derive(Debug, Deserialize)]
@@ -120,6 +153,8 @@ struct ForkArguments {
     title: Option<String>,
     #[serde(flatten)]
     sdk: Sdk,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 #[derive(Debug, Deserialize)]
@@ -131,6 +166,8 @@ struct VerifyArguments {
     sweep: Option<u32>,
     #[serde(flatten)]
     place: Place,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 #[derive(Debug, Deserialize)]
@@ -149,6 +186,8 @@ struct RepairArguments {
     undo: bool,
     #[serde(flatten)]
     place: Place,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 #[derive(Debug, Deserialize)]
@@ -161,6 +200,10 @@ struct SearchArguments {
     cache: Option<bool>,
     #[serde(flatten)]
     selection: Selection,
+    #[serde(flatten)]
+    place: Place,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -183,6 +226,10 @@ struct UsageArguments {
     cache: Option<bool>,
     #[serde(flatten)]
     selection: Selection,
+    #[serde(flatten)]
+    place: Place,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 /// A session as the SDKs describe it. Times are in milliseconds since 1970.
@@ -205,6 +252,8 @@ struct SessionInfo<'a> {
     tag: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     created_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archived: Option<bool>,
 }
 
 /// Starts a function. `options` is an object with the name of the function under `function` and its options.
@@ -291,8 +340,14 @@ impl Function {
                 )?;
                 out.record(&json!({ "sessionId": id }))
             }
-            Self::ListArchived(place) => {
-                let listing = place.list_archived()?;
+            Self::SetArchived(arguments) => {
+                let (sdk, id) = (&arguments.sdk, &arguments.session_id);
+                Ok(sdk
+                    .sessions()?
+                    .set_archived(id, arguments.archived, sdk.directory())?)
+            }
+            Self::ListArchived(arguments) => {
+                let listing = arguments.place.list_archived()?;
                 listing.rows.iter().try_for_each(|row| {
                     let mut record = SessionRecord::new(row);
                     record.in_archive = true;
@@ -337,6 +392,7 @@ fn list_sessions(arguments: &ListArguments, out: &mut Out<'_>) -> Result<()> {
         limit: arguments.limit.map(count),
         offset: count(arguments.offset),
         include_worktrees: arguments.include_worktrees.unwrap_or(true),
+        include_programmatic: arguments.include_programmatic.unwrap_or(true),
     };
     let mut rows = sdk.sessions()?.list(&options)?.into_iter();
     rows.try_for_each(|mut row| {
@@ -361,6 +417,7 @@ impl<'a> SessionInfo<'a> {
             cwd: row.cwd.as_deref(),
             tag: row.tag.as_deref(),
             created_at: created_millis(row),
+            archived: row.archived,
         }
     }
 }
@@ -371,6 +428,7 @@ fn messages(arguments: &MessageArguments, out: &mut Out<'_>) -> Result<()> {
         limit: arguments.limit.map(count),
         offset: count(arguments.offset),
         compacted: arguments.compacted,
+        system: arguments.include_system_messages,
     };
     let sessions = sdk.sessions()?;
     let mut each = |message: SdkMessage<'_>| {
@@ -462,7 +520,7 @@ fn search(arguments: &SearchArguments, out: &mut Out<'_>) -> Result<()> {
     let read_time = |text: &str| moment::parse(text, &now);
     let query = Query::parse(&arguments.query, &read_time)
         .map_err(|error| Failure::new("bad-query", error.to_string()))?;
-    let catalog = arguments.selection.catalog()?;
+    let catalog = arguments.selection.catalog(&arguments.place)?;
     let mut options = SearchOptions::new().sort(match arguments.sort {
         SortName::Rank => Sort::Rank,
         SortName::Time => Sort::Time,
@@ -514,7 +572,7 @@ fn usage(arguments: &UsageArguments, out: &mut Out<'_>) -> Result<()> {
     if let Some(folder) = cache_folder().filter(|_| arguments.cache.unwrap_or(true)) {
         options = options.cache(folder);
     }
-    let catalog = arguments.selection.catalog()?;
+    let catalog = arguments.selection.catalog(&arguments.place)?;
     let usage = catalog.usage(&options);
     let rows = usage.rows(&report, &prices);
     let (total, without_time) = (rows.total().clone(), rows.without_time());
@@ -535,4 +593,55 @@ fn kind(name: &str) -> std::result::Result<By, Failure> {
         let names = By::ALL.map(By::name).join(", ");
         Failure::options(format!("by: {name} is none of {names}"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_that_a_function_does_not_have_is_refused() {
+        let id = json!({ "sessionId": "x", "root": "/", "directory": "/" });
+        let session = json!({ "session": "x", "root": "/", "archive": true });
+        let selection = json!({ "in": ["x"], "project": "/", "root": "/", "archive": "/" });
+        let with = |options: &serde_json::Value, name: &str, value: serde_json::Value| {
+            let mut options = options.clone();
+            options[name] = value;
+            options
+        };
+        let export = with(&with(&session, "format", json!("html")), "out", json!("/x"));
+        let functions = [
+            ("listSessions", json!({ "limit": 1, "root": "/" })),
+            ("getSessionInfo", id.clone()),
+            ("getSessionMessages", id.clone()),
+            ("listSubagents", id.clone()),
+            ("getSubagentMessages", with(&id, "agentId", json!("a"))),
+            ("renameSession", with(&id, "title", json!("x"))),
+            ("tagSession", with(&id, "tag", json!("x"))),
+            ("setArchived", with(&id, "archived", json!(true))),
+            ("deleteSession", id.clone()),
+            ("forkSession", id),
+            ("listArchived", json!({ "archive": true, "root": "/" })),
+            ("entries", session.clone()),
+            ("request", session.clone()),
+            ("verify", session.clone()),
+            ("repair", session.clone()),
+            ("search", with(&selection, "query", json!("x"))),
+            ("usage", selection.clone()),
+            ("export", export),
+            ("follow", with(&session, "from", json!("end"))),
+            ("watch", json!({ "in": ["x"], "root": "/", "once": true })),
+        ];
+        for (name, mut options) in functions {
+            options["function"] = json!(name);
+            let read: std::result::Result<Function, _> = serde_json::from_value(options.clone());
+            assert!(read.is_ok(), "{name}: {read:?}");
+            let refused = call(&with(&options, "other", json!(1)).to_string()).unwrap_err();
+            let message = refused.json();
+            assert!(
+                message.contains("there is no option `other`"),
+                "{name}: {message}"
+            );
+        }
+    }
 }

@@ -3,10 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,7 +17,7 @@ use transcript::{
 use transcript_format::object::Object;
 
 use crate::failure::Failure;
-use crate::sessions::{Place, PolicyName};
+use crate::sessions::{NoOthers, Place, PolicyName};
 use crate::stream_reply::StreamReply;
 
 /// The answer to a command: a JSON object.
@@ -50,6 +48,8 @@ struct OpenOptions {
     on_busy: Option<Busy>,
     #[serde(flatten)]
     place: Place,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 /// What is known about a subagent.
@@ -61,6 +61,8 @@ struct AgentOptions {
     tool_use_id: String,
     description: Option<String>,
     parent_agent_id: Option<String>,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -281,7 +283,7 @@ impl SessionHandle {
         self.append_received(reply.reply().as_ref())
     }
 
-    fn append_received(&self, reply: Option<&stream::Reply>) -> Reply {
+    pub(crate) fn append_received(&self, reply: Option<&stream::Reply>) -> Reply {
         guarded(|| {
             let reply = reply.ok_or_else(|| {
                 Failure::new("invalid-entry", "nothing of the reply can be kept").at(&self.path)
@@ -303,12 +305,12 @@ impl SessionHandle {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn closed(&self) -> Failure {
+    pub(crate) fn closed(&self) -> Failure {
         Failure::new("closed", "the session is closed").at(&self.path)
     }
 
     /// A child that was forked has no thread that writes, and must not release the lock of its parent.
-    fn check_process(&self) -> Result<(), Failure> {
+    pub(crate) fn check_process(&self) -> Result<(), Failure> {
         match self.process == process::id() {
             true => Ok(()),
             false => Err(Failure::new(
@@ -480,107 +482,6 @@ fn request_text(request: &Request) -> Result<String, Failure> {
 /// Runs what may panic: a defect of this program is a failure of the call, not the end of the process.
 fn guarded<T>(run: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(Failure::panic(&*panic)))
-}
-
-type Then = Box<dyn FnOnce(Reply) + Send>;
-
-/// A session on a thread of its own: commands are run in order, and those that wait together are run together.
-#[derive(Debug)]
-pub struct SessionThread {
-    commands: Sender<Job>,
-    handle: Arc<SessionHandle>,
-}
-
-struct Job {
-    work: Work,
-    then: Then,
-}
-
-enum Work {
-    Command(String),
-    Reply(Option<stream::Reply>),
-}
-
-impl SessionThread {
-    /// Starts the thread of a session.
-    ///
-    /// # Errors
-    /// When no thread can be started.
-    pub fn start(handle: Arc<SessionHandle>) -> Result<Self, Failure> {
-        let (commands, jobs) = mpsc::channel();
-        let served = Arc::clone(&handle);
-        let thread = thread::Builder::new().name("transcript".into());
-        thread.spawn(move || serve(&served, &jobs))?;
-        Ok(Self { commands, handle })
-    }
-
-    /// Returns the session.
-    #[must_use]
-    pub fn handle(&self) -> &Arc<SessionHandle> {
-        &self.handle
-    }
-
-    /// Runs a command, and calls `then` with its answer on the thread of the session.
-    pub fn run(&self, command: String, then: impl FnOnce(Reply) + Send + 'static) {
-        self.add(Work::Command(command), Box::new(then));
-    }
-
-    /// Appends a streamed reply, and calls `then` with the answer on the thread of the session.
-    pub fn append_reply(&self, reply: &StreamReply, then: impl FnOnce(Reply) + Send + 'static) {
-        self.add(Work::Reply(reply.reply()), Box::new(then));
-    }
-
-    fn add(&self, work: Work, then: Then) {
-        if let Err(failure) = self.handle.check_process() {
-            return then(Err(failure));
-        }
-        if let Err(unsent) = self.commands.send(Job { work, then }) {
-            (unsent.0.then)(Err(self.handle.closed()));
-        }
-    }
-}
-
-/// How long the thread looks for another command before it sleeps: to be woken takes longer than to run one.
-const LINGER: Duration = Duration::from_micros(100);
-
-/// Waits for the next job; `None` after the last.
-fn next(jobs: &Receiver<Job>) -> Option<Job> {
-    let start = Instant::now();
-    while start.elapsed() < LINGER {
-        match jobs.try_recv() {
-            Ok(job) => return Some(job),
-            Err(TryRecvError::Empty) => std::hint::spin_loop(),
-            Err(TryRecvError::Disconnected) => return None,
-        }
-    }
-    jobs.recv().ok()
-}
-
-fn serve(handle: &SessionHandle, jobs: &Receiver<Job>) {
-    while let Some(first) = next(jobs) {
-        let mut commands = Vec::new();
-        let mut thens = Vec::new();
-        let mut reply = None;
-        for job in std::iter::once(first).chain(jobs.try_iter()) {
-            match job.work {
-                Work::Command(command) => {
-                    commands.push(command);
-                    thens.push(job.then);
-                }
-                Work::Reply(received) => {
-                    reply = Some((received, job.then));
-                    break;
-                }
-            }
-        }
-        let replies = handle.run_all(&commands);
-        for (then, reply) in thens.into_iter().zip(replies) {
-            then(reply);
-        }
-        if let Some((reply, then)) = reply {
-            then(handle.append_received(reply.as_ref()));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Finds the sessions that options name.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::de::{Error as _, IgnoredAny};
+use serde::{Deserialize, Deserializer};
 use transcript::archive::{ArchiveDisk, ArchiveOptions, Identities};
 use transcript::catalog::Catalog;
 use transcript::places::{add_archived, add_folder, keep_project};
@@ -32,6 +33,23 @@ pub(crate) struct Place {
 enum ArchiveChoice {
     Default(bool),
     Folder(PathBuf),
+}
+
+/// Refuses options that no other field takes: the last field of every function's options. A misspelt option would otherwise
+/// be ignored. A structure that is itself flattened must not flatten others: serde would not see what those take.
+#[derive(Debug, Default)]
+pub(crate) struct NoOthers;
+
+impl<'de> Deserialize<'de> for NoOthers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let others = BTreeMap::<String, IgnoredAny>::deserialize(deserializer)?;
+        match others.keys().next() {
+            None => Ok(Self),
+            Some(name) => Err(D::Error::custom(format_args!(
+                "there is no option `{name}`"
+            ))),
+        }
+    }
 }
 
 /// The name of a policy as an option.
@@ -61,8 +79,6 @@ pub(crate) struct Selection {
     places: Vec<PathBuf>,
     /// Only those of the project at this path.
     project: Option<PathBuf>,
-    #[serde(flatten)]
-    place: Place,
 }
 
 impl Place {
@@ -171,33 +187,34 @@ impl Place {
 }
 
 impl Selection {
-    pub(crate) fn catalog(&self) -> Result<Catalog, Failure> {
-        let disk = self.place.disk()?;
+    /// Returns the sessions, looked for at `place`.
+    pub(crate) fn catalog(&self, place: &Place) -> Result<Catalog, Failure> {
+        let disk = place.disk()?;
         let mut files = SessionFiles::on(Arc::clone(&disk));
         if self.places.is_empty() {
-            let store = self.place.store()?;
+            let store = place.store()?;
             // The folder need not exist before the first session.
             if store.root().exists() {
                 files = SessionFiles::in_root_on(&disk, store.root())?;
             }
-            if let Some(archived) = self.place.archived()? {
+            if let Some(archived) = place.archived()? {
                 add_archived(&mut files, archived);
             }
             if let Some(project) = &self.project {
                 let mut listing = store.list()?;
-                if let Some(archive) = self.place.archive()? {
+                if let Some(archive) = place.archive()? {
                     transcript::add_archived(&mut listing, &archive)?;
                 }
                 keep_project(&disk, &mut files, &listing, project);
             }
         }
         let mut seen = HashSet::new();
-        for place in &self.places {
-            if place.is_dir() {
-                let added = add_folder(&disk, place, &mut seen, &mut files);
-                added.map_err(|error| Failure::from(error).at(place))?;
+        for named in &self.places {
+            if named.is_dir() {
+                let added = add_folder(&disk, named, &mut seen, &mut files);
+                added.map_err(|error| Failure::from(error).at(named))?;
             } else {
-                let path = self.place.find(&place.to_string_lossy())?;
+                let path = place.find(&named.to_string_lossy())?;
                 if seen.insert(path.clone()) {
                     files.sessions.push(SessionFile::at(&*disk, &path));
                 }

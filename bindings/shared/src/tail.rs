@@ -12,7 +12,7 @@ use transcript_format::object::Object;
 
 use crate::failure::Failure;
 use crate::out::{Out, Result};
-use crate::sessions::Place;
+use crate::sessions::{NoOthers, Place};
 
 /// How many bytes of entries are handed on together while more of them are there.
 const BATCH: usize = 64 << 10;
@@ -25,6 +25,8 @@ pub(crate) struct FollowOptions {
     shared: Shared,
     #[serde(flatten)]
     place: Place,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 #[derive(Debug, Deserialize)]
@@ -37,6 +39,8 @@ pub(crate) struct WatchOptions {
     shared: Shared,
     #[serde(flatten)]
     place: Place,
+    #[serde(flatten)]
+    _others: NoOthers,
 }
 
 #[derive(Debug, Deserialize)]

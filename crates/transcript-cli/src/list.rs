@@ -627,7 +627,7 @@ fn title_of(row: &SessionRow, escaping: Escaping) -> String {
     if let Some(tag) = &row.tag {
         text = format!("#{} {text}", escaping.one_line(tag));
     }
-    if row.is_archived {
+    if row.archived == Some(true) {
         text = format!("(archived) {text}");
     }
     text

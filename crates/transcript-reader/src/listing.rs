@@ -8,17 +8,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use transcript_format::kind::EntryKind;
 use transcript_format::metadata::CustomTitle;
 use transcript_format::named;
 use transcript_format::names::is_key_of;
 use transcript_format::object::Object;
-use transcript_format::scan::Scanner;
+use transcript_format::scan::{Flags, Scanner};
 use transcript_format::time;
 use transcript_storage::ReadDisk;
 
+use crate::bodies::Bodies;
 use crate::discover::{SessionFile, SessionFiles, folder_names, worktrees};
 use crate::error::Error;
-use crate::prompt::shorten;
+use crate::index::Index;
+use crate::prompt::{Prompt, shorten};
 use crate::source::{Source, real_disk};
 use crate::subagents::subagents_on;
 use crate::summary_scan::{self, HeadScan, Reach, SettingsScan, TailScan};
@@ -113,8 +116,10 @@ pub struct SessionRow {
     pub subagents: usize,
     /// How it ended.
     pub state: Option<SessionState>,
-    /// Whether a client archived it, and no message followed.
-    pub is_archived: bool,
+    /// Whether it is archived: `None` if nobody ever archived it, `false` also if a person wrote a prompt since.
+    pub archived: Option<bool>,
+    /// How the client that wrote the first entries was started: `cli`, `sdk-py`, …
+    pub entrypoint: Option<String>,
     /// Whether the entries at the start of the file are all of a subagent.
     pub is_sidechain: bool,
 }
@@ -144,7 +149,8 @@ impl SessionRow {
             tag: None,
             subagents: file.agents(disk),
             state: None,
-            is_archived: false,
+            archived: None,
+            entrypoint: None,
             is_sidechain: false,
         }
     }
@@ -267,6 +273,7 @@ impl SessionRow {
         self.branch = tail.settings.branch;
         self.cwd = tail.settings.relocated.or(head.cwd.take());
         self.created = head.created.take();
+        self.entrypoint = head.entrypoint.take();
         self.first_prompt = head.first_prompt();
         let last_prompt = tail.settings.last_prompt.map(|text| shorten(&text));
         let noted = last_prompt.clone().or(tail.settings.summary);
@@ -275,12 +282,11 @@ impl SessionRow {
         self.last_prompt = last_prompt.or(tail.prompt);
         self.file_millis = source.modified().and_then(millis);
         self.modified = tail.modified;
-        match self.modified_millis() {
-            Some(millis) => {
-                self.has_conversation = true;
-                self.is_archived = is_archived(source, file, millis);
-            }
-            None => self.modified = source.modified().and_then(time_text),
+        let last_message = self.modified_millis();
+        self.has_conversation = last_message.is_some();
+        self.archived = archived(source, file, last_message);
+        if last_message.is_none() {
+            self.modified = source.modified().and_then(time_text);
         }
         Ok(())
     }
@@ -514,14 +520,35 @@ fn title(source: &Source, file: &SessionFile, tail: &TailScan) -> Option<String>
     custom.or_else(|| settings.ai_title.clone())
 }
 
-fn is_archived(source: &Source, file: &SessionFile, last_message: i64) -> bool {
-    let archived_at = || {
-        let text = side_file(source, file, "archived.json")?;
-        let mark = Object::parse(&text).ok()?;
-        let at = time::millis(mark.str("at")?.as_bytes())?;
-        (mark.bool("archived") == Some(true)).then_some(at)
+/// Reads the side file in which clients note that a session is archived. A prompt takes it out of the archive; an answer
+/// that was still being written does not.
+fn archived(source: &Source, file: &SessionFile, last_message: Option<i64>) -> Option<bool> {
+    let text = side_file(source, file, "archived.json")?;
+    let mark = Object::parse(&text).ok()?;
+    let at = time::millis(mark.str("at")?.as_bytes())?;
+    let is_archived = mark.bool("archived")?;
+    let is_newer = last_message.is_some_and(|last| last > at);
+    Some(is_archived && !(is_newer && is_prompted_after(source, at)))
+}
+
+/// Returns whether a person wrote a prompt after this time, in milliseconds since 1970. Reads the whole file.
+fn is_prompted_after(source: &Source, at: i64) -> bool {
+    let not_typed =
+        Flags::META | Flags::SIDECHAIN | Flags::COMPACT_SUMMARY | Flags::HAS_TOOL_RESULT;
+    let Ok(index) = Index::load(source) else {
+        return false;
     };
-    archived_at().is_some_and(|at| at >= last_message)
+    let mut bodies = Bodies::new(source);
+    let mut newer = index.entries().rev().filter(|entry| {
+        entry.kind() == EntryKind::User
+            && !entry.flags().intersects(not_typed)
+            && entry.millis().is_some_and(|time| time > at)
+    });
+    newer.any(|entry| {
+        let body = bodies.get(&entry);
+        let object = body.ok().and_then(|body| Object::parse(body.text).ok());
+        object.is_some_and(|object| matches!(Prompt::of(&object), Prompt::Text(_)))
+    })
 }
 
 fn side_file(session: &Source, file: &SessionFile, name: &str) -> Option<String> {

@@ -23,6 +23,7 @@ use crate::prompt::{Prompt, shorten};
 pub(crate) struct HeadScan {
     pub(crate) cwd: Option<String>,
     pub(crate) created: Option<String>,
+    pub(crate) entrypoint: Option<String>,
     /// For entries of the conversation, and for those of subagents in the same file.
     main: FirstPrompt,
     sidechain: FirstPrompt,
@@ -108,6 +109,9 @@ impl HeadScan {
         }
         if self.cwd.is_none() && has(object.text, &CWD) {
             self.cwd = object.string("cwd").filter(|cwd| !cwd.is_empty());
+        }
+        if self.entrypoint.is_none() && has(object.text, &ENTRYPOINT) {
+            self.entrypoint = object.string("entrypoint");
         }
         let is_sidechain = entry.flags().contains(Flags::SIDECHAIN);
         let start = match is_sidechain {
@@ -593,6 +597,7 @@ type Name = LazyLock<memmem::Finder<'static>>;
 
 static BRANCH: Name = LazyLock::new(|| memmem::Finder::new(br#""gitBranch""#));
 static CWD: Name = LazyLock::new(|| memmem::Finder::new(br#""cwd""#));
+static ENTRYPOINT: Name = LazyLock::new(|| memmem::Finder::new(br#""entrypoint""#));
 static FORKED: Name = LazyLock::new(|| memmem::Finder::new(br#""forkedFrom":{"#));
 static DURATION: Name = LazyLock::new(|| memmem::Finder::new(br#""turn_duration""#));
 static MODEL: Name = LazyLock::new(|| memmem::Finder::new(br#""model":""#));

@@ -352,6 +352,19 @@ pub trait Disk: ReadDisk {
     /// # Errors
     /// When the system fails; the rename may have happened all the same.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Writes a small file that only its owner can access, in place of the one at `path`, by way of `new` next to it, a name
+    /// that no file has. A crash leaves one or the other, complete. On return it survives a power cut.
+    ///
+    /// # Errors
+    /// When the system fails; the file may be replaced all the same.
+    fn replace(&self, path: &Path, new: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.write_new(new, bytes)?;
+        self.rename(new, path).inspect_err(|_| {
+            // If the rename did happen, there is nothing to remove.
+            let _ = self.remove(new);
+        })
+    }
 }
 
 /// An opened file.

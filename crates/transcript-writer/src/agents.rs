@@ -129,12 +129,7 @@ impl WriterOptions {
         if text.len() > AGENT_META_CAP {
             return Err(Error::new(ErrorKind::InvalidEntry, &path));
         }
-        let io = |error| Error::io(&path, error);
-        self.disk.write_new(&new, text.as_bytes()).map_err(io)?;
-        self.disk.rename(&new, &path).map_err(|error| {
-            // If the rename did happen, there is nothing to remove.
-            let _ = self.disk.remove(&new);
-            io(error)
-        })
+        let replaced = self.disk.replace(&path, &new, text.as_bytes());
+        replaced.map_err(|error| Error::io(&path, error))
     }
 }

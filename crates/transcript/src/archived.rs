@@ -40,7 +40,8 @@ struct Summary {
     branch: Option<String>,
     tag: Option<String>,
     state: Option<String>,
-    is_archived: bool,
+    archived: Option<bool>,
+    entrypoint: Option<String>,
     is_sidechain: bool,
 }
 
@@ -68,7 +69,8 @@ pub fn summarize(path: &Path) -> Vec<u8> {
         branch: row.branch,
         tag: row.tag,
         state: row.state.map(|state| state.name().to_owned()),
-        is_archived: row.is_archived,
+        archived: row.archived,
+        entrypoint: row.entrypoint,
         is_sidechain: row.is_sidechain,
     };
     // Without a summary the session is read.
@@ -138,7 +140,8 @@ fn known_row(disk: &ArchiveDisk, file: &SessionFile) -> Option<SessionRow> {
     row.state = STATES
         .into_iter()
         .find(|state| Some(state.name()) == summary.state.as_deref());
-    row.is_archived = summary.is_archived;
+    row.archived = summary.archived;
+    row.entrypoint = summary.entrypoint;
     row.is_sidechain = summary.is_sidechain;
     Some(row)
 }

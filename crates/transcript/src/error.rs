@@ -79,6 +79,8 @@ pub enum ErrorKind {
     Blank,
     /// A file of a session cannot be deleted.
     Delete,
+    /// A side file of a session cannot be written.
+    SideFile,
     /// The session is as new as its other files, or these have nothing that it does not have.
     NothingToSalvage,
 }
@@ -108,6 +110,7 @@ impl ErrorKind {
             Self::CannotReplace => "cannot-replace",
             Self::Blank => "blank",
             Self::Delete => "delete-failed",
+            Self::SideFile => "side-file-failed",
             Self::NothingToSalvage => "nothing-to-salvage",
         }
     }
@@ -168,6 +171,14 @@ impl Error {
         Self {
             source: Some(Source::Io(source)),
             ..Self::new(ErrorKind::Delete, path)
+        }
+    }
+
+    #[cfg(feature = "sdk")]
+    pub(crate) fn side_file(path: &Path, source: io::Error) -> Self {
+        Self {
+            source: Some(Source::Io(source)),
+            ..Self::new(ErrorKind::SideFile, path)
         }
     }
 
@@ -324,6 +335,7 @@ impl fmt::Display for Error {
             (_, ErrorKind::Repair) => "the repaired session cannot be written",
             (_, ErrorKind::Blank) => "the title or the tag has no visible character",
             (_, ErrorKind::Delete) => "cannot be deleted",
+            (_, ErrorKind::SideFile) => "cannot be written",
             (_, ErrorKind::NothingToSalvage) => {
                 "nothing to salvage: no other file of the session has more than it"
             }

@@ -17,7 +17,7 @@ use transcript_reader::{
     project_folders, subagents,
 };
 use transcript_resume::{ConversationPath, PathEntry, Policy, Tree};
-use transcript_storage::{ReadDisk, RealDisk};
+use transcript_storage::{Disk, ReadDisk, RealDisk};
 use transcript_writer::{Draft, EntryId, OnBusy, ResumePoint, WriterOptions};
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
@@ -67,6 +67,8 @@ pub struct ListOptions {
     pub offset: usize,
     /// Whether the other worktrees of the repository count as the project.
     pub include_worktrees: bool,
+    /// Whether sessions of programs (`sdk-cli`, `sdk-ts`, `sdk-py`) are included.
+    pub include_programmatic: bool,
 }
 
 impl Default for ListOptions {
@@ -76,6 +78,7 @@ impl Default for ListOptions {
             limit: None,
             offset: 0,
             include_worktrees: true,
+            include_programmatic: true,
         }
     }
 }
@@ -89,13 +92,15 @@ pub struct MessageOptions {
     pub offset: usize,
     /// Whether messages before the last compaction, which the model no longer sees, are included.
     pub compacted: bool,
+    /// Whether entries of the type `system` between the messages are included.
+    pub system: bool,
 }
 
 /// A message of a conversation as it is read.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SdkMessage<'a> {
-    /// `user` or `assistant`.
+    /// `user`, `assistant` or `system`.
     pub role: &'static str,
     /// The uuid of its entry.
     pub uuid: &'a str,
@@ -174,7 +179,9 @@ impl SdkSessions {
                 rows.into_iter().cloned().collect()
             }
         };
-        rows.retain(is_shown);
+        let programs = ["sdk-cli", "sdk-ts", "sdk-py"].map(Some);
+        let is_program = |row: &SessionRow| programs.contains(&row.entrypoint.as_deref());
+        rows.retain(|row| is_shown(row) && (options.include_programmatic || !is_program(row)));
         rows.sort_by_key(|row| std::cmp::Reverse(row.file_millis));
         let mut ids = std::collections::HashSet::new();
         rows.retain(|row| ids.insert(row.session_id.clone()));
@@ -305,6 +312,26 @@ impl SdkSessions {
             Some(tag) => tag.trim().to_owned(),
         };
         self.add_line(id, directory, Draft::tag(&tag))
+    }
+
+    /// Notes that a session is archived, or that it is not any more, in a file in its folder. The session stays as it is; what
+    /// [`Self::list`] returns says so until a person writes a prompt in it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotAnId`], [`ErrorKind::NoSuchSession`], [`ErrorKind::SideFile`].
+    pub fn set_archived(
+        &self,
+        id: &str,
+        is_archived: bool,
+        directory: Option<&Path>,
+    ) -> Result<(), Error> {
+        let path = self.existing(id, directory)?;
+        let path = path.with_extension("").join("archived.json");
+        let new = path.with_extension(format!("json.{}.new", uuid::Uuid::new_v4()));
+        let at = format!("{:.3}", jiff::Timestamp::now());
+        let mark = format!(r#"{{"archived":{is_archived},"at":"{at}","by":"sdk"}}"#);
+        let replaced = RealDisk.replace(&path, &new, mark.as_bytes());
+        replaced.map_err(|error| Error::side_file(&path, error))
     }
 
     /// Deletes a session: its file, then the folder with its subagents and side files. What `keep` archived of
@@ -454,9 +481,15 @@ impl Reading<'_> {
         let index = tree.index();
         let shown = |entry: &&PathEntry| {
             let entry = index.entry(entry.entry_no());
-            entry.kind().is_message() && !entry.flags().intersects(self.hidden)
+            let is_read =
+                |kind: EntryKind| kind.is_message() || options.system && kind == EntryKind::System;
+            is_read(entry.kind()) && !entry.flags().intersects(self.hidden)
         };
-        let shown: Vec<&PathEntry> = path.entries.iter().filter(shown).collect();
+        let mut shown: Vec<&PathEntry> = path.entries.iter().filter(shown).collect();
+        // A conversation ends with a message.
+        let is_message = |entry: &&PathEntry| index.entry(entry.entry_no()).kind().is_message();
+        let end = shown.iter().rposition(is_message);
+        shown.truncate(end.map_or(0, |last| last + 1));
         let meta = self.agent.and_then(Subagent::meta);
         let parent_call = meta.as_ref().and_then(|meta| meta.tool_use_id());
         let parent_agent = meta.as_ref().and_then(|meta| meta.parent_agent_id());
@@ -492,6 +525,7 @@ impl Reading<'_> {
 fn role(entry: &EntryRef<'_>) -> &'static str {
     match entry.kind() {
         EntryKind::User => "user",
+        EntryKind::System => "system",
         _ => "assistant",
     }
 }

@@ -424,17 +424,19 @@ fn agents_are_counted_in_all_layouts_and_are_not_sessions() {
 }
 
 #[test]
-fn a_new_message_makes_an_archived_session_active_again() {
+fn a_new_prompt_makes_an_archived_session_active_again() {
     let root = Root::new();
     let lines = [user("a"), text_answer("b")];
     let mark = |at: &str| {
         let mark = format!(r#"{{"archived":true,"at":"{at}","by":"sdk"}}"#);
         root.write(&format!("{KEY}/{ID}/archived.json"), mark);
-        root.row(&lines).is_archived
+        root.row(&lines).archived
     };
-    assert!(mark("2026-02-04T00:00:00.000Z"));
-    assert!(!mark("2026-02-03T00:00:00.000Z"));
-    assert!(!mark("soon"));
+    assert_eq!(mark("2026-02-04T00:00:00.000Z"), Some(true));
+    assert_eq!(mark("2026-02-03T00:00:00.000Z"), Some(false));
+    // The answer came later than that.
+    assert_eq!(mark("2026-02-03T04:05:30.000Z"), Some(true));
+    assert_eq!(mark("soon"), None);
 }
 
 #[test]

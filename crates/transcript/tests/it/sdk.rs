@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use transcript::sdk::{ListOptions, MessageOptions, SdkSessions};
+use transcript::sdk::{ListOptions, MessageOptions, SdkMessage, SdkSessions};
 use transcript::{ErrorKind, Policy, Store};
 
 use crate::support::{create, say};
@@ -211,6 +211,111 @@ fn messages_are_read_in_pages_and_can_be_stopped() {
     assert!(stopped.is_err());
     assert_eq!(seen, 2);
     assert!(texts(&sessions, "no id", &MessageOptions::default()).is_empty());
+}
+
+#[test]
+fn system_entries_between_messages_are_returned_when_asked_for() {
+    let projects = Projects::new();
+    let cwd = projects.cwd("here");
+    let path = projects.write(&cwd, A, "first", 0);
+    let mut text = fs::read_to_string(&path).unwrap();
+    let mut parent = format!("u-{A}");
+    for (uuid, kind, more) in [
+        ("shown", "system", r#""subtype":"informational""#),
+        (
+            "hidden",
+            "system",
+            r#""subtype":"turn_duration","isMeta":true"#,
+        ),
+        (
+            "last",
+            "user",
+            r#""message":{"role":"user","content":"last"}"#,
+        ),
+        ("end", "system", r#""subtype":"informational""#),
+    ] {
+        text += &format!(
+            r#"{{"type":"{kind}","uuid":"{uuid}","parentUuid":"{parent}","sessionId":"{A}",{more}}}"#
+        );
+        text.push('\n');
+        parent = uuid.to_owned();
+    }
+    fs::write(&path, text).unwrap();
+    let sessions = projects.sessions();
+    let read = |system: bool| {
+        let options = MessageOptions {
+            system,
+            ..MessageOptions::default()
+        };
+        let mut found = Vec::new();
+        let each = &mut |message: SdkMessage<'_>| {
+            let parent = message.parent_uuid.map(str::to_owned);
+            found.push((message.role, message.uuid.to_owned(), parent));
+            Ok::<_, Infallible>(())
+        };
+        sessions.messages(A, None, &options, each).unwrap();
+        found
+    };
+    let first = ("user", format!("u-{A}"), None);
+    let after = |role, uuid: &str, parent: &str| (role, uuid.to_owned(), Some(parent.to_owned()));
+    assert_eq!(
+        read(false),
+        [first.clone(), after("user", "last", &first.1)]
+    );
+    let (shown, last) = (
+        after("system", "shown", &first.1),
+        after("user", "last", "shown"),
+    );
+    assert_eq!(read(true), [first, shown, last]);
+}
+
+#[test]
+fn sessions_of_programs_can_be_hidden() {
+    let projects = Projects::new();
+    let cwd = projects.cwd("here");
+    projects.write(&cwd, A, "by a person", 0);
+    let path = projects.write(&cwd, B, "by a program", 0);
+    // The first entry that says it counts.
+    let text = fs::read_to_string(&path).unwrap();
+    let started = |name: &str| text.replacen('{', &format!(r#"{{"entrypoint":"{name}","#), 1);
+    let people = ListOptions {
+        include_programmatic: false,
+        ..ListOptions::default()
+    };
+    for name in ["sdk-cli", "sdk-ts", "sdk-py"] {
+        fs::write(&path, started(name) + &started("cli")).unwrap();
+        assert_eq!(projects.ids(&people), [A]);
+    }
+    assert_eq!(projects.ids(&ListOptions::default()).len(), 2);
+    fs::write(&path, started("claude-vscode") + &started("sdk-ts")).unwrap();
+    assert_eq!(projects.ids(&people).len(), 2);
+}
+
+#[test]
+fn a_session_is_archived_until_a_prompt_is_written_in_it() {
+    let projects = Projects::new();
+    let cwd = projects.cwd("here");
+    let path = projects.write(&cwd, A, "first", 0);
+    let sessions = projects.sessions();
+    let archived = || sessions.info(A, None).unwrap().unwrap().archived;
+    assert_eq!(archived(), None);
+    sessions.set_archived(A, true, None).unwrap();
+    assert_eq!(archived(), Some(true));
+    sessions.set_archived(A, false, Some(&cwd)).unwrap();
+    assert_eq!(archived(), Some(false));
+    sessions.set_archived(A, true, None).unwrap();
+    let names = fs::read_dir(path.with_extension("")).unwrap();
+    assert_eq!(names.count(), 1, "something else is left in the folder");
+    let mut text = fs::read_to_string(&path).unwrap();
+    let later = |line: &str| line.replace("2026-03-01", "2126-03-01");
+    text += &later(&prompt(A, "/", "an answer").replace("user", "assistant"));
+    fs::write(&path, &text).unwrap();
+    assert_eq!(archived(), Some(true));
+    text += &later(&prompt(A, "/", "again"));
+    fs::write(&path, &text).unwrap();
+    assert_eq!(archived(), Some(false));
+    let error = sessions.set_archived(B, true, None).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoSuchSession);
 }
 
 #[test]
