@@ -272,7 +272,14 @@ async function acknowledgedAfterKills(program, file, kills) {
     await once(child, 'close');
     for (const line of text.split('\n').slice(0, -1)) acknowledged.add(line);
   }
-  const uuids = (line) => (line.endsWith('}') ? [JSON.parse(line).uuid] : []);
+  // A torn line, to which another may be glued, has no uuid.
+  const uuids = (line) => {
+    try {
+      return [JSON.parse(line).uuid];
+    } catch {
+      return [];
+    }
+  };
   // A program that never writes leaves no file.
   const written = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
   const found = new Set(written.split('\n').flatMap(uuids));
