@@ -294,7 +294,7 @@ impl Draft {
             },
             is_copy: false,
             // Line breaks can only be white space between the parts of the object.
-            inside: if inside.contains(['\n', '\r']) {
+            inside: if has_line_break(inside) {
                 inside.replace(['\n', '\r'], " ")
             } else {
                 inside.to_owned()
@@ -478,7 +478,7 @@ impl Draft {
             Some(entry.with("message", &message))
         });
         let is_fine = |text: &String| {
-            !text.contains(['\n', '\r'])
+            !has_line_break(text)
                 && unwanted_escape(text).is_none()
                 && Scanner::new().scan(text.as_bytes()).is_ok()
         };
@@ -623,6 +623,10 @@ fn inside(object: &str) -> &str {
     let text = object.strip_prefix('{');
     let text = text.and_then(|text| text.strip_suffix('}'));
     text.unwrap_or(object)
+}
+
+fn has_line_break(text: &str) -> bool {
+    memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some()
 }
 
 /// The values for the missing fields of a draft, as JSON except for ids; empty for none.
