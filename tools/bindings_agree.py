@@ -6,7 +6,7 @@ Runs in a Python that has the package `transcript`; FOLDER is an npm project tha
 sessions, or folders of them. Also compares N generated sessions, and N damaged copies of sessions.
 
 For each session the messages (`replay`), the request (`resume`), the usage, a search and the findings (`verify`) are
-compared as canonical JSON, byte for byte. Exits with 1 if anything differs.
+compared as canonical JSON, byte for byte, and so are its exports as HTML and Markdown. Exits with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,14 @@ const run = {
   usage: (file) => t.usage({ in: file, by: ['model'], timezone: 'UTC', cache: false }),
   search: (file) => t.search('a', { in: file, cache: false }).toArray(),
   verify: (file) => t.verify(file),
+  html: (file) => written(file, 'html'),
+  markdown: (file) => written(file, 'markdown'),
 };
+async function written(file, format) {
+  const out = `${process.argv[1]}.${format}`;
+  await t.exportSession(file, out, { format, force: true });
+  return [{ text: require('node:fs').readFileSync(out, 'utf8') }];
+}
 (async () => {
   for await (const line of readline.createInterface({ input: process.stdin })) {
     const [name, file] = JSON.parse(line);
@@ -46,12 +53,24 @@ const run = {
 })();
 """
 
+OUT = Path(tempfile.mkdtemp())
+
+
+def written(file: str, format: Any) -> list[dict[str, Any]]:
+    """Returns the text of an export."""
+    out = OUT / format
+    transcript.export(file, out, format=format, force=True)
+    return [{"text": out.read_bytes().decode()}]
+
+
 FUNCTIONS: dict[str, Any] = {
     "entries": lambda file: list(transcript.entries(file)),
     "request": lambda file: [transcript.request(file)],
     "usage": lambda file: transcript.usage([file], by=["model"], timezone="UTC", cache=False),
     "search": lambda file: list(transcript.search("a", [file], cache=False)),
     "verify": transcript.verify,
+    "html": lambda file: written(file, "html"),
+    "markdown": lambda file: written(file, "markdown"),
 }
 
 COMMANDS = {
@@ -60,6 +79,8 @@ COMMANDS = {
     "usage": ["usage", "--json", "--by", "model", "--timezone", "UTC", "--no-cache", "{}"],
     "search": ["search", "--json", "--no-cache", "a", "--in", "{}"],
     "verify": ["verify", "--json", "{}"],
+    "html": ["export", "--html", "-", "{}"],
+    "markdown": ["export", "--markdown", "-", "{}"],
 }
 
 
@@ -90,7 +111,7 @@ class Node:
 
     def __init__(self, project: Path) -> None:
         self._process = subprocess.Popen(
-            ["node", "-e", REPEATER], cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            ["node", "-e", REPEATER, str(OUT / "node")], cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
 
     def run(self, name: str, file: str) -> dict[str, Any]:
@@ -110,7 +131,10 @@ def in_python(name: str, file: str) -> dict[str, Any]:
 def in_rust(command: str, name: str, file: str) -> dict[str, Any]:
     arguments = [argument.replace("{}", file) for argument in COMMANDS[name]]
     done = subprocess.run([command, *arguments], capture_output=True)
-    records = [json.loads(line) for line in done.stdout.splitlines()]
+    if arguments[0] == "export":
+        records = [{"text": done.stdout.decode()}] if done.returncode == 0 else []
+    else:
+        records = [json.loads(line) for line in done.stdout.splitlines()]
     return {"records": records} if records else {"error": done.stderr.decode(errors="replace")}
 
 
@@ -212,7 +236,7 @@ def main() -> int:
     refused = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        given = [file for path in arguments.paths for file in (sorted(path.rglob("*.jsonl")) if path.is_dir() else [path])]
+        given = [file.resolve() for path in arguments.paths for file in (sorted(path.rglob("*.jsonl")) if path.is_dir() else [path])]
         for sub in ("generated", "damaged"):
             (folder / sub).mkdir()
         made = generated(rng, folder / "generated", arguments.generate)
@@ -236,7 +260,7 @@ def main() -> int:
                             at = next(n for n in range(max(map(len, texts))) if len({t[n : n + 1] for t in texts}) > 1)
                             for name, text in zip(names, texts):
                                 print("   ", name, text[max(0, at - 120) : at + 80])
-            print(f"{kind}: {len(files)} sessions, 5 functions each; {different} differ so far; {refused} refused by all")
+            print(f"{kind}: {len(files)} sessions, {len(FUNCTIONS)} functions each; {different} differ so far; {refused} refused by all")
     return 1 if different else 0
 
 

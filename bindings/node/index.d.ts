@@ -272,7 +272,20 @@ export interface ExportOptions extends ArchiveOptions {
   policy?: Policy;
   /** Whether to replace what looks like a secret; true by default. */
   redact?: boolean;
+  /** Whether to replace e-mail addresses, too. */
+  emails?: boolean;
+  /** Whether to replace the names of people in paths, too. */
+  names?: boolean;
+  /** Whether to add thinking; a page has it, folded. */
   thinking?: boolean;
+  /** Whether to add subagents; a page has them, folded. */
+  sidechains?: boolean;
+  /** Whether a page has no subagents, branches, thinking and lines. */
+  conversationOnly?: boolean;
+  /** Whether a page has the lines of the session, which `transcript import` reads; true by default. */
+  lines?: boolean;
+  /** Whether nothing in a page is compressed, so that all of it can be read without scripts. */
+  plain?: boolean;
 }
 
 /** Returns the conversation of a session as records: `session`, the entries, `end`. */

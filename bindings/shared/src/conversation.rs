@@ -1,23 +1,24 @@
 //! One session: its entries, its request, and documents of it.
 
-use std::fs::OpenOptions;
-use std::io::{BufWriter, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::json;
+use transcript::catalog::usage::{CallPrices, Prices};
 use transcript::wire::{
     EntryRecord, ReplayEnd, ReplayHead, ReplayRecord, ResumeRefusal, ResumeReport,
 };
 use transcript::{History, PathState, Policy, ReadEnd, RedactedDisk, Redactor, Usage};
 use transcript_page::{PageFile, write_page};
-use transcript_reader::{Bodies, Source};
+use transcript_reader::{Bodies, Source, subagents_on};
 use transcript_render::{
-    Conversation, Escaping, Header, HtmlConversations, RenderOptions, Tools, explain,
-    tokens_in_words, write_markdown,
+    CallPrice, Escaping, Header, RenderOptions, SessionPart, ShownFile, ShownSession, Tools,
+    WantedParts, explain, tokens_in_words, write_markdown,
 };
-use transcript_resume::items::{Cut, Nesting};
+use transcript_resume::items::{Cut, Origin};
 use transcript_resume::request;
 use transcript_resume::{ConversationPath, Tree};
 
@@ -71,9 +72,28 @@ pub(crate) struct ExportOptions {
     force: bool,
     #[serde(default)]
     policy: PolicyName,
+    /// Whether secrets are replaced.
     redact: Option<bool>,
+    /// Whether e-mail addresses are replaced, too.
+    #[serde(default)]
+    emails: bool,
+    /// Whether the names of people in paths are replaced, too.
+    #[serde(default)]
+    names: bool,
+    /// Whether thinking is added; a page has it, folded.
     #[serde(default)]
     thinking: bool,
+    /// Whether subagents are added; a page has them, folded.
+    #[serde(default)]
+    sidechains: bool,
+    /// Whether a page has no subagents, branches, thinking and lines.
+    #[serde(default)]
+    conversation_only: bool,
+    /// Whether a page has the lines of the session, which `transcript import` reads.
+    lines: Option<bool>,
+    /// Whether nothing in a page is compressed.
+    #[serde(default)]
+    plain: bool,
     #[serde(flatten)]
     place: Place,
     #[serde(flatten)]
@@ -205,83 +225,145 @@ fn entry(history: &History, name: &str) -> std::result::Result<transcript::Entry
 }
 
 pub(crate) fn export(options: &ExportOptions, out: &mut Out<'_>) -> Result<()> {
-    let disk = options.place.disk()?;
-    let found = options.place.find(&options.session)?;
-    let redactor = Redactor::new();
+    let path = options.place.find(&options.session)?;
+    let mut disk = options.place.disk()?;
+    let redactor = Redactor::new().emails(options.emails).homes(options.names);
     let redacted = options.redact.unwrap_or(true);
     let redacted = redacted.then(|| Arc::new(RedactedDisk::new(Arc::clone(&disk), redactor)));
-    let source = match &redacted {
-        Some(redacted) => Source::open_on(&(Arc::clone(redacted) as _), &found)?,
-        None => Source::open_on(&disk, &found)?,
-    };
+    if let Some(redacted) = &redacted {
+        disk = Arc::clone(redacted) as _;
+    }
+    let source = Source::open_on(&disk, &path)?;
     source.check_messages()?;
     let history = History::read(source)?;
-    let (tree, path, _) = path(&history, options.policy.into(), false);
-    let mut file = OpenOptions::new();
-    let file = match options.force {
-        true => file.write(true).create(true).truncate(true),
-        false => file.write(true).create_new(true),
+    // If the files of subagents cannot be listed, the conversation itself is still exported.
+    let found = match options.wanted().sidechains {
+        true => subagents_on(&disk, &path).unwrap_or_default(),
+        false => Vec::new(),
     };
-    let file = file.open(&options.out).map_err(|error| {
-        let failure = Failure::from(error).at(&options.out);
-        match options.out.exists() && !options.force {
-            true => Failure {
-                kind: "exists".into(),
-                ..failure
-            },
-            false => failure,
-        }
-    })?;
-    let mut file = BufWriter::new(file);
-    write_document(options, &history, (&tree, &path), &mut file)
-        .map_err(|error| Failure::new("export-failed", error).at(&options.out))?;
+    let agents = found.iter().map(|agent| {
+        let history = History::read(Source::open_on(&disk, &agent.path)?)?;
+        Ok((Origin::from(agent), history))
+    });
+    let agents = agents.collect::<Result<Vec<_>>>()?;
+    let mut file = BufWriter::new(options.create()?);
+    write_document(options, &history, &agents, &mut file)
+        .map_err(|error| Failure::new("export-failed", error.to_string()).at(&options.out))?;
     file.flush()?;
     let redactions = redacted.map_or(0, |disk| disk.redactions().len());
     out.record(&json!({ "path": options.out, "redactions": redactions }))
 }
 
+impl ExportOptions {
+    fn is_page(&self) -> bool {
+        matches!(self.format, Format::Html)
+    }
+
+    /// What is around the conversation is folded on a page.
+    fn is_rich(&self) -> bool {
+        self.is_page() && !self.conversation_only
+    }
+
+    fn wanted(&self) -> WantedParts {
+        WantedParts {
+            branches: self.is_rich(),
+            sidechains: self.sidechains || self.is_rich(),
+            context: false,
+        }
+    }
+
+    fn create(&self) -> std::result::Result<File, Failure> {
+        let mut file = OpenOptions::new();
+        let file = match self.force {
+            true => file.write(true).create(true).truncate(true),
+            false => file.write(true).create_new(true),
+        };
+        file.open(&self.out).map_err(|error| {
+            let exists = error.kind() == io::ErrorKind::AlreadyExists;
+            let failure = Failure::from(error).at(&self.out);
+            match exists {
+                true => Failure {
+                    kind: "exists".into(),
+                    ..failure
+                },
+                false => failure,
+            }
+        })
+    }
+}
+
 fn write_document(
     options: &ExportOptions,
     history: &History,
-    (tree, path): (&Tree<'_>, &ConversationPath),
+    agents: &[(Origin, History)],
     file: &mut dyn Write,
-) -> std::result::Result<(), String> {
-    let words = |error: &dyn std::error::Error| error.to_string();
+) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let policy = options.policy.into();
+    let tree = history.tree(policy);
+    let path = tree.path();
+    let tree = tree.unspliced();
+    let story = tree.story(&path);
+    let chapters: Vec<_> = story.boundaries().collect();
+    let main = ShownFile {
+        source: history.source(),
+        index: history.index(),
+        chapters: Some(&chapters),
+        escaping: Escaping::Visible,
+    };
+    let parts = SessionPart::of_story(&tree, &story, options.wanted());
+    let is_whole = parts.len() > 1 || !agents.is_empty();
+    let cut = match options.is_page() {
+        true => Cut::Anywhere,
+        false => Cut::AtPrompts,
+    };
+    let mut shown = ShownSession::read(main, &tree, &parts, (!is_whole).then_some(cut))?;
+    for (origin, agent) in agents {
+        let tree = agent.tree(policy);
+        let path = tree.path();
+        let tree = tree.unspliced();
+        let path = tree.story(&path).path;
+        let file = ShownFile {
+            source: agent.source(),
+            index: agent.index(),
+            ..main
+        };
+        shown.add_agent(origin.clone(), file, &tree, &path)?;
+    }
+    let shown = shown.ordered();
     let (source, index) = (history.source(), history.index());
-    let is_page = matches!(options.format, Format::Html);
     let render = RenderOptions::new()
         .escaping(Escaping::Visible)
-        .thinking(options.thinking || is_page)
+        .thinking(options.thinking || options.is_rich())
         .tools(Tools::Short);
-    let header = Header::read(source, history.session_id(), tree, path, &render)
-        .map_err(|error| words(&error))?;
-    let cut = if is_page {
-        Cut::Anywhere
-    } else {
-        Cut::AtPrompts
-    };
-    let shown =
-        Conversation::in_parts(source, index, tree, path, cut).map_err(|error| words(&error))?;
-    let usage = transcript_render::usage(source, index, path).map_err(|error| words(&error))?;
-    let shown = [shown];
-    if !is_page {
-        return write_markdown(file, &shown, &header, &usage, &render)
-            .map_err(|error| words(&error));
+    let id = history.session_id();
+    let header = Header::read(source, id, &tree, &story.path, &render)?;
+    let usage = transcript_render::usage(source, index, &story.path)?;
+    if !options.is_page() {
+        return Ok(write_markdown(
+            file,
+            &shown.conversations,
+            &header,
+            &usage,
+            &render,
+        )?);
     }
-    let nesting = Nesting::default();
+    let sizes = agents.iter().map(|(_, agent)| agent.source().len());
+    let has_lines = options.lines.unwrap_or(true) && !options.conversation_only;
     let page = PageFile {
-        shown: HtmlConversations {
-            conversations: &shown,
-            nesting: &nesting,
-            branches: &[],
-        },
+        shown: shown.html(),
         header: &header,
         facts: tokens_in_words(&usage).into_iter().collect(),
-        options: &render,
+        options: &render.price(call_price()),
         escaping: Escaping::Visible,
-        bytes: source.len(),
-        is_plain: false,
-        lines: None,
+        bytes: source.len() + sizes.sum::<u64>(),
+        is_plain: options.plain,
+        lines: has_lines.then_some(source),
     };
-    write_page(file, &page).map_err(|error| words(&error))
+    Ok(write_page(file, &page)?)
+}
+
+/// Returns what calls cost by the prices that are part of the program.
+fn call_price() -> CallPrice {
+    let prices = CallPrices::new(Prices::embedded());
+    CallPrice::new(move |model, usage| prices.cost(model, usage))
 }

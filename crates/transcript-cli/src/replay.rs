@@ -12,12 +12,12 @@ use transcript::wire::{
 };
 use transcript_format::finding::{Finding, Severity};
 use transcript_page::{PageFile, write_page};
-use transcript_reader::{Bodies, EntryNo, Id, Index, Source, subagents_on};
+use transcript_reader::{Bodies, EntryNo, Id, Source, subagents_on};
 use transcript_render::{
-    CallPrice, Conversation, Escaping, Header, HtmlConversations, Pace, ReplayPrinter, count,
-    explain, tokens_in_words, usage, write_markdown,
+    CallPrice, Header, Pace, PartKind, ReplayPrinter, SessionPart, ShownFile, ShownSession,
+    WantedParts, count, explain, tokens_in_words, usage, write_markdown,
 };
-use transcript_resume::items::{Cut, Displays, Nesting, Origin, sidechains};
+use transcript_resume::items::{Cut, Origin, sidechains};
 use transcript_resume::{ConversationPath, Story, Tree};
 
 use crate::export::Target;
@@ -170,7 +170,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
             args,
             (&session, progress),
             (&tree, &story),
-            parts,
+            &parts,
             &selection,
         ),
         Format::Ids | Format::Json => {
@@ -195,21 +195,6 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     Ok(exit::DONE)
 }
 
-/// A part of a session: the conversation, a branch that leaves it, or a subagent in the same file.
-struct ConversationPart {
-    path: ConversationPath,
-    kind: PartKind,
-}
-
-enum PartKind {
-    Main,
-    Branch {
-        /// The entry after which the branch leaves the conversation.
-        from: Option<EntryNo>,
-    },
-    Sidechain(Origin),
-}
-
 /// Returns the conversation, followed by the requested branches and subagents.
 fn parts(
     args: &Args,
@@ -217,31 +202,13 @@ fn parts(
     tree: &Tree<'_>,
     story: &Story,
     selection: &Selection<'_>,
-) -> Result<Vec<ConversationPart>> {
-    let mut parts = vec![ConversationPart {
-        path: story.path.clone(),
-        kind: PartKind::Main,
-    }];
-    if args.all_branches {
-        let branches = match args.context {
-            true => tree.branches_off(&story.path),
-            false => tree.branches_off_story(story),
-        };
-        parts.extend(branches.into_iter().map(|branch| ConversationPart {
-            path: branch.path,
-            kind: PartKind::Branch { from: branch.from },
-        }));
-    }
-    if args.filter.common.sidechains {
-        parts.extend(
-            sidechains(tree)
-                .into_iter()
-                .map(|(origin, path)| ConversationPart {
-                    path,
-                    kind: PartKind::Sidechain(origin),
-                }),
-        );
-    }
+) -> Result<Vec<SessionPart>> {
+    let wanted = WantedParts {
+        branches: args.all_branches,
+        sidechains: args.filter.common.sidechains,
+        context: args.context,
+    };
+    let mut parts = SessionPart::of_story(tree, story, wanted);
     for part in &mut parts {
         selection.apply(session.source(), tree.index(), &mut part.path.entries)?;
     }
@@ -254,7 +221,7 @@ fn write_text(
     args: &Args,
     (session, progress): (&History, Progress),
     (tree, story): (&Tree<'_>, &Story),
-    parts: Vec<ConversationPart>,
+    parts: &[SessionPart],
     selection: &Selection<'_>,
 ) -> Result<()> {
     let closed: Vec<EntryNo> = story.boundaries().collect();
@@ -291,50 +258,25 @@ fn write_text(
         let cwd = header.cwd.as_deref();
         header.command = args.path_args.continue_command(ui, session, cwd);
     }
-    // The main conversation, its subagents, then branches.
-    let mut origins = Vec::new();
-    let mut main = Vec::new();
-    let mut below = Vec::new();
-    let mut branches = Vec::new();
-    let mut leaves_at = Vec::new();
-    let (source, index) = (session.source(), session.index());
     // A subagent is printed below its call, and a pause is between items: both need the whole list.
     let is_page = args.format == Format::Html;
     let is_whole = match is_page {
         true => parts.len() > 1 || !agents.is_empty(),
         false => args.filter.common.sidechains || args.all_branches || args.speed.is_some(),
     };
-    let mut displays = is_whole.then(|| Displays::new(tree));
-    for part in parts {
-        let title = title(tree.index(), &part, ui.escaping);
-        let shown = match &mut displays {
-            Some(displays) => Conversation::new(source, index, displays, &part.path, title)?,
-            None => {
-                let cut = if is_page {
-                    Cut::Anywhere
-                } else {
-                    Cut::AtPrompts
-                };
-                Conversation::in_parts(source, index, tree, &part.path, cut)?
-            }
-        };
-        match part.kind {
-            PartKind::Main if args.context => main.push(shown),
-            PartKind::Main => main.push(shown.with_chapters(&closed)),
-            // Only the chapters of the conversation are counted.
-            PartKind::Branch { from } => {
-                leaves_at.push(from);
-                branches.push(match args.context {
-                    true => shown,
-                    false => shown.with_chapters(&[]),
-                });
-            }
-            PartKind::Sidechain(origin) => {
-                origins.push(origin);
-                below.push(shown);
-            }
-        }
-    }
+    let cut = if is_page {
+        Cut::Anywhere
+    } else {
+        Cut::AtPrompts
+    };
+    let source = session.source();
+    let main = ShownFile {
+        source,
+        index: session.index(),
+        chapters: (!args.context).then_some(&closed),
+        escaping: ui.escaping,
+    };
+    let mut shown = ShownSession::read(main, tree, parts, (!is_whole).then_some(cut))?;
     for (origin, history) in &agents {
         let mut tree = history.tree(args.path_args.policy());
         let mut path = tree.path();
@@ -343,19 +285,14 @@ fn write_text(
             path = tree.story(&path).path;
         }
         selection.apply(history.source(), history.index(), &mut path.entries)?;
-        let title = agent_title(origin, ui.escaping);
-        let mut displays = Displays::new(&tree);
-        let (source, index) = (history.source(), history.index());
-        let shown = Conversation::new(source, index, &mut displays, &path, Some(title))?;
-        below.push(match args.context {
-            true => shown,
-            false => shown.with_chapters(&[]),
-        });
-        origins.push(origin.clone());
+        let file = ShownFile {
+            source: history.source(),
+            index: history.index(),
+            ..main
+        };
+        shown.add_agent(origin.clone(), file, &tree, &path)?;
     }
-    let shown: Vec<Conversation<'_>> = main.into_iter().chain(below).chain(branches).collect();
-    let displays: Vec<_> = shown.iter().map(Conversation::display).collect();
-    let nesting = Nesting::new(&displays, &origins);
+    let shown = shown.ordered();
     let is_document = matches!(args.format, Format::Markdown | Format::Html);
     let usage = match is_document {
         true => usage(session.source(), tree.index(), &main_path)?,
@@ -369,13 +306,8 @@ fn write_text(
             .iter()
             .map(|(_, agent)| agent.source().len())
             .sum::<u64>();
-        let shown = HtmlConversations {
-            conversations: &shown,
-            nesting: &nesting,
-            branches: &leaves_at,
-        };
         let page = PageFile {
-            shown,
+            shown: shown.html(),
             header: &header,
             facts: tokens_in_words(&usage).into_iter().collect(),
             options: &options.price(prices()),
@@ -390,14 +322,16 @@ fn write_text(
         };
         write_page(out, &page)?;
     } else if is_document {
-        write_markdown(out, &shown, &header, &usage, &options)?;
+        write_markdown(out, &shown.conversations, &header, &usage, &options)?;
     } else {
         let mut sleep = std::thread::sleep;
         let pace = Pace::new(args.speed, &mut sleep);
-        let mut printer = ReplayPrinter::new(out, &options, &shown, nesting, pace);
+        let branches = shown.branch_numbers();
+        let (conversations, nesting) = (&shown.conversations, shown.nesting);
+        let mut printer = ReplayPrinter::new(out, &options, conversations, nesting, pace);
         printer.head(&header)?;
         printer.print(0)?;
-        for branch in origins.len() + 1..shown.len() {
+        for branch in branches {
             printer.print(branch)?;
         }
         printer.foot(&header)?;
@@ -414,31 +348,6 @@ fn write_text(
 fn prices() -> CallPrice {
     let prices = CallPrices::new(Prices::embedded());
     CallPrice::new(move |model, usage| prices.cost(model, usage))
-}
-
-/// Returns the title above a part of a session; `None` for the main conversation.
-fn title(index: &Index, part: &ConversationPart, escaping: Escaping) -> Option<String> {
-    match &part.kind {
-        PartKind::Main => None,
-        PartKind::Sidechain(origin) => Some(agent_title(origin, escaping)),
-        PartKind::Branch { from } => {
-            let entries = count(part.path.entries.len(), "entry");
-            Some(match from {
-                Some(from) => {
-                    let line = index.entry(*from).line();
-                    format!("branch · leaves at line {line} · {entries}")
-                }
-                None => format!("branch · with its own root · {entries}"),
-            })
-        }
-    }
-}
-
-fn agent_title(origin: &Origin, escaping: Escaping) -> String {
-    match &origin.agent {
-        Some(agent) => format!("subagent {}", escaping.one_line(agent)),
-        None => "subagent".to_owned(),
-    }
 }
 
 /// Prints the number of damage findings. Findings that are only notes are shown by `--explain`.
@@ -463,7 +372,7 @@ fn write_ids(
     ui: &Ui,
     out: &mut impl Write,
     session: &History,
-    parts: &[ConversationPart],
+    parts: &[SessionPart],
 ) -> Result<()> {
     let mut number = itoa::Buffer::new();
     let mut line = Vec::new();
@@ -495,7 +404,7 @@ fn write_json(
     session: &History,
     tree: &Tree<'_>,
     story: &Story,
-    parts: &[ConversationPart],
+    parts: &[SessionPart],
 ) -> Result<()> {
     let path = &story.path;
     let mut head = ReplayHead::new(session, tree, path);

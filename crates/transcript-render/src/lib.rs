@@ -26,6 +26,7 @@ mod pace;
 mod parsed_entry;
 mod print_tree;
 mod printer;
+mod session_parts;
 mod session_tree;
 mod snippet;
 mod styles;
@@ -50,6 +51,9 @@ pub use print_tree::TreePrinter;
 pub use printer::{
     BranchNote, Change, Detail, FileEvent, FollowPrinter, NewEntry, PrintedBlock, ReplayPrinter,
     Scope, StyledLine, call_line, is_folded_at_first, print_blocks,
+};
+pub use session_parts::{
+    OrderedConversations, PartKind, SessionPart, ShownFile, ShownSession, WantedParts,
 };
 pub use session_tree::{BoundaryFacts, SessionTree, leaf_decision};
 pub use snippet::{Snippet, SnippetLine};

@@ -251,12 +251,23 @@ def export(
     force: bool = False,
     policy: Policy = "recover",
     redact: bool = True,
+    emails: bool = False,
+    names: bool = False,
     thinking: bool = False,
+    sidechains: bool = False,
+    conversation_only: bool = False,
+    lines: bool = True,
+    plain: bool = False,
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> Json:
     """Write the conversation of a session as a document, without what looks like a secret unless ``redact`` is false.
+
+    A page has the conversation and, folded, its subagents, branches and thinking, unless ``conversation_only`` is true;
+    ``lines`` adds those of the session, which ``transcript import`` reads, and with ``plain`` nothing is compressed, so
+    that all of it can be read without scripts. ``thinking`` and ``sidechains`` add these to Markdown. ``emails`` and
+    ``names`` (of people, in paths) are replaced, too.
 
     Raises :class:`ExistsError` if the file exists, unless ``force`` is true.
     """
@@ -267,7 +278,13 @@ def export(
         "force": force,
         "policy": policy,
         "redact": redact,
+        "emails": emails,
+        "names": names,
         "thinking": thinking,
+        "sidechains": sidechains,
+        "conversationOnly": conversation_only,
+        "lines": lines,
+        "plain": plain,
         "root": _path(root),
         "archive": _archive(archive),
         "identity": _path(identity),

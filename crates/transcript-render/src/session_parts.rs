@@ -1,0 +1,253 @@
+//! What documents show of a session: the conversation, its subagents, and the branches that leave it.
+
+use transcript_reader::{EntryNo, Index, Source};
+use transcript_resume::items::{Cut, Displays, Nesting, Origin, sidechains};
+use transcript_resume::{ConversationPath, Story, Tree};
+
+use crate::Result;
+use crate::conversation::Conversation;
+use crate::escape::Escaping;
+use crate::html::HtmlConversations;
+use crate::words::count;
+
+/// A part of the file of a session.
+#[derive(Clone, Debug)]
+pub struct SessionPart {
+    /// Its entries.
+    pub path: ConversationPath,
+    /// What it is.
+    pub kind: PartKind,
+}
+
+/// What a part of a session is.
+#[derive(Clone, Debug)]
+pub enum PartKind {
+    /// The conversation.
+    Main,
+    /// A branch that leaves the conversation.
+    Branch {
+        /// The entry after which it leaves; `None` of a branch with a root of its own.
+        from: Option<EntryNo>,
+    },
+    /// A subagent in the same file.
+    Sidechain(Origin),
+}
+
+impl SessionPart {
+    /// Returns the conversation, followed by its branches and by the subagents in the same file, if they are wanted.
+    /// Without what compactions removed, branches are those of what the model sees.
+    #[must_use]
+    pub fn of_story(tree: &Tree<'_>, story: &Story, wanted: WantedParts) -> Vec<Self> {
+        let mut parts = vec![Self {
+            path: story.path.clone(),
+            kind: PartKind::Main,
+        }];
+        if wanted.branches {
+            let branches = match wanted.context {
+                true => tree.branches_off(&story.path),
+                false => tree.branches_off_story(story),
+            };
+            parts.extend(branches.into_iter().map(|branch| Self {
+                path: branch.path,
+                kind: PartKind::Branch { from: branch.from },
+            }));
+        }
+        if wanted.sidechains {
+            let sidechains = sidechains(tree).into_iter();
+            parts.extend(sidechains.map(|(origin, path)| Self {
+                path,
+                kind: PartKind::Sidechain(origin),
+            }));
+        }
+        parts
+    }
+
+    /// Returns the title above it; `None` for the main conversation.
+    fn title(&self, index: &Index, escaping: Escaping) -> Option<String> {
+        match &self.kind {
+            PartKind::Main => None,
+            PartKind::Sidechain(origin) => Some(agent_title(origin, escaping)),
+            PartKind::Branch { from } => {
+                let entries = count(self.path.entries.len(), "entry");
+                Some(match from {
+                    Some(from) => {
+                        let line = index.entry(*from).line();
+                        format!("branch · leaves at line {line} · {entries}")
+                    }
+                    None => format!("branch · with its own root · {entries}"),
+                })
+            }
+        }
+    }
+}
+
+/// Which parts of a session are shown beside the conversation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WantedParts {
+    /// Branches.
+    pub branches: bool,
+    /// Subagents.
+    pub sidechains: bool,
+    /// Only what the model sees: nothing that compactions removed.
+    pub context: bool,
+}
+
+/// A file of a session.
+#[derive(Clone, Copy, Debug)]
+pub struct ShownFile<'s> {
+    /// The file.
+    pub source: &'s Source,
+    /// Its index.
+    pub index: &'s Index,
+    /// The boundaries that closed the chapters of its story; `None` if only what the model sees is shown.
+    pub chapters: Option<&'s [EntryNo]>,
+    /// How titles are escaped.
+    pub escaping: Escaping,
+}
+
+impl<'s> ShownFile<'s> {
+    /// Makes the conversation of a part as a whole.
+    fn whole(
+        &self,
+        displays: &mut Displays<'_, '_>,
+        path: &ConversationPath,
+        title: Option<String>,
+    ) -> Result<Conversation<'s>> {
+        Conversation::new(self.source, self.index, displays, path, title)
+    }
+
+    /// Only the chapters of the main conversation are counted.
+    fn other_chapters(&self) -> Option<&'static [EntryNo]> {
+        self.chapters.map(|_| &[][..])
+    }
+}
+
+/// The conversations of a session.
+#[derive(Default)]
+pub struct ShownSession<'s> {
+    main: Vec<Conversation<'s>>,
+    below: Vec<Conversation<'s>>,
+    branches: Vec<Conversation<'s>>,
+    /// For each branch, the entry after which it leaves.
+    leaves_at: Vec<Option<EntryNo>>,
+    origins: Vec<Origin>,
+}
+
+impl<'s> ShownSession<'s> {
+    /// Reads the parts of the file of a session. With a `cut` the conversation is read
+    /// [in parts](Conversation::in_parts): it must be the only part then, and no subagent be added.
+    ///
+    /// # Errors
+    /// When a body cannot be read.
+    pub fn read(
+        file: ShownFile<'s>,
+        tree: &'s Tree<'s>,
+        parts: &[SessionPart],
+        cut: Option<Cut>,
+    ) -> Result<Self> {
+        let mut session = Self::default();
+        if let Some(cut) = cut {
+            let paths = parts.iter().map(|part| &part.path);
+            let shown = paths.map(|path| {
+                let shown = Conversation::in_parts(file.source, file.index, tree, path, cut)?;
+                Ok(numbered(shown, file.chapters))
+            });
+            session.main = shown.collect::<Result<_>>()?;
+            return Ok(session);
+        }
+        let mut displays = Displays::new(tree);
+        for part in parts {
+            let title = part.title(file.index, file.escaping);
+            let shown = file.whole(&mut displays, &part.path, title)?;
+            match &part.kind {
+                PartKind::Main => session.main.push(numbered(shown, file.chapters)),
+                PartKind::Branch { from } => {
+                    session.leaves_at.push(*from);
+                    session
+                        .branches
+                        .push(numbered(shown, file.other_chapters()));
+                }
+                PartKind::Sidechain(origin) => {
+                    session.origins.push(origin.clone());
+                    session.below.push(shown);
+                }
+            }
+        }
+        Ok(session)
+    }
+
+    /// Adds the conversation of a subagent that has a file of its own.
+    ///
+    /// # Errors
+    /// When a body cannot be read.
+    pub fn add_agent(
+        &mut self,
+        origin: Origin,
+        file: ShownFile<'s>,
+        tree: &Tree<'_>,
+        path: &ConversationPath,
+    ) -> Result<()> {
+        let title = agent_title(&origin, file.escaping);
+        let shown = file.whole(&mut Displays::new(tree), path, Some(title))?;
+        self.below.push(numbered(shown, file.other_chapters()));
+        self.origins.push(origin);
+        Ok(())
+    }
+
+    /// Returns the conversations as documents show them: the main one, subagents, then branches.
+    #[must_use]
+    pub fn ordered(self) -> OrderedConversations<'s> {
+        let order = self.main.into_iter().chain(self.below);
+        let conversations: Vec<_> = order.chain(self.branches).collect();
+        let displays: Vec<_> = conversations.iter().map(Conversation::display).collect();
+        let nesting = Nesting::new(&displays, &self.origins);
+        OrderedConversations {
+            conversations,
+            nesting,
+            branches: self.leaves_at,
+        }
+    }
+}
+
+/// Makes a conversation a story whose chapters have numbers.
+fn numbered<'s>(shown: Conversation<'s>, chapters: Option<&'s [EntryNo]>) -> Conversation<'s> {
+    match chapters {
+        Some(chapters) => shown.with_chapters(chapters),
+        None => shown,
+    }
+}
+
+fn agent_title(origin: &Origin, escaping: Escaping) -> String {
+    match &origin.agent {
+        Some(agent) => format!("subagent {}", escaping.one_line(agent)),
+        None => "subagent".to_owned(),
+    }
+}
+
+/// The conversations of a session in the order in which documents show them.
+pub struct OrderedConversations<'s> {
+    /// The main one, those of subagents, then branches.
+    pub conversations: Vec<Conversation<'s>>,
+    /// Below which call each subagent is.
+    pub nesting: Nesting,
+    branches: Vec<Option<EntryNo>>,
+}
+
+impl OrderedConversations<'_> {
+    /// Returns what a page shows.
+    #[must_use]
+    pub fn html(&self) -> HtmlConversations<'_> {
+        HtmlConversations {
+            conversations: &self.conversations,
+            nesting: &self.nesting,
+            branches: &self.branches,
+        }
+    }
+
+    /// Returns the numbers of the branches among the conversations.
+    #[must_use]
+    pub fn branch_numbers(&self) -> std::ops::Range<usize> {
+        let all = self.conversations.len();
+        all - self.branches.len()..all
+    }
+}
