@@ -13,8 +13,8 @@ use transcript::sdk::{
 };
 use transcript::verify::{VerifyOptions, verify, verify_folder, verify_source};
 use transcript::wire::{
-    CostRecord, CostRow, CostTotal, HitRecord, RepairReport, SearchEnd, SearchRecord,
-    SessionRecord, VerifyRecord,
+    ClientCostRecord, CostRecord, CostRow, CostTotal, HitRecord, RepairReport, SearchEnd,
+    SearchRecord, SessionRecord, VerifyRecord,
 };
 use transcript::{SessionRepair, SessionRow, cache_folder, undo_repair};
 use transcript_reader::subagents;
@@ -578,8 +578,17 @@ fn usage(arguments: &UsageArguments, out: &mut Out<'_>) -> Result<()> {
     let (total, without_time) = (rows.total().clone(), rows.without_time());
     let mut rows: Vec<_> = rows.collect();
     sort_rows(&mut rows, &by);
+    let blocks = usage.blocks_by_key(&report, &prices, now.timestamp().as_millisecond());
     for row in rows {
-        out.record(&CostRecord::Row(CostRow::new(&by, &row, None)))?;
+        let block = row.keys.first();
+        let block = block.and_then(|key| blocks.get(&key.to_string()));
+        out.record(&CostRecord::Row(CostRow::new(&by, &row, block)))?;
+    }
+    // What a client counted is about whole sessions.
+    if arguments.selection.is_named() && report.since.is_none() && report.until.is_none() {
+        for total in usage.client_totals(&prices) {
+            out.record(&CostRecord::Client(ClientCostRecord::new(&total)))?;
+        }
     }
     let (searches, unread) = (usage.unmatched_searches(), usage.unread());
     let end = CostTotal::new(&total, without_time, searches, unread, &prices);

@@ -187,6 +187,11 @@ impl Place {
 }
 
 impl Selection {
+    /// Whether sessions are named, in place of all.
+    pub(crate) fn is_named(&self) -> bool {
+        !self.places.is_empty()
+    }
+
     /// Returns the sessions, looked for at `place`.
     pub(crate) fn catalog(&self, place: &Place) -> Result<Catalog, Failure> {
         let disk = place.disk()?;

@@ -286,23 +286,6 @@ impl Reporter<'_> {
         (rows, all, total, without_time)
     }
 
-    /// Returns the blocks by the text of their key.
-    fn blocks(&self) -> HashMap<String, Block> {
-        if self.args.by != [By::Hour5] {
-            return HashMap::new();
-        }
-        let now = self.now.timestamp().as_millisecond();
-        let blocks = self.usage.blocks(&self.report, self.prices, now);
-        let key = |block: &Block| {
-            let start = Timestamp::from_millisecond(block.start);
-            start.map(|start| start.to_string()).unwrap_or_default()
-        };
-        blocks
-            .into_iter()
-            .map(|block| (key(&block), block))
-            .collect()
-    }
-
     fn client_totals(&self) -> Vec<ClientTotal> {
         let is_asked = !self.args.places.is_empty() && self.report.since.is_none();
         match is_asked && self.report.until.is_none() {
@@ -314,7 +297,8 @@ impl Reporter<'_> {
     fn write_json(&self, out: &mut Output) -> Result<Row> {
         let by = &self.args.by;
         let (rows, _, total, without_time) = self.shown(by);
-        let blocks = self.blocks();
+        let now = self.now.timestamp().as_millisecond();
+        let blocks = self.usage.blocks_by_key(&self.report, self.prices, now);
         for row in &rows {
             let block = row
                 .keys
@@ -390,7 +374,8 @@ impl Reporter<'_> {
             };
         }
         let (rows, all, total, without_time) = self.shown(by);
-        let blocks = self.blocks();
+        let now = self.now.timestamp().as_millisecond();
+        let blocks = self.usage.blocks_by_key(&self.report, self.prices, now);
         let titles = match by[..] {
             [By::Session] => self.titles(rows.iter().filter_map(|row| match &row.keys[0] {
                 Key::Text(id) => Some(&**id),

@@ -31,6 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use jiff::Timestamp;
 use transcript_format::lines::AGENT_META_CAP;
 use transcript_format::metadata::AgentMetadata;
 use transcript_format::object::Object;
@@ -307,6 +308,25 @@ impl Usage<'_> {
     #[must_use]
     pub fn blocks(&self, report: &Report, prices: &Prices, now: i64) -> Vec<Block> {
         self.sum_blocks(report, prices, now)
+    }
+
+    /// Returns the [blocks](Self::blocks) by the text of the key of their row; none if the rows are not those of blocks alone.
+    #[must_use]
+    pub fn blocks_by_key(
+        &self,
+        report: &Report,
+        prices: &Prices,
+        now: i64,
+    ) -> HashMap<String, Block> {
+        if report.by != [By::Hour5] {
+            return HashMap::new();
+        }
+        let key = |block: &Block| {
+            let start = Timestamp::from_millisecond(block.start);
+            start.map(|start| start.to_string()).unwrap_or_default()
+        };
+        let blocks = self.blocks(report, prices, now).into_iter();
+        blocks.map(|block| (key(&block), block)).collect()
     }
 
     /// Compares with what the clients counted themselves: one element for each session that says so, by id.
