@@ -11,7 +11,7 @@ use transcript::catalog::usage::{CallPrices, Prices};
 use transcript::wire::{
     EntryRecord, ReplayEnd, ReplayHead, ReplayRecord, ResumeRefusal, ResumeReport,
 };
-use transcript::{History, PathState, Policy, ReadEnd, RedactedDisk, Redactor, Usage};
+use transcript::{ErrorKind, History, PathState, Policy, ReadEnd, RedactedDisk, Redactor, Usage};
 use transcript_page::{PageFile, write_page};
 use transcript_reader::{Bodies, Source, subagents_on};
 use transcript_render::{
@@ -150,25 +150,38 @@ pub(crate) fn entries(options: &EntriesOptions, out: &mut Out<'_>) -> Result<()>
 pub(crate) fn request(options: &RequestOptions, out: &mut Out<'_>) -> Result<()> {
     let path = options.place.find(&options.session)?;
     let source = Source::open_on(&options.place.disk()?, &path)?;
-    if let Err(error) = source.check_messages() {
-        let transcript_reader::ErrorKind::OtherFormat(name) = error.kind() else {
-            return Err(error.into());
-        };
-        let reason = format!("not a transcript but {name}");
-        return out.record(&ResumeRefusal::new(&path, options.policy.into(), reason));
+    let history = match read_for_request(options, source) {
+        Ok(history) => history,
+        Err(error) => {
+            let ErrorKind::Read(transcript_reader::ErrorKind::OtherFormat(name)) = error.kind()
+            else {
+                return Err(error.into());
+            };
+            let reason = format!("not a transcript but {name}");
+            return out.record(&ResumeRefusal::new(&path, options.policy.into(), reason));
+        }
+    };
+    if !write_request(options, &history, out)? {
+        let whole = History::read(history.into_source())?;
+        write_request(options, &whole, out)?;
     }
+    Ok(())
+}
+
+/// Reads the end of a session if it is enough, else the whole file.
+fn read_for_request(
+    options: &RequestOptions,
+    source: Source,
+) -> std::result::Result<History, transcript::Error> {
+    source.check_messages()?;
     // What names an entry may be before the last compaction.
     if options.full || options.leaf.is_some() {
-        return write_request(options, &History::read(source)?, out).map(|_| ());
+        return History::read(source);
     }
-    let source = match History::read_end(source)? {
-        ReadEnd::ReadAll(source, _) => source,
-        ReadEnd::Enough(end) => match write_request(options, &end, out)? {
-            true => return Ok(()),
-            false => end.into_source(),
-        },
-    };
-    write_request(options, &History::read(source)?, out).map(|_| ())
+    match History::read_end(source)? {
+        ReadEnd::ReadAll(source, _) => History::read(source),
+        ReadEnd::Enough(end) => Ok(end),
+    }
 }
 
 /// Writes the request that the history makes. Returns false if more than that has to be read for it.
