@@ -1,4 +1,4 @@
-//! The native part of the npm package `transcript`: passes JSON to what all bindings share and hands on what it returns.
+//! The native part of the npm package `transcript`: passes JSON to what all bindings share, and returns its answers.
 //!
 //! Nothing is read or written on the thread of the event loop, which waits for nothing longer than it would take to wake it.
 

@@ -1,4 +1,4 @@
-//! The native part of the Python package `transcript`: passes JSON to what all bindings share and hands on what it returns.
+//! The native part of the Python package `transcript`: passes JSON to what all bindings share, and returns its answers.
 //!
 //! The GIL is released while anything is read, written or waited for.
 

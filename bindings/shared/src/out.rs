@@ -94,7 +94,7 @@ impl<'s> Out<'s> {
         self.flush()
     }
 
-    /// Collects records without handing them on, or hands on what was collected.
+    /// Collects records without sending them, or sends what was collected.
     pub(crate) fn hold(&mut self, is_held: bool) -> Result<()> {
         self.is_held = is_held;
         match is_held {

@@ -276,7 +276,7 @@ impl State {
         self.is_ready || self.is_closed || self.end.is_some()
     }
 
-    /// Takes what can be returned now; `None` if the function has to go on first.
+    /// Takes what can be returned now; `None` if the function has found nothing yet.
     fn next(&mut self) -> Option<Next> {
         if self.is_closed {
             return Some(Ok(None));

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::out::{Out, Result};
 use crate::sessions::{NoOthers, Place};
 
-/// How many bytes of entries are handed on together while more of them are there.
+/// How many bytes of entries are sent together while more of them are there.
 const BATCH: usize = 64 << 10;
 
 #[derive(Debug, Deserialize)]

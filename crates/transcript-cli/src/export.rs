@@ -1,4 +1,4 @@
-//! `transcript export`: writes a session to a file that can be handed on.
+//! `transcript export`: writes a session to a file for others.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

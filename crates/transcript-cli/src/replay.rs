@@ -253,7 +253,7 @@ fn write_text(
         &main_path,
         &options,
     )?;
-    // What is handed on is not continued here.
+    // An export is for others, who cannot continue the session here.
     if args.target.is_none() {
         let cwd = header.cwd.as_deref();
         header.command = args.path_args.continue_command(ui, session, cwd);
@@ -412,7 +412,7 @@ fn write_json(
         head = head.with_chapters(story.chapters.len());
     }
     if args.target.is_some() {
-        // The folders above it are not handed on.
+        // Others need not know the folders above it.
         let name = session.source().path().file_name().unwrap_or_default();
         head.path = name.to_string_lossy().into_owned();
     }

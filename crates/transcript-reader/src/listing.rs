@@ -646,7 +646,7 @@ fn project_places(disk: &dyn ReadDisk, path: &Path, with_worktrees: bool) -> Vec
 
 /// Returns the folders below `root` that are named after the project at `path`, first its own; with
 /// `with_worktrees` also those of the other worktrees of its repository. Folders of other projects may
-/// have the same name: what is in them tells.
+/// have the same name: only the sessions in them show which project they belong to.
 ///
 /// # Errors
 /// When `root` cannot be read.
