@@ -53,7 +53,8 @@ async function written(file, format) {
 })();
 """
 
-OUT = Path(tempfile.mkdtemp())
+WRITTEN = tempfile.TemporaryDirectory()
+OUT = Path(WRITTEN.name)
 
 
 def written(file: str, format: Any) -> list[dict[str, Any]]:

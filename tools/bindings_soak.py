@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bindings_agree import FUNCTIONS, REPEATER, damaged, in_python
+from bindings_agree import FUNCTIONS, OUT, REPEATER, damaged, in_python
 
 import json
 
@@ -46,7 +46,7 @@ def main() -> int:
     node = None
     if arguments.node is not None:
         node = subprocess.Popen(
-            ["node", "--expose-gc", "-e", REPEATER + "setInterval(() => global.gc(), 200).unref();"],
+            ["node", "--expose-gc", "-e", REPEATER + "setInterval(() => global.gc(), 200).unref();", str(OUT / "node")],
             cwd=arguments.node,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
