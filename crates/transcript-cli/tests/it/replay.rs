@@ -99,6 +99,66 @@ fn subagents_are_below_their_calls() {
 }
 
 #[test]
+fn a_subagent_that_a_rewound_call_started_is_in_its_branch() {
+    const ID: &str = "00000000-0000-4000-8000-00000000b0a7";
+    let folder = tempfile::tempdir().unwrap();
+    let entry = |number: u32, parent: u32, kind: &str, message: Value| {
+        let uuid =
+            |number: u32| (number > 0).then(|| format!("{number:08}-0000-4000-8000-000000000000"));
+        json!({"type": kind, "uuid": uuid(number), "parentUuid": uuid(parent), "sessionId": ID,
+            "timestamp": format!("2026-01-01T00:00:{number:02}.000Z"), "message": message})
+    };
+    let user = |number, parent, text: &str| {
+        entry(
+            number,
+            parent,
+            "user",
+            json!({"role": "user", "content": text}),
+        )
+    };
+    let answer = |number, parent, block: Value| {
+        let message = json!({"id": format!("m{number}"), "role": "assistant", "content": [block]});
+        entry(number, parent, "assistant", message)
+    };
+    let call = json!({"type": "tool_use", "id": "t1", "name": "Task", "input": {"prompt": "look"}});
+    let lines = |entries: &[Value]| -> String {
+        entries.iter().map(|entry| format!("{entry}\n")).collect()
+    };
+    let session = folder.path().join(format!("{ID}.jsonl"));
+    let main = [
+        user(1, 0, "first"),
+        answer(2, 1, json!({"type": "text", "text": "yes"})),
+        user(3, 2, "rewound"),
+        answer(4, 3, call),
+        user(5, 2, "instead"),
+        answer(6, 5, json!({"type": "text", "text": "done"})),
+    ];
+    fs::write(&session, lines(&main)).unwrap();
+    let agents = folder.path().join(ID).join("subagents");
+    fs::create_dir_all(&agents).unwrap();
+    let mut inner = user(1, 0, "look");
+    inner["isSidechain"] = json!(true);
+    inner["agentId"] = json!("a1");
+    fs::write(agents.join("agent-a1.jsonl"), lines(&[inner])).unwrap();
+    fs::write(agents.join("agent-a1.meta.json"), r#"{"toolUseId":"t1"}"#).unwrap();
+
+    let session = session.to_str().unwrap();
+    let parts = ["--all-branches", "--sidechains"];
+    let shown = text(&[&parts, &[session][..]].concat(), "80");
+    let place = |part: &str| {
+        shown
+            .find(part)
+            .unwrap_or_else(|| panic!("{part} in {shown}"))
+    };
+    assert!(place("done") < place("rewound"), "{shown}");
+    assert!(place("rewound") < place("subagent a1"), "{shown}");
+    let shown = text(&[&parts, &["--format", "html", session][..]].concat(), "80");
+    let place = |part: &str| shown.find(part).unwrap_or_else(|| panic!("no {part}"));
+    assert!(place("Another branch leaves here") < place("subagent a1"));
+    assert!(place("subagent a1") < place("instead"));
+}
+
+#[test]
 fn since_and_until_leave_out_what_lies_outside() {
     let session = fixture("parallel-tools.jsonl");
     let times = |more: &[&str]| -> Vec<String> {

@@ -37,10 +37,11 @@ impl From<&Subagent> for Origin {
 /// A tree of item lists: the main conversation, and its subagents below their calls to any depth.
 ///
 /// Lists are numbered: 0 is the main conversation, the subagents follow in the order in which they
-/// were given. Each of them has exactly one place, whatever the metadata contain.
+/// were given, then the branches of the main conversation. Each subagent has exactly one place,
+/// whatever the metadata contain. Branches are below nothing; subagents may be below their calls.
 #[derive(Debug, Default)]
 pub struct Nesting {
-    /// For each list except the first: its parent.
+    /// For each subagent: its parent.
     places: Vec<GroupPlace>,
     /// The lists below each group, and those of a list below none.
     children: HashMap<GroupPlace, Vec<usize>>,
@@ -59,7 +60,8 @@ const AT_THE_END: GroupPlace = GroupPlace {
 };
 
 impl Nesting {
-    /// Finds the place of each subagent: `displays[1 + n]` is that of `origins[n]`.
+    /// Finds the place of each subagent: `displays[1 + n]` is that of `origins[n]`. What follows the
+    /// subagents in `displays` are branches.
     ///
     /// It becomes a child of the call that its metadata name, first in the conversation of its
     /// parent; else of the call whose result or progress names it; else of a call with exactly its
@@ -87,7 +89,7 @@ impl Nesting {
     }
 
     /// Returns the parent of `display` and the group there, `None` for one at the end of its
-    /// parent. `None` for the main conversation.
+    /// parent. `None` for the main conversation and for branches.
     #[must_use]
     pub fn parent(&self, display: usize) -> Option<(usize, Option<usize>)> {
         let place = self.places.get(display.checked_sub(1)?)?;
@@ -102,8 +104,8 @@ impl Nesting {
         self.children.get(&place).map_or(&[], Vec::as_slice)
     }
 
-    /// Iterates over the items of all lists in display order: a subagent is in the group of its
-    /// call, before the result. Each item is visited once.
+    /// Iterates over the items of the main conversation and of all lists below it in display order:
+    /// a subagent is in the group of its call, before the result. Each item is visited once.
     pub fn walk<'n>(
         &'n self,
         displays: &'n [&'n ItemList],
@@ -225,9 +227,9 @@ impl<'d> Finder<'d> {
             by_prompt: HashMap::new(),
             taken: HashSet::new(),
         };
-        for (number, origin) in origins.iter().enumerate() {
+        for (origin, number) in origins.iter().zip(1..displays.len()) {
             if let Some(agent) = &origin.agent {
-                finder.agents.entry(agent).or_insert(number + 1);
+                finder.agents.entry(agent).or_insert(number);
             }
         }
         for (number, display) in displays.iter().enumerate() {
@@ -295,10 +297,13 @@ impl<'d> Finder<'d> {
 
 /// Moves one list of each cycle to the end of the main conversation.
 fn cut_circles(places: &mut [GroupPlace]) {
-    /// Connected to the main conversation.
+    /// Connected to the main conversation or to a branch.
     const DONE: usize = usize::MAX;
-    let mut walked_from = vec![0; places.len() + 1];
+    let lists = places.iter().map(|place| place.display + 1).max();
+    let lists = lists.unwrap_or(0).max(places.len() + 1);
+    let mut walked_from = vec![0; lists];
     walked_from[0] = DONE;
+    walked_from[places.len() + 1..].fill(DONE);
     for start in 1..=places.len() {
         let mut at = start;
         while walked_from[at] == 0 {

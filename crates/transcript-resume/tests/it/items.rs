@@ -1586,6 +1586,31 @@ fn a_subagent_that_names_a_call_of_its_own_is_at_the_end_of_its_parent() {
 }
 
 #[test]
+fn subagents_are_below_calls_of_branches_too() {
+    let files = [
+        agent("main", &[task("t1", "one")]),
+        agent("two", &[]),
+        agent("three", &[task("t4", "four")]),
+        agent("four", &[]),
+        agent("branch", &[task("t2", "two"), task("t3", "three")]),
+        agent("other", &[]),
+    ];
+    let origins = [
+        origin("a", Some("t2"), None),
+        origin("b", None, None),
+        origin("c", Some("t4"), Some("b")),
+    ];
+    let displays: Vec<&ItemList> = files.iter().map(|(_, display)| display).collect();
+    let nesting = Nesting::new(&displays, &origins);
+    let places: Vec<_> = (0..6).map(|display| nesting.parent(display)).collect();
+    let under = |display: usize, group: usize| Some((display, Some(group)));
+    assert_eq!(
+        places,
+        [None, under(4, 0), under(4, 1), under(2, 0), None, None]
+    );
+}
+
+#[test]
 fn any_metadata_give_each_display_one_place_and_each_item_once() {
     for seed in 0..300 {
         let mut rng = Rng::new(seed);
@@ -1601,7 +1626,9 @@ fn any_metadata_give_each_display_one_place_and_each_item_once() {
                 .filter(|call| seen.insert(call["id"].clone()));
             agent(one(rng, &names), &made.collect::<Vec<_>>())
         };
-        let files: Vec<_> = (0..=count).map(|_| file(&mut rng)).collect();
+        let branches = rng.range(0, 2);
+        let files = (0..=count + branches).map(|_| file(&mut rng));
+        let files: Vec<_> = files.collect();
         let maybe = |rng: &mut Rng, of: &[&str]| rng.one_in(2).then(|| one(rng, of).to_owned());
         let origins = (0..count).map(|_| Origin {
             agent: maybe(&mut rng, &names),
@@ -1611,9 +1638,19 @@ fn any_metadata_give_each_display_one_place_and_each_item_once() {
         let origins: Vec<_> = origins.collect();
         let displays: Vec<&ItemList> = files.iter().map(|(_, display)| display).collect();
         let nesting = Nesting::new(&displays, &origins);
+        let root = |display: usize| {
+            let above = std::iter::successors(Some(display), |display| {
+                nesting.parent(*display).map(|(parent, _)| parent)
+            });
+            above.take(displays.len() + 1).last().unwrap()
+        };
+        let roots: Vec<_> = (0..displays.len()).map(root).collect();
+        let is_subagent = |display: &usize| (1..=count).contains(display);
+        assert!(!roots.iter().any(is_subagent), "seed {seed}: {roots:?}");
         let steps: Vec<_> = nesting.walk(&displays).collect();
         let shown: HashSet<_> = steps.iter().map(|step| (step.display, step.item)).collect();
-        let all: usize = displays.iter().map(|display| display.items().len()).sum();
+        let of_main = displays.iter().zip(&roots).filter(|(_, root)| **root == 0);
+        let all: usize = of_main.map(|(display, _)| display.items().len()).sum();
         assert_eq!((steps.len(), shown.len()), (all, all), "seed {seed}");
         for step in steps {
             let above = std::iter::successors(Some(step.display), |display| {
