@@ -8,6 +8,9 @@
 /** How a conversation is rebuilt: with all that evidence gives back, or exactly as the client does. */
 export type Policy = 'recover' | 'vendor';
 
+/** A path, or the `file:` URL of one. */
+export type Path = string | URL;
+
 /** A record of the command line: docs/cli.md describes its fields. */
 export type JsonRecord = Record<string, unknown>;
 
@@ -64,13 +67,13 @@ export class Records<T> implements AsyncIterableIterator<T> {
 /** Where sessions are looked for. */
 export interface RootOptions {
   /** The folder of projects; that of the client by default. */
-  root?: string;
+  root?: Path;
 }
 
 /** What the functions of the SDK share. */
 export interface SdkOptions extends RootOptions {
   /** The folder of a project; its sessions and those of its other worktrees are found. All projects by default. */
-  dir?: string;
+  dir?: Path;
 }
 
 export interface ListSessionsOptions extends SdkOptions {
@@ -187,9 +190,9 @@ export function forkSession(sessionId: string, options?: ForkSessionOptions): Pr
 /** Where archived sessions are read. */
 export interface ArchiveOptions extends RootOptions {
   /** The folder of an archive, or `true` for that of this user: sessions whose files are gone are read from it. */
-  archive?: boolean | string;
+  archive?: boolean | Path;
   /** The file with the keys of an encrypted archive. */
-  identity?: string;
+  identity?: Path;
 }
 
 export interface EntriesOptions extends ArchiveOptions {
@@ -226,9 +229,9 @@ export interface FollowOptions extends RootOptions {
 
 export interface SelectionOptions extends ArchiveOptions {
   /** Ids of sessions, files and folders; all sessions by default. */
-  in?: string | string[];
+  in?: Path | Path[];
   /** Only the sessions of the project at this path. */
-  project?: string;
+  project?: Path;
   /** Whether the cache folder is used; true by default. */
   cache?: boolean;
 }
@@ -246,7 +249,7 @@ export interface UsageOptions extends SelectionOptions {
   until?: string;
   timezone?: string;
   /** A file of prices in the form of LiteLLM. */
-  prices?: string;
+  prices?: Path;
 }
 
 export interface VerifyOptions extends ArchiveOptions {
@@ -258,7 +261,7 @@ export interface VerifyOptions extends ArchiveOptions {
 
 export interface RepairOptions extends RootOptions {
   /** Where to write the repaired session. Without it, `newSession` and `keepId`, nothing is written. */
-  out?: string;
+  out?: Path;
   newSession?: boolean;
   keepId?: boolean;
   compact?: boolean;
@@ -289,32 +292,32 @@ export interface ExportOptions extends ArchiveOptions {
 }
 
 /** Returns the conversation of a session as records: `session`, the entries, `end`. */
-export function entries(session: string, options?: EntriesOptions): Records<JsonRecord>;
+export function entries(session: Path, options?: EntriesOptions): Records<JsonRecord>;
 /** Returns what continues a session: `messages` for the API, and how they came about. Writes nothing. */
-export function request(session: string, options?: RequestOptions): Promise<JsonRecord>;
+export function request(session: Path, options?: RequestOptions): Promise<JsonRecord>;
 /** Follows a session while it is written: each entry once, in order, as soon as its line is complete. */
-export function follow(session: string, options?: FollowOptions & { once?: boolean }): Records<JsonRecord>;
+export function follow(session: Path, options?: FollowOptions & { once?: boolean }): Records<JsonRecord>;
 /** Follows many sessions, also those that are created later, and subagents. */
-export function watch(options?: FollowOptions & { in?: string | string[] }): Records<JsonRecord>;
+export function watch(options?: FollowOptions & { in?: Path | Path[] }): Records<JsonRecord>;
 /** Finds entries in all sessions: records `hit`, then `end`. docs/search.md describes the query. */
 export function search(query: string, options?: SearchOptions): Records<JsonRecord>;
 /** Returns what sessions cost: a record `row` for each combination of the kinds `by`, then `total`. */
 export function usage(options?: UsageOptions): Promise<JsonRecord[]>;
 /** Says what is wrong with sessions, and what a resume would lose. */
-export function verify(session: string, options?: VerifyOptions): Promise<JsonRecord[]>;
+export function verify(session: Path, options?: VerifyOptions): Promise<JsonRecord[]>;
 /** Repairs a session, or says what would be done. */
-export function repair(session: string, options?: RepairOptions): Promise<JsonRecord>;
+export function repair(session: Path, options?: RepairOptions): Promise<JsonRecord>;
 /** Writes the conversation of a session as a document. */
 export function exportSession(
-  session: string,
-  out: string,
+  session: Path,
+  out: Path,
   options?: ExportOptions,
 ): Promise<{ path: string; redactions: number }>;
 /** Lists the sessions of an archive. */
 export function listArchived(options?: ArchiveOptions): Promise<JsonRecord[]>;
 
 /** An entry: an object, or its JSON, which is written as it is. */
-export type Entry = object | string | Uint8Array;
+export type Entry = object | string | ArrayBufferView | ArrayBuffer;
 
 /** What `append` takes: the text of a user, a message of the API, or an entry. */
 export type Added = { user: string } | { assistant: Entry } | Entry;
@@ -358,7 +361,7 @@ export interface SessionEntry {
 
 export interface SessionOptions extends RootOptions {
   /** The working folder of entries that name none. */
-  cwd?: string;
+  cwd?: Path;
   /** The client version of entries that name none. */
   version?: string;
   /** The model that requests are for. */
@@ -376,7 +379,7 @@ export class StreamReply {
   /** Applies an event. Returns its effect and the number of the block that it concerns. */
   event(event: object | string): { name: string; block?: number };
   /** Applies the events in the next bytes of a stream of server-sent events. Returns whether the reply is over. */
-  push(bytes: Uint8Array | string): boolean;
+  push(bytes: ArrayBufferView | ArrayBuffer | string): boolean;
   /** Whether the message is complete or the stream ended with an error. */
   get isOver(): boolean;
   /** Returns what was received so far. */
@@ -395,13 +398,13 @@ export class StreamReply {
 export class Session {
   private constructor();
   /** Creates a session, without a path in the project of `cwd`. Its file appears with the first entry. */
-  static create(path?: string, options?: SessionOptions): Promise<Session>;
+  static create(path?: Path, options?: SessionOptions): Promise<Session>;
   /** Opens a session at the leaf of its conversation, by its path, its id, or the start of one. */
-  static open(session: string, options?: SessionOptions): Promise<Session>;
+  static open(session: Path, options?: SessionOptions): Promise<Session>;
   /** Opens the session at a path, or creates it. */
-  static openOrCreate(path: string, options?: SessionOptions): Promise<Session>;
+  static openOrCreate(path: Path, options?: SessionOptions): Promise<Session>;
   /** Opens a session and builds the request that continues it. Interrupted calls get results first. */
-  static resume(session: string, options?: SessionOptions): Promise<Session>;
+  static resume(session: Path, options?: SessionOptions): Promise<Session>;
   /** The file of the session. It does not exist before the first entry. */
   get path(): string;
   /** The id of the session: the name of its file. */
@@ -432,11 +435,11 @@ export class Session {
   /** Removes the last entry of the conversation. */
   tombstone(uuid: string | number): Promise<void>;
   /** Copies the conversation, up to the entry `at`, into a new session. Resolves to its path. */
-  fork(options?: { at?: string; title?: string; out?: string }): Promise<string>;
-  /** Sets the title of the session. */
+  fork(options?: { at?: string | number; title?: string; out?: Path }): Promise<string>;
+  /** Sets the title of the session; an empty one clears it. */
   setTitle(title: string): Promise<void>;
-  /** Sets the tag of the session; an empty one clears it. */
-  setTag(tag: string): Promise<void>;
+  /** Sets the tag of the session; `null` clears it. */
+  setTag(tag: string | null): Promise<void>;
   /** Ends a turn: notes where the conversation ends, and the settings that readers look for at the end. */
   endTurn(prompt?: string): Promise<void>;
   /** Builds the request for the next answer from the file as it is now. */

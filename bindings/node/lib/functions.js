@@ -11,23 +11,23 @@ function places({ in: given = [], ...options } = {}) {
 }
 
 function entries(session, options) {
-  return new Records('entries', { session, ...options });
+  return new Records('entries', { ...options, session });
 }
 
 async function request(session, options) {
-  return (await every('request', { session, ...options }))[0];
+  return (await every('request', { ...options, session }))[0];
 }
 
 function follow(session, { start, ...options } = {}) {
-  return new Records('follow', { session, from: start, ...options });
+  return new Records('follow', { ...options, session, from: start });
 }
 
 function watch({ start, ...options } = {}) {
-  return new Records('watch', { from: start, ...places(options) });
+  return new Records('watch', { ...places(options), from: start });
 }
 
 function search(query, options) {
-  return new Records('search', { query, ...places(options) });
+  return new Records('search', { ...places(options), query });
 }
 
 async function usage(options) {
@@ -35,15 +35,15 @@ async function usage(options) {
 }
 
 async function verify(session, options) {
-  return every('verify', { session, ...options });
+  return every('verify', { ...options, session });
 }
 
 async function repair(session, options) {
-  return (await every('repair', { session, ...options }))[0];
+  return (await every('repair', { ...options, session }))[0];
 }
 
 async function exportSession(session, out, { format = 'html', ...options } = {}) {
-  return (await every('export', { session, out, format, ...options }))[0];
+  return (await every('export', { ...options, session, out, format }))[0];
 }
 
 async function listArchived(options) {

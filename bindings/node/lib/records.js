@@ -1,16 +1,19 @@
 'use strict';
 
 const native = require('./native.js');
-const { errorOf } = require('./errors.js');
+const { InvalidError, errorOf } = require('./errors.js');
+const { optionsJson } = require('./options.js');
 
 /** Starts a function; options that are undefined or null are those by default. */
 function call(name, options) {
   const given = { function: name };
   for (const [key, value] of Object.entries(options)) {
+    if (key === 'function') throw new InvalidError('there is no option `function`', { kind: 'bad-options' });
     if (value !== undefined && value !== null) given[key] = value;
   }
+  const json = optionsJson(given);
   try {
-    return native.call(JSON.stringify(given));
+    return native.call(json);
   } catch (failure) {
     throw errorOf(failure);
   }

@@ -17,7 +17,7 @@ async function listSessions(options) {
 }
 
 async function getSessionInfo(sessionId, options) {
-  return (await every('getSessionInfo', { sessionId, ...named(options) }))[0];
+  return (await every('getSessionInfo', { ...named(options), sessionId }))[0];
 }
 
 /** A message whose body is parsed when it is first used. */
@@ -88,15 +88,15 @@ function messages(batch) {
 }
 
 async function getSessionMessages(sessionId, options) {
-  return new Records('getSessionMessages', { sessionId, ...named(options) }, messages).toArray();
+  return new Records('getSessionMessages', { ...named(options), sessionId }, messages).toArray();
 }
 
 function iterSessionMessages(sessionId, options) {
-  return new Records('getSessionMessages', { sessionId, ...named(options) }, lazyMessages);
+  return new Records('getSessionMessages', { ...named(options), sessionId }, lazyMessages);
 }
 
 async function listSubagents(sessionId, { limit, offset = 0, ...options } = {}) {
-  const agents = await every('listSubagents', { sessionId, ...named(options) });
+  const agents = await every('listSubagents', { ...named(options), sessionId });
   const start = Math.max(offset, 0);
   return agents.slice(start, limit > 0 ? start + limit : undefined);
 }
@@ -109,7 +109,7 @@ async function getSubagentMessages(sessionId, agentId, options) {
 /** Runs a function that changes a session, with errors in the words of the SDK. */
 async function change(name, sessionId, options, given = {}, what = '') {
   try {
-    return await every(name, { sessionId, ...named(options), ...given });
+    return await every(name, { ...named(options), ...given, sessionId });
   } catch (error) {
     if (error instanceof NotFoundError) {
       let where = options?.dir ? ` in project directory for ${options.dir}` : '';

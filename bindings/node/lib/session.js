@@ -2,33 +2,56 @@
 
 const native = require('./native.js');
 const { errorOf } = require('./errors.js');
+const { optionsJson } = require('./options.js');
 
-/** Returns the JSON of an entry; a text is JSON already, and written as it is. */
-function text(entry) {
-  if (typeof entry === 'string') return entry;
-  if (entry instanceof Uint8Array) return Buffer.from(entry.buffer, entry.byteOffset, entry.length).toString('utf8');
-  return JSON.stringify(entry);
+const UTF8 = new TextDecoder('utf-8', { fatal: true });
+const HALF_OF_A_PAIR = /\p{Surrogate}/u;
+
+function isWellFormed(text) {
+  return text.isWellFormed?.() ?? !HALF_OF_A_PAIR.test(text);
+}
+
+function isBytes(value) {
+  return ArrayBuffer.isView(value) || value instanceof ArrayBuffer;
+}
+
+/** Returns an entry in a command. What is JSON already is a string there, so that it cannot end the command. */
+function json(entry) {
+  if (isBytes(entry)) return JSON.stringify(UTF8.decode(entry));
+  if (typeof entry === 'string' && !isWellFormed(entry)) throw new TypeError('the entry has half of a surrogate pair');
+  const text = JSON.stringify(entry);
+  if (text === undefined) throw new TypeError(`an entry is an object or its JSON, not ${typeof entry}`);
+  return text;
 }
 
 function list(entries) {
-  return Array.from(entries, text).join(',');
+  if (typeof entries === 'string' || isBytes(entries)) throw new TypeError('a list of entries is needed, not one entry');
+  const texts = [];
+  for (const entry of entries) texts.push(json(entry));
+  return texts.join(',');
 }
 
 /** Returns the rest of a command that adds `{ user }`, `{ assistant }` or an entry. */
 function added(entry) {
-  const keys = entry !== null && typeof entry === 'object' && !ArrayBuffer.isView(entry) ? Object.keys(entry) : [];
-  if (keys.length === 1 && typeof entry.user === 'string') return `"user":${JSON.stringify(entry.user)}}`;
-  if (keys.length === 1 && keys[0] === 'assistant') return `"assistant":${text(entry.assistant)}}`;
-  return `"entry":${text(entry)}}`;
+  const isNamed = typeof entry === 'object' && entry !== null && entry.type === undefined;
+  if (!isNamed || (entry.user === undefined && entry.assistant === undefined)) return `"entry":${json(entry)}}`;
+  const { user, assistant, ...others } = entry;
+  const [other] = Object.keys(others);
+  if (other !== undefined) throw new TypeError(`beside user or assistant there must be no ${other}`);
+  const fields = [];
+  if (user !== undefined) fields.push(`"user":${JSON.stringify(user) ?? null}`);
+  if (assistant !== undefined) fields.push(`"assistant":${json(assistant)}`);
+  return `${fields.join(',')}}`;
 }
 
 function written(answer) {
   return JSON.parse(answer).entries;
 }
 
-async function opened(mode, session, options = {}) {
+async function opened(mode, session, options) {
+  const given = optionsJson({ ...options, mode, session });
   try {
-    return await native.open(JSON.stringify({ mode, session, ...options }));
+    return await native.open(given);
   } catch (failure) {
     throw errorOf(failure);
   }
@@ -39,11 +62,14 @@ class StreamReply {
   #native = new native.StreamReply();
 
   event(event) {
-    return this.#native.event(typeof event === 'string' ? event : JSON.stringify(event));
+    return this.#native.event(typeof event === 'string' ? event : (JSON.stringify(event) ?? ''));
   }
 
   push(bytes) {
-    return this.#native.push(typeof bytes === 'string' ? Buffer.from(bytes) : bytes);
+    if (typeof bytes === 'string') return this.#native.push(Buffer.from(bytes));
+    if (ArrayBuffer.isView(bytes)) return this.#native.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    if (bytes instanceof ArrayBuffer) return this.#native.push(Buffer.from(bytes));
+    throw new TypeError('push takes bytes or a string');
   }
 
   get isOver() {
@@ -55,6 +81,7 @@ class StreamReply {
   }
 
   static nativeOf(reply) {
+    if (!(reply instanceof StreamReply)) throw new TypeError('appendReply takes a StreamReply');
     return reply.#native;
   }
 }
@@ -176,7 +203,7 @@ class Session {
   }
 
   async #ask(command) {
-    return JSON.parse(await this.#run(JSON.stringify(command)));
+    return JSON.parse(await this.#run(optionsJson(command)));
   }
 
   async append(entry) {
@@ -200,22 +227,22 @@ class Session {
     return written(await this.#run(`{"op":"record","messages":[${list(messages)}]}`));
   }
 
-  async compact(summary, { trigger = 'manual', preserved = [], preTokens = 0 } = {}) {
-    const answer = await this.#ask({ op: 'compact', summary, trigger, preserved, preTokens });
+  async compact(summary, options) {
+    const answer = await this.#ask({ trigger: 'manual', ...options, op: 'compact', summary });
     const [boundary, summaryEntry] = answer.entries;
     return { boundary, summary: summaryEntry };
   }
 
   async rewind(to) {
-    await this.#ask({ op: 'rewind', to: to ?? null });
+    await this.#ask({ op: 'rewind', to });
   }
 
   async tombstone(uuid) {
     await this.#ask({ op: 'tombstone', uuid });
   }
 
-  async fork(options = {}) {
-    return (await this.#ask({ op: 'fork', ...options })).path;
+  async fork(options) {
+    return (await this.#ask({ ...options, op: 'fork' })).path;
   }
 
   async setTitle(title) {
@@ -247,8 +274,9 @@ class Session {
   }
 
   async agent(options) {
+    const given = optionsJson({ ...options });
     try {
-      return new Session(native, await this.#commands.session.agent(JSON.stringify(options)));
+      return new Session(native, await this.#commands.session.agent(given));
     } catch (failure) {
       throw errorOf(failure);
     }

@@ -32,6 +32,61 @@ function entry(type, uuid, parentUuid, content, more) {
   return JSON.stringify({ type, uuid, parentUuid, sessionId: ID, timestamp, message: { role: type, content }, ...more });
 }
 
+inFolder('arguments that are mistakes are refused, and nothing is written', async (file, folder) => {
+  const message = '{"type":"user","message":{"role":"user","content":"one"}}';
+  const session = await transcript.Session.create(new URL(`file://${file}`), OPTIONS);
+  await session.append({ user: 'hello' });
+  await session.setTitle('leap days');
+  const before = fs.readFileSync(file, 'utf8');
+  async function* generated() {
+    yield JSON.parse(message);
+  }
+  const mistakes = [
+    () => session.append({ user: 'one', assistant: { role: 'assistant', content: [] } }),
+    () => session.append({ user: 'one', parentUuid: null }),
+    () => session.append({ user: 5 }),
+    () => session.append(undefined),
+    () => session.append(`${message},${message}`),
+    () => session.append(`${message},"parent":null`),
+    () => session.append(message.replace('one', 'half a pair \ud83d')),
+    () => session.append(Buffer.from(message.replace('one', '\xff'), 'latin1')),
+    () => session.appendAll([`${message},${message}`]),
+    () => session.appendAll(JSON.parse(message)),
+    () => session.appendAll(message),
+    () => session.appendAll([undefined]),
+    () => session.appendAll(generated()),
+    () => session.record([`${message},${message}`]),
+    () => session.setTitle(),
+    () => session.setTitle(5),
+    () => session.setTag(),
+    () => session.endTurn(5),
+    () => session.rewind(),
+    () => session.rewind(NaN),
+    () => session.fork({ upToMessageId: 1 }),
+    () => session.compact('summary', { preserve: [1] }),
+    () => session.compact('summary', { preTokens: 5.5 }),
+    () => session.appendReply({}),
+    () => session.agent(),
+    () => transcript.Session.create(path.join(folder, 'other.jsonl'), { ...OPTIONS, sync: Infinity }),
+    () => transcript.Session.create(path.join(folder, 'other.jsonl'), { ...OPTIONS, sync: 'often' }),
+    () => transcript.verify(file, { function: 'repair' }),
+    () => transcript.exportSession(file, file, { force: true }),
+    () => new transcript.StreamReply().push(5),
+  ];
+  for (const mistake of mistakes) {
+    await assert.rejects(async () => mistake(), (error) => /Error$/.test(error.name) && !/Failed to convert/.test(error.message), `${mistake}`);
+    assert.equal(fs.readFileSync(file, 'utf8'), before, `${mistake}`);
+  }
+  assert.deepEqual(fs.readdirSync(folder), [path.basename(file)]);
+  // Bytes of any kind are the JSON of an entry, and a URL is a path.
+  const bytes = new TextEncoder().encode(message);
+  for (const given of [bytes, bytes.buffer, new DataView(bytes.buffer)]) await session.append(given);
+  await session.setTag(null);
+  await session.close();
+  const kinds = (await transcript.entries(new URL(`file://${file}`)).toArray()).map(({ kind }) => kind);
+  assert.equal(kinds.filter((kind) => kind === 'entry').length, 4);
+});
+
 inFolder('the functions of the SDK read and change sessions', async (file, folder) => {
   const root = path.join(folder, 'projects');
   fs.mkdirSync(path.join(root, '-work'), { recursive: true });

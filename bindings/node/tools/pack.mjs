@@ -4,7 +4,7 @@
 // by default.
 
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -54,10 +54,7 @@ inFolder((folder) => {
   for (const file of ['index.js', 'index.mjs', 'index.d.ts', 'README.md']) {
     copyFileSync(join(here, file), join(folder, file));
   }
-  mkdirSync(join(folder, 'lib'));
-  for (const file of ['errors', 'functions', 'native', 'platform', 'records', 'sdk', 'session']) {
-    copyFileSync(join(here, 'lib', `${file}.js`), join(folder, 'lib', `${file}.js`));
-  }
+  cpSync(join(here, 'lib'), join(folder, 'lib'), { recursive: true });
   const names = Object.keys(platforms).map((name) => [`transcript-${name}`, version]);
   const about = { ...manifest, optionalDependencies: Object.fromEntries(names) };
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(about, null, 2)}\n`);

@@ -45,6 +45,12 @@ class Functions(Store):
                 transcript.export(path, out, format=format)
             transcript.export(path, out, format=format, force=True, redact=False)
             self.assertIn(secret, out.read_text())
+        before = path.read_bytes()
+        with self.assertRaisesRegex(transcript.InvalidError, "the session that is exported"):
+            transcript.export(path, path, force=True)
+        with self.assertRaisesRegex(transcript.TranscriptError, "missing/page: No such"):
+            transcript.export(path, self.root / "missing/page")
+        self.assertEqual(path.read_bytes(), before)
 
     def test_a_query_or_an_option_that_cannot_be_used_is_an_error(self) -> None:
         self.write(entry("user", "u1", None, "one"))

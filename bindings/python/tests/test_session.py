@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,42 @@ class Sessions(Folder):
                     session.append({"type": "user", "message": {"role": "user", "content": text}})
             session.append(user="again")
         self.assertEqual(len(list(transcript.entries(self.path))), 4)
+
+    def test_arguments_that_are_mistakes_are_refused_and_nothing_is_written(self) -> None:
+        message = '{"type":"user","message":{"role":"user","content":"one"}}'
+        with self.create() as session:
+            session.append(user="hello")
+            session.set_title("leap days")
+            before = self.path.read_bytes()
+            mistakes: list[Callable[[Any], Any]] = [
+                lambda wrong: session.append(user="one", assistant=wrong),
+                lambda wrong: session.append(message + "," + message),
+                lambda wrong: session.append(message + ',"parent":null'),
+                lambda wrong: session.append_all([message + "," + message]),
+                lambda wrong: session.append_all(wrong),
+                lambda wrong: session.append_all(message),
+                lambda wrong: session.record([message + "," + message]),
+                lambda wrong: session.append({**wrong, "n": float("nan")}),
+                lambda wrong: session.append(message.encode("utf-16")),
+                lambda wrong: session.append(message.replace("one", "half a pair \ud83d")),
+                lambda wrong: session.append(assistant={"role": "user", "content": "one"}),
+                lambda wrong: session.set_title(wrong),
+                lambda wrong: session.set_tag(wrong),
+                lambda wrong: session.end_turn(wrong),
+                lambda wrong: session.rewind(wrong),
+                lambda wrong: session.fork(at=wrong),
+                lambda wrong: session.compact("summary", pre_tokens=wrong),
+            ]
+            for number, mistake in enumerate(mistakes):
+                with self.subTest(number), self.assertRaises((ValueError, TypeError)):
+                    mistake({"type": "user"})
+                self.assertEqual(self.path.read_bytes(), before)
+            # Bytes of any kind are the JSON of an entry.
+            for bytes_of in (bytes, bytearray, memoryview):
+                session.append(bytes_of(message.encode()))
+            session.set_tag("time")
+            session.set_tag(None)
+        self.assertTrue(self.path.read_text().rstrip().endswith('"tag":"","sessionId":"' + self.path.stem + '"}'))
 
     def test_a_line_of_64_mib_is_written_and_read(self) -> None:
         text = "x" * ((64 << 20) - 4096)

@@ -1,13 +1,14 @@
 //! One session: its entries, its request, and documents of it.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::json;
+use tempfile::NamedTempFile;
 use transcript::catalog::usage::{CallPrices, Prices};
+use transcript::places::is_file_of_session;
 use transcript::wire::{
     EntryRecord, ReplayEnd, ReplayHead, ReplayRecord, ResumeRefusal, ResumeReport,
 };
@@ -149,8 +150,9 @@ pub(crate) fn entries(options: &EntriesOptions, out: &mut Out<'_>) -> Result<()>
 
 pub(crate) fn request(options: &RequestOptions, out: &mut Out<'_>) -> Result<()> {
     let path = options.place.find(&options.session)?;
-    let source = Source::open_on(&options.place.disk()?, &path)?;
-    let history = match read_for_request(options, source) {
+    let disk = options.place.disk()?;
+    let opened = Source::open_on(&disk, &path).map_err(transcript::Error::from);
+    let history = match opened.and_then(|source| read_for_request(options, source)) {
         Ok(history) => history,
         Err(error) => {
             let ErrorKind::Read(transcript_reader::ErrorKind::OtherFormat(name)) = error.kind()
@@ -248,6 +250,10 @@ pub(crate) fn export(options: &ExportOptions, out: &mut Out<'_>) -> Result<()> {
     }
     let source = Source::open_on(&disk, &path)?;
     source.check_messages()?;
+    if is_file_of_session(&disk, &path, &options.out) {
+        let refused = "the session that is exported; name another file";
+        return Err(Failure::options(refused).in_file(&options.out).into());
+    }
     let history = History::read(source)?;
     // If the files of subagents cannot be listed, the conversation itself is still exported.
     let found = match options.wanted().sidechains {
@@ -259,10 +265,7 @@ pub(crate) fn export(options: &ExportOptions, out: &mut Out<'_>) -> Result<()> {
         Ok((Origin::from(agent), history))
     });
     let agents = agents.collect::<Result<Vec<_>>>()?;
-    let mut file = BufWriter::new(options.create()?);
-    write_document(options, &history, &agents, &mut file)
-        .map_err(|error| Failure::new("export-failed", error.to_string()).at(&options.out))?;
-    file.flush()?;
+    options.write(|file| write_document(options, &history, &agents, file))?;
     let redactions = redacted.map_or(0, |disk| disk.redactions().len());
     out.record(&json!({ "path": options.out, "redactions": redactions }))
 }
@@ -285,23 +288,33 @@ impl ExportOptions {
         }
     }
 
-    fn create(&self) -> std::result::Result<File, Failure> {
-        let mut file = OpenOptions::new();
-        let file = match self.force {
-            true => file.write(true).create(true).truncate(true),
-            false => file.write(true).create_new(true),
+    /// Writes the document; it gets its name when it is complete.
+    fn write(
+        &self,
+        document: impl FnOnce(&mut dyn Write) -> std::result::Result<(), Box<dyn std::error::Error>>,
+    ) -> std::result::Result<(), Failure> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Failure::new("exists", "the file exists"),
+            _ => Failure::from(error),
         };
-        file.open(&self.out).map_err(|error| {
-            let exists = error.kind() == io::ErrorKind::AlreadyExists;
-            let failure = Failure::from(error).at(&self.out);
-            match exists {
-                true => Failure {
-                    kind: "exists".into(),
-                    ..failure
-                },
-                false => failure,
-            }
-        })
+        let failed = |error| failed(error).in_file(&self.out);
+        if !self.force && self.out.exists() {
+            return Err(failed(io::ErrorKind::AlreadyExists.into()));
+        }
+        let folder = self.out.parent().filter(|folder| *folder != Path::new(""));
+        let new = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+        let mut file = BufWriter::new(new);
+        document(&mut file)
+            .map_err(|error| Failure::new("export-failed", error.to_string()).in_file(&self.out))?;
+        let new = file
+            .into_inner()
+            .map_err(|error| failed(error.into_error()))?;
+        new.as_file().sync_all().map_err(failed)?;
+        let placed = match self.force {
+            true => new.persist(&self.out),
+            false => new.persist_noclobber(&self.out),
+        };
+        placed.map(drop).map_err(|error| failed(error.error))
     }
 }
 

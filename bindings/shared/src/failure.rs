@@ -41,6 +41,12 @@ impl Failure {
         Self::new("bad-options", message)
     }
 
+    /// Names the file also in the message.
+    pub(crate) fn in_file(mut self, path: &Path) -> Self {
+        self.message = format!("{}: {}", path.display(), self.message);
+        self.at(path)
+    }
+
     pub(crate) fn at(mut self, path: &Path) -> Self {
         self.path = Some(path.to_string_lossy().into_owned());
         self

@@ -1,5 +1,6 @@
 //! An open session, and its commands.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -9,12 +10,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transcript::serve::{append_each, drafts, execute};
-use transcript::wire::{self, Append, Command, CommandError};
+use transcript::wire::{self, Append, Command, CommandError, Json};
 use transcript::{
     AgentId, AgentMeta, Draft, ErrorKind, ForkOptions, History, OnBusy, Repair, Request, Session,
     SessionOptions, SyncPolicy, TurnEnd, Written, stream,
 };
-use transcript_format::object::Object;
+use transcript_format::object::{Object, Raw};
 
 use crate::failure::Failure;
 use crate::sessions::{NoOthers, Place, PolicyName};
@@ -76,7 +77,10 @@ enum Mode {
 
 /// When written bytes are synced: `none`, `each`, or at most so many milliseconds later.
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "`sync` must be `none`, `each` or a number of milliseconds"
+)]
 enum Sync {
     Named(NamedSync),
     Millis(u64),
@@ -334,46 +338,57 @@ impl SessionHandle {
             return Ok("{\"ok\":true}".to_owned());
         }
         let session = guard.as_ref().ok_or_else(|| self.closed())?;
-        let text = |name: &str| object.str(name).map(std::borrow::Cow::into_owned);
+        let text = |name: &str| optional_text(&object, name);
         match op.as_deref() {
             Some("queue") => {
                 let mut last = None;
-                for draft in drafts(&Append::of_object(&object)?)? {
+                for draft in drafts(&unquoted(Append::of_object(&object)?))? {
                     last = session.queue(draft)?.uuid().map(ToString::to_string);
                 }
                 Ok(json!({ "ok": true, "uuid": last }).to_string())
             }
             Some("appendAll") => {
-                let entries = object.array("entries").unwrap_or_default();
-                let entries = entries.iter().map(|entry| Draft::entry(entry.text()));
+                let entries = object.array("entries").unwrap_or_default().into_iter();
+                let entries = entries.map(|entry| Draft::entry(unquote(entry.into()).text()));
                 let written = session.append_all(entries.collect::<Result<Vec<_>, _>>()?)?;
                 Ok(wire::text(&wire::Answer::written(written))?)
             }
             Some("title") => {
-                let written = session.set_title(&text("title").unwrap_or_default())?;
+                let title = text("title")?.ok_or_else(|| not_text("title"))?;
+                let written = session.set_title(&title)?;
                 Ok(wire::text(&wire::Answer::written(vec![written]))?)
             }
             Some("tag") => {
-                let written = session.set_tag(&text("tag").unwrap_or_default())?;
+                // Without a tag it is cleared, but not by mistake.
+                if object.get("tag").is_none() {
+                    return Err(not_text("tag").into());
+                }
+                let written = session.set_tag(&text("tag")?.unwrap_or_default())?;
                 Ok(wire::text(&wire::Answer::written(vec![written]))?)
             }
             Some("endTurn") => {
                 let mut turn = TurnEnd::new();
-                if let Some(prompt) = text("prompt") {
+                if let Some(prompt) = text("prompt")? {
                     turn = turn.prompt(prompt);
                 }
                 let written = session.end_turn(turn)?;
                 Ok(wire::text(&wire::Answer::written(written))?)
             }
             Some("fork") => {
+                refuse_others(&object, &["op", "at", "title", "out"])?;
                 let mut options = ForkOptions::new();
-                if let Some(at) = text("at") {
+                let line = object.get("at").and_then(Raw::u64);
+                let at = match line.map(|line| line.to_string()) {
+                    None => text("at")?,
+                    line => line,
+                };
+                if let Some(at) = at {
                     options = options.at(session.find_entry(&at)?);
                 }
-                if let Some(title) = text("title") {
+                if let Some(title) = text("title")? {
                     options = options.title(title);
                 }
-                if let Some(out) = text("out") {
+                if let Some(out) = text("out")? {
                     options = options.out(out);
                 }
                 let path = session.fork(&options)?;
@@ -423,7 +438,17 @@ impl SessionHandle {
                 Ok(json!({ "ok": true, "uuid": leaf }).to_string())
             }
             _ => {
-                let command = Command::of_object(&object)?;
+                if op.as_deref() == Some("compact") {
+                    let fields = ["op", "summary", "trigger", "preserved", "preTokens"];
+                    refuse_others(&object, &fields)?;
+                }
+                let command = match Command::of_object(&object)? {
+                    Command::Append(append) => Command::Append(unquoted(append)),
+                    Command::Record { messages } => Command::Record {
+                        messages: messages.into_iter().map(unquote).collect(),
+                    },
+                    command => command,
+                };
                 self.reply(execute(session, &command))
             }
         }
@@ -443,8 +468,51 @@ impl Drop for SessionHandle {
 fn appended(command: &str) -> Option<Vec<Draft>> {
     let object = Object::parse(command).ok()?;
     match Command::of_object(&object).ok()? {
-        Command::Append(append) => drafts(&append).ok(),
+        Command::Append(append) => drafts(&unquoted(append)).ok(),
         _ => None,
+    }
+}
+
+/// Returns the JSON of an entry. A string has it as its text: whatever the text, it adds nothing to the command around it.
+fn unquote(entry: Json<'_>) -> Json<'_> {
+    if !entry.text().starts_with('"') {
+        return entry;
+    }
+    let text = Raw::parse(entry.text()).ok().and_then(Raw::str);
+    match text.map(Cow::into_owned) {
+        Some(text) => Json::new(text),
+        None => entry,
+    }
+}
+
+fn unquoted(append: Append<'_>) -> Append<'_> {
+    match append {
+        Append::Entry(entry) => Append::Entry(unquote(entry)),
+        Append::Assistant(message) => Append::Assistant(unquote(message)),
+        append => append,
+    }
+}
+
+fn optional_text(object: &Object<'_>, name: &str) -> Result<Option<String>, CommandError> {
+    match object.get(name).filter(|value| !value.is_null()) {
+        None => Ok(None),
+        Some(value) => match value.str() {
+            Some(text) => Ok(Some(text.into_owned())),
+            None => Err(not_text(name)),
+        },
+    }
+}
+
+fn not_text(name: &str) -> CommandError {
+    CommandError::bad_command(format!("`{name}` must be a string"))
+}
+
+/// A misspelt option would otherwise be ignored.
+fn refuse_others(object: &Object<'_>, known: &[&str]) -> Result<(), Failure> {
+    let mut names = object.members().iter().map(|(name, _)| name);
+    match names.find(|name| !known.contains(&name.as_ref())) {
+        None => Ok(()),
+        Some(name) => Err(Failure::options(format!("there is no option `{name}`"))),
     }
 }
 
@@ -526,6 +594,41 @@ mod tests {
         assert_eq!(written.lines().count(), 3);
         // What failed names the session.
         assert!(replies[2].as_ref().unwrap_err().path.is_some());
+    }
+
+    #[test]
+    fn the_json_of_an_entry_cannot_end_its_command_and_mistakes_write_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder
+            .path()
+            .join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+        let session = open(&path);
+        let entry = r#"{"type":"user","message":{"role":"user","content":"one"}}"#;
+        let one = json!({ "op": "append", "entry": entry }).to_string();
+        session.run(&one).unwrap();
+        let before = std::fs::read_to_string(&path).unwrap();
+        let two = format!("{entry},{entry}");
+        let commands = [
+            json!({ "op": "append", "entry": two }),
+            json!({ "op": "append", "assistant": two }),
+            json!({ "op": "queue", "entry": two }),
+            json!({ "op": "appendAll", "entries": [entry, two] }),
+            json!({ "op": "record", "messages": [two] }),
+            json!({ "op": "title" }),
+            json!({ "op": "title", "title": null }),
+            json!({ "op": "tag", "tag": 5 }),
+            json!({ "op": "endTurn", "prompt": 5 }),
+            json!({ "op": "fork", "upTo": 1 }),
+            json!({ "op": "fork", "at": [] }),
+            json!({ "op": "compact", "trigger": "manual", "summary": "s", "preTokens": 5.5 }),
+            json!({ "op": "compact", "trigger": "manual", "summary": "s", "keep": [1] }),
+        ];
+        for command in commands {
+            let failure = session.run(&command.to_string()).unwrap_err();
+            assert_eq!(failure.path.as_deref(), path.to_str(), "{command}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), before, "{command}");
+        }
+        session.run(r#"{"op":"close"}"#).unwrap();
     }
 
     #[test]

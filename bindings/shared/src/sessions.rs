@@ -29,7 +29,7 @@ pub(crate) struct Place {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`archive` must be a folder, true or false")]
 enum ArchiveChoice {
     Default(bool),
     Folder(PathBuf),

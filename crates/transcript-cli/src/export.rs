@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
+use transcript::places::is_file_of_session;
 use transcript::wire::RedactionRecord;
 use transcript::{RedactedDisk, Redactor};
 use transcript_render::{Escaping, count};
@@ -162,6 +163,20 @@ impl Target {
     /// Returns whether the lines of the session are in a page.
     pub(crate) fn has_lines(&self) -> bool {
         self.has_lines
+    }
+
+    /// Refuses to write over what is exported.
+    pub(crate) fn check(&self, ui: &Ui, session: &Path) -> Result<()> {
+        for file in [Some(&self.file), self.report.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            if is_file_of_session(&ui.disk(), session, file) {
+                let file = file.display();
+                bail!("{file}: the session that is exported; name another file");
+            }
+        }
+        Ok(())
     }
 
     /// Lists what was redacted, and opens the file.

@@ -152,6 +152,9 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     let selection = args.filter.selection()?;
     let project = args.filter.common.project.as_deref();
     let (session, progress) = session::open_in(ui, &args.session, project)?;
+    if let Some(target) = &args.target {
+        target.check(ui, session.source().path())?;
+    }
     let tree = session.tree(args.path_args.policy());
     let (tree, story) = match args.context {
         true => {

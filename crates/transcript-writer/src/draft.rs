@@ -393,10 +393,13 @@ impl Draft {
     /// ```
     ///
     /// # Errors
-    /// When `message` is not a message of the API: an object with a list or a string as `content`.
+    /// When `message` is not a message of the assistant: an object with a list or a string as `content`, and no other role.
     pub fn assistant(message: &str) -> Result<Vec<Self>, InvalidEntry> {
         let message =
             Object::parse(message).map_err(|_| invalid("the message is not an object", 0))?;
+        if message.str("role").is_some_and(|role| role != "assistant") {
+            return Err(invalid("the role of the message is not `assistant`", 0));
+        }
         let entries = make::assistant(&message)
             .map_err(|_| invalid("the content of the message is not a list", 0))?;
         entries.iter().map(Self::try_from).collect()

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use transcript_format::names::{agent_of, project_key};
-use transcript_reader::{Listing, SessionFile, SessionFiles, session_of_subagent};
+use transcript_reader::{Listing, SessionFile, SessionFiles, session_of_subagent, subagents_on};
 use transcript_storage::ReadDisk;
 
 /// How many folders below the one that is named are looked at.
@@ -39,6 +39,20 @@ pub fn add_archived(files: &mut SessionFiles, archived: SessionFiles) {
 fn below_root(path: &Path) -> (Option<OsString>, Option<OsString>) {
     let folder = path.parent().and_then(Path::file_name);
     (folder.map(Into::into), path.file_name().map(Into::into))
+}
+
+/// Returns whether `file` is the file of a session or of one of its subagents, also by way of links: what is made from them
+/// must not be written there.
+#[must_use]
+pub fn is_file_of_session(disk: &Arc<dyn ReadDisk>, session: &Path, file: &Path) -> bool {
+    let Ok(real) = fs::canonicalize(file) else {
+        return false;
+    };
+    let is_real = |own: &Path| fs::canonicalize(own).is_ok_and(|own| own == real);
+    is_real(session) || {
+        let agents = subagents_on(disk, session).unwrap_or_default();
+        agents.iter().any(|agent| is_real(&agent.path))
+    }
 }
 
 /// Keeps the sessions of the project at a path, which are rows of `listing`.

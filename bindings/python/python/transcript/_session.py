@@ -13,7 +13,7 @@ from ._records import Json, threaded, waiting
 from ._sdk import Policy
 
 Path = str | os.PathLike[str]
-Entry = Mapping[str, Any] | str | bytes
+Entry = Mapping[str, Any] | str | bytes | bytearray | memoryview
 """An entry: an object, or its JSON, which is written as it is."""
 Sync = Literal["none", "each"] | int
 """When what was written is synced to the disk: never by itself, before an append returns, or that many milliseconds
@@ -49,24 +49,30 @@ class Resumed(NamedTuple):
     """The session that this one is a copy of, if another process was writing to that."""
 
 
-def _text(entry: Entry) -> str:
-    if isinstance(entry, bytes):
-        return entry.decode("utf-8", "surrogatepass")
-    return entry if isinstance(entry, str) else json.dumps(entry)
+def _json(entry: Entry) -> str:
+    """An entry in a command. What is JSON already is a string there, so that it cannot end the command."""
+    if isinstance(entry, (bytes, bytearray, memoryview)):
+        entry = str(entry, "utf-8")
+    if isinstance(entry, str):
+        return json.dumps(entry, ensure_ascii=False)
+    return json.dumps(entry, allow_nan=False)
 
 
 def _append(entry: Entry | None, user: str | None, assistant: Entry | None) -> str:
+    if (entry is None) + (user is None) + (assistant is None) != 2:
+        raise TypeError("an entry, user or assistant is needed, and only one of them")
     if user is not None:
         return f'"user":{json.dumps(user)}}}'
     if assistant is not None:
-        return f'"assistant":{_text(assistant)}}}'
-    if entry is None:
-        raise TypeError("append needs an entry, user or assistant")
-    return f'"entry":{_text(entry)}}}'
+        return f'"assistant":{_json(assistant)}}}'
+    assert entry is not None
+    return f'"entry":{_json(entry)}}}'
 
 
 def _list(entries: Iterable[Entry]) -> str:
-    return ",".join(map(_text, entries))
+    if isinstance(entries, (str, bytes, bytearray, memoryview, Mapping)):
+        raise TypeError("a list of entries is needed, not one entry")
+    return ",".join(map(_json, entries))
 
 
 def _written(answer: str) -> list[Written]:
@@ -337,16 +343,16 @@ class Session(_Open):
         """Remove the last entry of the conversation."""
         self._native.run(json.dumps({"op": "tombstone", "uuid": uuid}))
 
-    def fork(self, *, at: str | None = None, title: str | None = None, out: Path | None = None) -> str:
+    def fork(self, *, at: str | int | None = None, title: str | None = None, out: Path | None = None) -> str:
         """Copy the conversation, up to the entry ``at``, into a new session. Returns its path."""
         return json.loads(self._native.run(_fork(at, title, out)))["path"]
 
     def set_title(self, title: str) -> None:
-        """Set the title of the session."""
+        """Set the title of the session; an empty one clears it."""
         self._native.run(json.dumps({"op": "title", "title": title}))
 
-    def set_tag(self, tag: str) -> None:
-        """Set the tag of the session; an empty one clears it."""
+    def set_tag(self, tag: str | None) -> None:
+        """Set the tag of the session; ``None`` clears it."""
         self._native.run(json.dumps({"op": "tag", "tag": tag}))
 
     def end_turn(self, prompt: str | None = None) -> None:
@@ -416,7 +422,7 @@ def _compact(
     return json.dumps(command)
 
 
-def _fork(at: str | None, title: str | None, out: Path | None) -> str:
+def _fork(at: str | int | None, title: str | None, out: Path | None) -> str:
     options = {"at": at, "title": title, "out": None if out is None else os.fspath(out)}
     given = {name: value for name, value in options.items() if value is not None}
     return json.dumps({"op": "fork", **given})
@@ -527,7 +533,7 @@ class AsyncSession(_Open):
         """As :meth:`Session.tombstone`."""
         await self._run(json.dumps({"op": "tombstone", "uuid": uuid}))
 
-    async def fork(self, *, at: str | None = None, title: str | None = None, out: Path | None = None) -> str:
+    async def fork(self, *, at: str | int | None = None, title: str | None = None, out: Path | None = None) -> str:
         """As :meth:`Session.fork`."""
         return json.loads(await self._run(_fork(at, title, out)))["path"]
 
@@ -535,7 +541,7 @@ class AsyncSession(_Open):
         """As :meth:`Session.set_title`."""
         await self._run(json.dumps({"op": "title", "title": title}))
 
-    async def set_tag(self, tag: str) -> None:
+    async def set_tag(self, tag: str | None) -> None:
         """As :meth:`Session.set_tag`."""
         await self._run(json.dumps({"op": "tag", "tag": tag}))
 

@@ -170,6 +170,35 @@ fn the_report_has_each_place_and_never_a_value() {
 }
 
 #[test]
+fn the_session_itself_is_never_replaced() {
+    let place = Place::new();
+    let session = place.at("projects/-home-ada").join(format!("{ID}.jsonl"));
+    let agent = session.with_extension("").join("subagents/agent-a1.jsonl");
+    let link = place.at("link");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&session, &link).unwrap();
+    #[cfg(not(unix))]
+    fs::hard_link(&session, &link).unwrap();
+    let before = (fs::read(&session).unwrap(), fs::read(&agent).unwrap());
+    for file in [&session, &agent, &link] {
+        let file = file.to_str().unwrap();
+        for arguments in [
+            ["--html", file, "--force"].as_slice(),
+            &["--json", file, "--force"],
+            &["--text", "-", "--json-report", file, "--force"],
+        ] {
+            let refused = place.export(arguments);
+            assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
+            assert!(stderr(&refused).contains("name another file"));
+        }
+    }
+    assert_eq!(
+        (fs::read(&session).unwrap(), fs::read(&agent).unwrap()),
+        before
+    );
+}
+
+#[test]
 fn a_file_that_exists_is_replaced_only_if_asked_for() {
     let place = Place::new();
     fs::write(place.at("out"), "mine").unwrap();

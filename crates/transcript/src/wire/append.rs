@@ -178,11 +178,12 @@ impl<'a> CompactCommand<'a> {
         let trigger = triggers.find(|trigger| name.as_deref() == Some(trigger.name()));
         let names = |list: Raw<'a>| list.array()?.into_iter().map(entry_name).collect();
         let preserved = object.get("preserved").map_or(Some(Vec::new()), names);
+        let pre_tokens = object.get("preTokens").map_or(Some(0), Raw::u64);
         Ok(Self {
             trigger: field(trigger, "`trigger` must be \"manual\" or \"auto\"")?,
             summary: field(object.str("summary"), "`summary` must be a string")?,
             preserved: field(preserved, "`preserved` must be a list of entries")?,
-            pre_tokens: object.u64("preTokens").unwrap_or_default(),
+            pre_tokens: field(pre_tokens, "`preTokens` must be a number of tokens")?,
         })
     }
 }
