@@ -125,7 +125,14 @@ export interface SDKMessage {
   parent_tool_use_id: string | null;
   parent_agent_id: string | null;
   timestamp?: string | null;
+  /** Whether it is the summary that a compaction left. */
   isCompactSummary?: boolean;
+  /** Whether clients mark it as not meant for people. */
+  is_meta?: boolean;
+  /** Whether it is a prompt that was queued while the model was working, which then got it within that turn. */
+  isQueuedCommand?: boolean;
+  /** Who wrote it, such as `{ kind: 'human' }`. */
+  origin?: unknown;
 }
 
 /** A message whose body is parsed when it is first used. */
@@ -138,7 +145,10 @@ export class SessionMessage implements SDKMessage {
   readonly timestamp: string | null;
   readonly parent_tool_use_id: string | null;
   readonly parent_agent_id: string | null;
-  readonly isCompactSummary: boolean;
+  readonly isCompactSummary?: boolean;
+  readonly is_meta?: boolean;
+  readonly isQueuedCommand?: boolean;
+  readonly origin?: unknown;
   get message(): unknown;
   /** The JSON of the message as it is in the file: numbers beyond 2^53 are exact here. */
   get raw(): Uint8Array;

@@ -28,6 +28,7 @@ class SessionMessage {
   #isRead = false;
 
   constructor(record, texts) {
+    let marks;
     [
       this.type,
       this.uuid,
@@ -36,9 +37,10 @@ class SessionMessage {
       this.timestamp,
       this.parent_tool_use_id,
       this.parent_agent_id,
-      this.isCompactSummary,
+      marks,
       this.#place,
     ] = record;
+    Object.assign(this, marks);
     this.#texts = texts;
   }
 
@@ -70,8 +72,7 @@ function lazyMessages(batch) {
 function messages(batch) {
   const [records, texts] = parts(batch);
   return records.map((record) => {
-    const [type, uuid, parent_uuid, session_id, timestamp, parent_tool_use_id, parent_agent_id, isCompactSummary] =
-      record;
+    const [type, uuid, parent_uuid, session_id, timestamp, parent_tool_use_id, parent_agent_id, marks] = record;
     const [start, end] = record[8];
     const message = {
       type,
@@ -83,7 +84,7 @@ function messages(batch) {
       parent_uuid,
       ...(timestamp !== null && { timestamp }),
     };
-    return isCompactSummary ? { ...message, isCompactSummary } : message;
+    return marks === null ? message : { ...message, ...marks };
   });
 }
 

@@ -9,6 +9,7 @@ export async function read(dir: string): Promise<string[]> {
   const texts: string[] = [info?.summary ?? ''];
   for await (const message of transcript.iterSessionMessages(sessions[0].sessionId, { policy: 'vendor' })) {
     const raw: Uint8Array = message.raw;
+    if (message.isQueuedCommand === true) texts.push(JSON.stringify(message.origin));
     texts.push(message.type, `${raw.length}`);
   }
   const { sessionId }: { sessionId: string } = await transcript.forkSession(sessions[0].sessionId, { title: 'Copy' });

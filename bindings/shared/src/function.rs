@@ -13,7 +13,7 @@ use transcript::sdk::{
 };
 use transcript::verify::{VerifyOptions, verify, verify_folder, verify_source};
 use transcript::wire::{
-    ClientCostRecord, CostRecord, CostRow, CostTotal, HitRecord, RepairReport, SearchEnd,
+    ClientCostRecord, CostRecord, CostRow, CostTotal, HitRecord, Json, RepairReport, SearchEnd,
     SearchRecord, SessionRecord, VerifyRecord,
 };
 use transcript::{SessionRepair, SessionRow, cache_folder, undo_repair};
@@ -422,6 +422,36 @@ impl<'a> SessionInfo<'a> {
     }
 }
 
+/// What few messages have.
+#[derive(Serialize)]
+struct MessageMarks<'a> {
+    #[serde(rename = "isCompactSummary", skip_serializing_if = "is_false")]
+    is_compact_summary: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    is_meta: bool,
+    #[serde(rename = "isQueuedCommand", skip_serializing_if = "is_false")]
+    is_queued_command: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<Json<'a>>,
+}
+
+impl<'a> MessageMarks<'a> {
+    fn of(message: &SdkMessage<'a>) -> Option<Self> {
+        let marks = Self {
+            is_compact_summary: message.is_compact_summary,
+            is_meta: message.is_transcript_only,
+            is_queued_command: message.is_queued,
+            origin: message.origin.map(Json::new),
+        };
+        let is_marked = marks.is_compact_summary || marks.is_meta || marks.is_queued_command;
+        (is_marked || marks.origin.is_some()).then_some(marks)
+    }
+}
+
+fn is_false(mark: &bool) -> bool {
+    !mark
+}
+
 fn messages(arguments: &MessageArguments, out: &mut Out<'_>) -> Result<()> {
     let sdk = &arguments.sdk;
     let options = MessageOptions {
@@ -441,7 +471,7 @@ fn messages(arguments: &MessageArguments, out: &mut Out<'_>) -> Result<()> {
                 message.timestamp,
                 message.parent_tool_use_id,
                 message.parent_agent_id,
-                message.is_compact_summary,
+                MessageMarks::of(&message),
                 (start, end),
             )
         })

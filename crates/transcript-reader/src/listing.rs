@@ -276,7 +276,7 @@ impl SessionRow {
         self.entrypoint = head.entrypoint.take();
         self.first_prompt = head.first_prompt();
         let last_prompt = tail.settings.last_prompt.map(|text| shorten(&text));
-        let noted = last_prompt.clone().or(tail.settings.summary);
+        let noted = last_prompt.clone().or(tail.summary);
         let noted = self.title.clone().or(noted);
         self.summary = noted.or_else(|| self.first_prompt.clone());
         self.last_prompt = last_prompt.or(tail.prompt);

@@ -174,7 +174,6 @@ pub(crate) struct SettingsScan {
     pub(crate) ai_title: Option<String>,
     tag: Option<String>,
     pub(crate) last_prompt: Option<String>,
-    pub(crate) summary: Option<String>,
     pub(crate) relocated: Option<String>,
     pub(crate) branch: Option<String>,
 }
@@ -198,7 +197,6 @@ impl SettingsScan {
             ai_title: self.ai_title.or(earlier.ai_title),
             tag: self.tag.or(earlier.tag),
             last_prompt: self.last_prompt.or(earlier.last_prompt),
-            summary: self.summary.or(earlier.summary),
             relocated: self.relocated.or(earlier.relocated),
             branch: self.branch.or(earlier.branch),
         }
@@ -232,7 +230,6 @@ impl SettingsScan {
             EntryKind::AiTitle => (&mut self.ai_title, "aiTitle"),
             EntryKind::Tag => (&mut self.tag, "tag"),
             EntryKind::LastPrompt => (&mut self.last_prompt, "lastPrompt"),
-            EntryKind::Summary => (&mut self.summary, "summary"),
             EntryKind::Relocated => (&mut self.relocated, "relocatedCwd"),
             _ => return,
         };
@@ -251,6 +248,8 @@ pub(crate) struct TailScan {
     pub(crate) settings: SettingsScan,
     /// Whether a custom title, even an empty one, is within the range that clients scan (LIST-1).
     pub(crate) title_is_near: bool,
+    /// The text of the last `summary` line among the near lines.
+    pub(crate) summary: Option<String>,
     /// The last prompt among the near lines.
     pub(crate) prompt: Option<String>,
     /// The time of the last message.
@@ -333,6 +332,9 @@ impl TailScan {
             let entry = &object.entry;
             if has_settings {
                 self.settings.add(object);
+            }
+            if is_near && self.summary.is_none() && entry.kind() == EntryKind::Summary {
+                self.summary = object.string("summary").filter(|text| !text.is_empty());
             }
             if wants_prompt
                 && is_prompt(entry, side)
@@ -573,7 +575,7 @@ fn is_prompt(entry: &Envelope<'_>, is_sidechain: bool) -> bool {
 /// Returns whether the line starts as all clients write entries that are not session state.
 fn starts_other_entry(line: &[u8]) -> bool {
     match line.strip_prefix(b"{\"type\":\"").map(kind_of) {
-        Some(kind) => !kind.is_state() && kind != EntryKind::Other,
+        Some(kind) => !kind.is_state() && !matches!(kind, EntryKind::Summary | EntryKind::Other),
         None => line.starts_with(b"{\"parentUuid\":"),
     }
 }

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use transcript_format::ids::Uuid;
-use transcript_format::kind::EntryKind;
-use transcript_format::object::Object;
+use transcript_format::kind::{AttachmentKind, EntryKind};
+use transcript_format::object::{JsonKind, Object, Raw, Str};
 use transcript_format::scan::Flags;
 use transcript_format::time;
 use transcript_reader::{
     Bodies, EntryRef, Listing, SessionFile, SessionFiles, SessionRow, Source, Subagent,
     project_folders, subagents,
 };
-use transcript_resume::{ConversationPath, PathEntry, Policy, Tree};
+use transcript_resume::{ConversationPath, Policy, Tree};
 use transcript_storage::{Disk, ReadDisk, RealDisk};
 use transcript_writer::{Draft, EntryId, OnBusy, ResumePoint, WriterOptions};
 use unicode_normalization::UnicodeNormalization;
@@ -102,13 +102,13 @@ pub struct MessageOptions {
 pub struct SdkMessage<'a> {
     /// `user`, `assistant` or `system`.
     pub role: &'static str,
-    /// The uuid of its entry.
+    /// The uuid of its entry; of a queued prompt the one with which it was queued, if the entry contains it.
     pub uuid: &'a str,
     /// The uuid of the entry that comes before it in the conversation; `None` for the first.
     pub parent_uuid: Option<&'a str>,
     /// The id of the session that the entry names; empty if it names none.
     pub session_id: &'a str,
-    /// The message of the API, verbatim JSON; `null` if the entry has none.
+    /// The message of the API, verbatim JSON; `null` if the entry has none. Of a queued prompt it is made from the prompt.
     pub message: &'a str,
     /// The time of the entry, as in the file.
     pub timestamp: Option<&'a str>,
@@ -118,6 +118,12 @@ pub struct SdkMessage<'a> {
     pub parent_agent_id: Option<&'a str>,
     /// Whether it is the summary that a compaction left.
     pub is_compact_summary: bool,
+    /// Whether clients mark it as not meant for people (`isVisibleInTranscriptOnly`).
+    pub is_transcript_only: bool,
+    /// Whether it is a prompt that was queued while the model was working, which then got it within that turn.
+    pub is_queued: bool,
+    /// Who wrote it, such as `{"kind":"human"}`, verbatim JSON; `None` if the entry does not contain it.
+    pub origin: Option<&'a str>,
 }
 
 /// What made a call of [`SdkSessions::messages`] end early: the session, or the caller.
@@ -479,41 +485,68 @@ impl Reading<'_> {
         each: &mut dyn FnMut(SdkMessage<'_>) -> Result<(), E>,
     ) -> Result<(), MessageError<E>> {
         let index = tree.index();
-        let shown = |entry: &&PathEntry| {
-            let entry = index.entry(entry.entry_no());
-            let is_read =
-                |kind: EntryKind| kind.is_message() || options.system && kind == EntryKind::System;
-            is_read(entry.kind()) && !entry.flags().intersects(self.hidden)
-        };
-        let mut shown: Vec<&PathEntry> = path.entries.iter().filter(shown).collect();
+        let mut bodies = Bodies::new(self.history.source());
+        let mut shown = Vec::new();
         // A conversation ends with a message.
-        let is_message = |entry: &&PathEntry| index.entry(entry.entry_no()).kind().is_message();
-        let end = shown.iter().rposition(is_message);
-        shown.truncate(end.map_or(0, |last| last + 1));
+        let mut end = 0;
+        for entry in &path.entries {
+            let entry = index.entry(entry.entry_no());
+            if is_queued(&entry) {
+                // What hides a prompt is in the attachment.
+                let body = Object::parse(bodies.get(&entry)?.text).ok();
+                let is_read = body.as_ref().and_then(QueuedPrompt::read).is_some();
+                if !is_read || entry.flags().intersects(self.hidden - Flags::META) {
+                    continue;
+                }
+            } else {
+                let kind = entry.kind();
+                let is_read = kind.is_message() || options.system && kind == EntryKind::System;
+                if !is_read || entry.flags().intersects(self.hidden) {
+                    continue;
+                }
+            }
+            shown.push(entry);
+            if entry.kind() != EntryKind::System {
+                end = shown.len();
+            }
+        }
+        shown.truncate(end);
         let meta = self.agent.and_then(Subagent::meta);
         let parent_call = meta.as_ref().and_then(|meta| meta.tool_use_id());
         let parent_agent = meta.as_ref().and_then(|meta| meta.parent_agent_id());
-        let mut bodies = Bodies::new(self.history.source());
         let mut parent = None;
         for entry in page(shown, options.limit, options.offset) {
-            let entry = index.entry(entry.entry_no());
-            let uuid = entry.uuid().map(|id| index.id_text(id)).unwrap_or_default();
             let own_parent = || entry.parent().map(|id| index.id_text(id));
             let parent_uuid = parent.take().or_else(own_parent);
             let body = Object::parse(bodies.get(&entry)?.text).ok();
             let text = |name: &str| body.as_ref().and_then(|body| body.str(name));
             let (session, timestamp) = (text("sessionId"), text("timestamp"));
-            let message = body.as_ref().and_then(|body| body.get("message"));
+            let queued = body.as_ref().filter(|_| is_queued(&entry));
+            let mut queued = queued.and_then(QueuedPrompt::read);
+            let given = queued.as_mut().and_then(|queued| queued.uuid.take());
+            let own = || entry.uuid().map(|id| index.id_text(id));
+            let uuid = given.or_else(own).unwrap_or_default();
+            let (message, origin) = match &queued {
+                Some(queued) => (Some(&*queued.message), queued.origin),
+                None => {
+                    let raw = |name: &str| Some(body.as_ref()?.get(name)?.text());
+                    let origin = raw("origin").filter(|origin| *origin != "null");
+                    (raw("message"), origin)
+                }
+            };
             let message = SdkMessage {
                 role: role(&entry),
                 uuid: &uuid,
                 parent_uuid: parent_uuid.as_deref(),
                 session_id: session.as_deref().unwrap_or_default(),
-                message: message.map_or("null", |message| message.text()),
+                message: message.unwrap_or("null"),
                 timestamp: timestamp.as_deref(),
                 parent_tool_use_id: parent_call.as_deref(),
                 parent_agent_id: parent_agent.as_deref(),
                 is_compact_summary: entry.flags().contains(Flags::COMPACT_SUMMARY),
+                is_transcript_only: entry.flags().contains(Flags::TRANSCRIPT_ONLY),
+                is_queued: queued.is_some(),
+                origin,
             };
             each(message).map_err(MessageError::Stopped)?;
             parent = Some(uuid);
@@ -522,9 +555,41 @@ impl Reading<'_> {
     }
 }
 
+/// A prompt that was queued while the model was working. The client writes it as an attachment.
+struct QueuedPrompt<'a> {
+    message: String,
+    /// The uuid with which it was queued.
+    uuid: Option<String>,
+    origin: Option<&'a str>,
+}
+
+impl<'a> QueuedPrompt<'a> {
+    /// Reads the prompt of an entry; `None` if the entry has none that is shown.
+    fn read(entry: &Object<'a>) -> Option<Self> {
+        let attachment = entry.object("attachment")?;
+        let is_content = |kind: JsonKind| matches!(kind, JsonKind::String | JsonKind::Array);
+        let prompt = attachment.get("prompt")?;
+        if !is_content(prompt.kind()) || attachment.bool("isMeta") == Some(true) {
+            return None;
+        }
+        let is_notification = attachment.str("commandMode").as_deref() == Some("task-notification");
+        let origin = attachment.get("origin").filter(|origin| !origin.is_null());
+        let origin = origin.map(Raw::text);
+        Some(Self {
+            message: format!(r#"{{"role":"user","content":{}}}"#, prompt.text()),
+            uuid: attachment.str("source_uuid").map(Str::into_owned),
+            origin: origin.or(is_notification.then_some(r#"{"kind":"task-notification"}"#)),
+        })
+    }
+}
+
+fn is_queued(entry: &EntryRef<'_>) -> bool {
+    entry.attachment_kind() == Some(AttachmentKind::QueuedCommand)
+}
+
 fn role(entry: &EntryRef<'_>) -> &'static str {
     match entry.kind() {
-        EntryKind::User => "user",
+        EntryKind::User | EntryKind::Attachment => "user",
         EntryKind::System => "system",
         _ => "assistant",
     }

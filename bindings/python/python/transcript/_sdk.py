@@ -60,6 +60,8 @@ class SessionMessage:
         "parent_tool_use_id",
         "parent_agent_id",
         "is_compact_summary",
+        "is_queued_command",
+        "origin",
         "_texts",
         "_place",
         "_message",
@@ -73,6 +75,11 @@ class SessionMessage:
     parent_tool_use_id: str | None
     parent_agent_id: str | None
     is_compact_summary: bool
+    """Whether it is the summary that a compaction left."""
+    is_queued_command: bool
+    """Whether it is a prompt that was queued while the model was working, which then got it within that turn."""
+    origin: Any
+    """Who wrote it, such as ``{"kind": "human"}``, or ``None``."""
     _texts: bytes
     _place: tuple[int, int]
     _message: Any
@@ -88,6 +95,8 @@ class SessionMessage:
         parent_uuid: str | None = None,
         timestamp: str | None = None,
         is_compact_summary: bool = False,
+        is_queued_command: bool = False,
+        origin: Any = None,
     ) -> None:
         self.type = type
         self.uuid = uuid
@@ -97,6 +106,8 @@ class SessionMessage:
         self.parent_uuid = parent_uuid
         self.timestamp = timestamp
         self.is_compact_summary = is_compact_summary
+        self.is_queued_command = is_queued_command
+        self.origin = origin
         self._message = message
 
     @property
@@ -152,9 +163,13 @@ def _messages(batch: bytes) -> list[SessionMessage]:
             message.timestamp,
             message.parent_tool_use_id,
             message.parent_agent_id,
-            message.is_compact_summary,
+            marks,
             message._place,  # pyright: ignore[reportPrivateUsage]
         ) = record
+        given: dict[str, Any] = marks or {}
+        message.is_compact_summary = "isCompactSummary" in given
+        message.is_queued_command = "isQueuedCommand" in given
+        message.origin = given.get("origin")
         message._texts = texts  # pyright: ignore[reportPrivateUsage]
         message._message = _UNREAD  # pyright: ignore[reportPrivateUsage]
         found.append(message)

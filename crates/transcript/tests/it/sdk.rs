@@ -270,6 +270,124 @@ fn system_entries_between_messages_are_returned_when_asked_for() {
 }
 
 #[test]
+fn prompts_that_were_queued_are_messages_and_origins_are_returned() {
+    let projects = Projects::new();
+    let cwd = projects.cwd("here");
+    let path = projects.write(&cwd, A, "first", 0);
+    let mut text = fs::read_to_string(&path).unwrap();
+    let mut parent = format!("u-{A}");
+    let queued = |rest: &str| format!(r#""attachment":{{"type":"queued_command",{rest}}}"#);
+    let lines = [
+        (
+            "q1",
+            "attachment",
+            queued(r#""prompt":"wait","commandMode":"prompt""#),
+        ),
+        (
+            "q2",
+            "attachment",
+            queued(r#""prompt":[{"type":"text","text":"stop"}],"source_uuid":"s2","isMeta":false"#),
+        ),
+        (
+            "q3",
+            "attachment",
+            queued(r#""prompt":"done","commandMode":"task-notification""#),
+        ),
+        (
+            "q4",
+            "attachment",
+            queued(r#""prompt":"by a tool","isMeta":true"#),
+        ),
+        ("q5", "attachment", queued(r#""prompt":5"#)),
+        (
+            "q6",
+            "attachment",
+            r#""attachment":{"type":"date_change","prompt":"no"}"#.to_owned(),
+        ),
+        (
+            "u2",
+            "user",
+            r#""origin":{"kind":"human"},"message":{"role":"user","content":"last"}"#.to_owned(),
+        ),
+    ];
+    for (uuid, kind, rest) in lines {
+        text += &format!(
+            r#"{{"type":"{kind}","uuid":"{uuid}","parentUuid":"{parent}","sessionId":"{A}",{rest}}}"#
+        );
+        text.push('\n');
+        parent = uuid.to_owned();
+    }
+    fs::write(&path, text).unwrap();
+    let mut found = Vec::new();
+    let each = &mut |message: SdkMessage<'_>| {
+        let parent = message.parent_uuid.unwrap_or_default();
+        let ids = format!("{} {parent}", message.uuid);
+        let origin = message.origin.map(str::to_owned);
+        found.push((ids, message.message.to_owned(), message.is_queued, origin));
+        Ok::<_, Infallible>(())
+    };
+    let options = MessageOptions::default();
+    projects
+        .sessions()
+        .messages(A, None, &options, each)
+        .unwrap();
+    let said = |content: &str| format!(r#"{{"role":"user","content":{content}}}"#);
+    let human = Some(r#"{"kind":"human"}"#.to_owned());
+    let notification = Some(r#"{"kind":"task-notification"}"#.to_owned());
+    let expected = [
+        (format!("q1 u-{A}"), said("\"wait\""), true, None),
+        (
+            "s2 q1".to_owned(),
+            said(r#"[{"type":"text","text":"stop"}]"#),
+            true,
+            None,
+        ),
+        ("q3 s2".to_owned(), said("\"done\""), true, notification),
+        ("u2 q3".to_owned(), said("\"last\""), false, human),
+    ];
+    assert_eq!(found[1..], expected);
+    let page = MessageOptions {
+        limit: Some(2),
+        offset: 2,
+        ..options
+    };
+    assert_eq!(texts(&projects.sessions(), A, &page).len(), 2);
+}
+
+#[test]
+fn the_text_of_a_summary_line_is_shown_whatever_follows_it() {
+    let projects = Projects::new();
+    let cwd = projects.cwd("here");
+    let path = projects.write(&cwd, A, "first", 0);
+    let start = fs::read_to_string(&path).unwrap();
+    let summary = r#"{"type":"summary","summary":"Leap days","leafUuid":"x"}"#;
+    let summary_of = |text: String| {
+        fs::write(&path, text).unwrap();
+        projects.sessions().info(A, None).unwrap().unwrap().summary
+    };
+    let answer = |uuid: &str, parent: &str| {
+        format!(
+            r#"{{"parentUuid":"{parent}","type":"assistant","uuid":"{uuid}","timestamp":"2026-01-01T00:00:00.000Z","message":{{"id":"m","role":"assistant","content":[{{"type":"text","text":"yes"}}]}}}}"#
+        )
+    };
+    let prompt = r#"{"parentUuid":"a","type":"user","uuid":"b","timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"more"}}"#;
+    let turn = format!(
+        "{}\n{prompt}\n{}\n",
+        answer("a", &format!("u-{A}")),
+        answer("c", "b")
+    );
+    let leap = Some("Leap days".to_owned());
+    assert_eq!(summary_of(format!("{start}{turn}{summary}\n")), leap);
+    assert_eq!(summary_of(format!("{start}{summary}\n{turn}")), leap);
+    // One that is far from the end may be of another session, and the SDKs do not read it.
+    let far = turn.replace("yes", &"y".repeat(70 << 10));
+    assert_eq!(
+        summary_of(format!("{start}{summary}\n{far}")),
+        Some("first".to_owned())
+    );
+}
+
+#[test]
 fn sessions_of_programs_can_be_hidden() {
     let projects = Projects::new();
     let cwd = projects.cwd("here");
