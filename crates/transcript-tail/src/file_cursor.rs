@@ -284,11 +284,13 @@ impl FileCursor {
             self.reset(reason);
             return Ok(true);
         }
-        let is_last = match named {
-            _ if self.is_once => true,
-            None => !self.is_gone,
-            Some(named) => named != file.identity,
-        };
+        // Nothing comes after the line that is read: it ends without a newline, or never.
+        let is_last = read == 0
+            && match named {
+                _ if self.is_once => true,
+                None => !self.is_gone,
+                Some(named) => named != file.identity,
+            };
         if !self.line_is_unchanged(&file.source, read, is_last)? {
             // The start of the line was truncated, and another line was written in its place.
             self.restart_line();

@@ -1,7 +1,12 @@
 //! Files that are read once, and last lines without a newline.
 
 use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use transcript_storage::{Entries, Metadata, ReadDisk, ReadFile, RealDisk};
 use transcript_tail::{Checkpoint, EventKind, FollowOptions, Follower, StartAt, Trailing};
 
 use crate::words::{append, line, place, word};
@@ -146,5 +151,65 @@ fn nothing_of_a_line_that_was_reported_early_is_torn_when_the_file_goes() {
         drain(&mut follower);
         fs::remove_file(&path).expect("it goes");
         assert_eq!(drain(&mut follower), [gone]);
+    }
+}
+
+/// The files of the disk, and how many bytes were read from them.
+#[derive(Clone, Debug, Default)]
+struct CountingDisk(Arc<AtomicU64>);
+
+#[derive(Debug)]
+struct CountedFile(Arc<dyn ReadFile>, CountingDisk);
+
+impl ReadDisk for CountingDisk {
+    fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        Ok(Arc::new(CountedFile(
+            RealDisk.open_to_read(path)?,
+            self.clone(),
+        )))
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Entries> {
+        RealDisk.list(folder)
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        RealDisk.metadata(path)
+    }
+
+    fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
+        RealDisk.link_metadata(path)
+    }
+
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        RealDisk.real_path(path)
+    }
+}
+
+impl ReadFile for CountedFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read_at(offset, buffer)?;
+        self.1.0.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+
+    fn metadata(&self) -> io::Result<Metadata> {
+        self.0.metadata()
+    }
+}
+
+#[test]
+fn a_long_line_is_read_in_proportion_to_its_length() {
+    let (_folder, path) = place();
+    let long = "x".repeat(8 << 20);
+    for end in ["\n", ""] {
+        let text = format!("{{\"type\":\"user\",\"uuid\":\"u1\",\"text\":\"{long}\"}}{end}");
+        fs::write(&path, &text).expect("the file is written");
+        let disk = CountingDisk::default();
+        let options = FollowOptions::new().poll_only().once();
+        let mut follower = Follower::new(&path, &options.disk(Arc::new(disk.clone())));
+        assert_eq!(drain(&mut follower), ["open 0", "u1 0"]);
+        let read = disk.0.load(Ordering::Relaxed);
+        assert!(read < 6 * text.len() as u64, "{read} bytes were read");
     }
 }
