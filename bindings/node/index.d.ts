@@ -17,7 +17,7 @@ export type JsonRecord = Record<string, unknown>;
 /** The version of the package. */
 export const version: string;
 
-/** Anything that went wrong. Its message names the file and never quotes the content of an entry. */
+/** Anything that went wrong: `path` names the file, and nothing quotes the content of an entry. */
 export class TranscriptError extends Error {
   /** The stable name of what went wrong, such as `not-found` or `busy`. */
   readonly kind: string;
@@ -114,7 +114,7 @@ export interface GetSessionMessagesOptions extends SdkOptions {
 }
 
 /** A message of a user or an assistant, or a system entry. */
-export interface SDKMessage {
+export interface SessionMessage {
   type: 'user' | 'assistant' | 'system';
   uuid: string;
   /** The entry that comes before it in the conversation; `null` for the first. */
@@ -135,8 +135,11 @@ export interface SDKMessage {
   origin?: unknown;
 }
 
-/** A message whose body is parsed when it is first used. */
-export class SessionMessage implements SDKMessage {
+/**
+ * A message whose body is parsed when it is first used. Until then it keeps the texts of all messages that were read with it in
+ * memory, half a MiB.
+ */
+export class LazyMessage implements SessionMessage {
   private constructor();
   readonly type: 'user' | 'assistant' | 'system';
   readonly uuid: string;
@@ -150,9 +153,17 @@ export class SessionMessage implements SDKMessage {
   readonly isQueuedCommand?: boolean;
   readonly origin?: unknown;
   get message(): unknown;
-  /** The JSON of the message as it is in the file: numbers beyond 2^53 are exact here. */
+  /** A copy of the JSON of the message as it is in the file: numbers beyond 2^53 are exact here. */
   get raw(): Uint8Array;
-  toJSON(): SDKMessage;
+  toJSON(): SessionMessage;
+}
+
+export type SessionMutationOptions = SdkOptions;
+export type GetSessionInfoOptions = SdkOptions;
+export type GetSubagentMessagesOptions = GetSessionMessagesOptions;
+
+export interface ForkSessionResult {
+  sessionId: string;
 }
 
 export interface ListSubagentsOptions extends SdkOptions {
@@ -173,9 +184,9 @@ export function listSessions(options?: ListSessionsOptions): Promise<SDKSessionI
 /** Describes one session; `undefined` if there is none with this id, or nothing to call it by. */
 export function getSessionInfo(sessionId: string, options?: SdkOptions): Promise<SDKSessionInfo | undefined>;
 /** Returns the messages of a session, oldest first; none if there is no such session. */
-export function getSessionMessages(sessionId: string, options?: GetSessionMessagesOptions): Promise<SDKMessage[]>;
+export function getSessionMessages(sessionId: string, options?: GetSessionMessagesOptions): Promise<SessionMessage[]>;
 /** Returns the messages of a session one by one: memory does not grow with the bytes of the session. */
-export function iterSessionMessages(sessionId: string, options?: GetSessionMessagesOptions): Records<SessionMessage>;
+export function iterSessionMessages(sessionId: string, options?: GetSessionMessagesOptions): Records<LazyMessage>;
 /** Lists the ids of the subagents of a session that have a file of their own. */
 export function listSubagents(sessionId: string, options?: ListSubagentsOptions): Promise<string[]>;
 /** Returns the messages of a subagent, oldest first; none if there is no such subagent. */
@@ -183,7 +194,7 @@ export function getSubagentMessages(
   sessionId: string,
   agentId: string,
   options?: GetSessionMessagesOptions,
-): Promise<SDKMessage[]>;
+): Promise<SessionMessage[]>;
 /** Sets the title of a session. */
 export function renameSession(sessionId: string, title: string, options?: SdkOptions): Promise<void>;
 /** Sets the tag of a session; `null` clears it. */
@@ -195,7 +206,7 @@ export function unarchiveSession(sessionId: string, options?: SdkOptions): Promi
 /** Deletes a session with its subagents. */
 export function deleteSession(sessionId: string, options?: SdkOptions): Promise<void>;
 /** Copies the conversation of a session into a new one. */
-export function forkSession(sessionId: string, options?: ForkSessionOptions): Promise<{ sessionId: string }>;
+export function forkSession(sessionId: string, options?: ForkSessionOptions): Promise<ForkSessionResult>;
 
 /** Where archived sessions are read. */
 export interface ArchiveOptions extends RootOptions {
@@ -308,7 +319,7 @@ export function request(session: Path, options?: RequestOptions): Promise<JsonRe
 /** Follows a session while it is written: each entry once, in order, as soon as its line is complete. */
 export function follow(session: Path, options?: FollowOptions & { once?: boolean }): Records<JsonRecord>;
 /** Follows many sessions, also those that are created later, and subagents. */
-export function watch(options?: FollowOptions & { in?: Path | Path[] }): Records<JsonRecord>;
+export function watch(options?: FollowOptions & { in?: Path | Path[]; once?: boolean }): Records<JsonRecord>;
 /** Finds entries in all sessions: records `hit`, then `end`. docs/search.md describes the query. */
 export function search(query: string, options?: SearchOptions): Records<JsonRecord>;
 /** Returns what sessions cost: a record `row` for each combination of the kinds `by`, then `total`. */

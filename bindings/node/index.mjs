@@ -11,7 +11,7 @@ export const {
   ClosedError,
   InternalError,
   Records,
-  SessionMessage,
+  LazyMessage,
   listSessions,
   getSessionInfo,
   getSessionMessages,

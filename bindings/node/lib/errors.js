@@ -1,9 +1,9 @@
 'use strict';
 
-/** Anything that went wrong. Its message names the file and never quotes the content of an entry. */
+/** Anything that went wrong: `path` names the file, and nothing quotes the content of an entry. */
 class TranscriptError extends Error {
-  constructor(message, { kind = 'error', path = null, line = null, offset = null, retryable = false } = {}) {
-    super(message);
+  constructor(message, { kind = 'error', path = null, line = null, offset = null, retryable = false } = {}, options) {
+    super(message, options);
     this.name = new.target.name;
     this.kind = kind;
     this.path = path;
@@ -36,6 +36,8 @@ const CLASSES = {
   'not-an-id': InvalidError,
   blank: InvalidError,
   'split-pair': InvalidError,
+  'repeated-uuid': InvalidError,
+  'not-the-leaf': InvalidError,
   'behind-compaction': InvalidError,
   busy: BusyError,
   fork: BusyError,

@@ -4,10 +4,12 @@
 // are those that the commands print with `--json`; docs/cli.md describes them.
 
 const { Records, every } = require('./records.js');
+const { present } = require('./options.js');
 
 /** Where many functions look: sessions, files and folders. */
-function places({ in: given = [], ...options } = {}) {
-  return { in: Array.isArray(given) ? given : [given], ...options };
+function places(options) {
+  const { in: given, ...others } = options ?? {};
+  return { in: Array.isArray(given) ? given : [given ?? []].flat(), ...others };
 }
 
 function entries(session, options) {
@@ -18,11 +20,13 @@ async function request(session, options) {
   return (await every('request', { ...options, session }))[0];
 }
 
-function follow(session, { start, ...options } = {}) {
+function follow(session, given) {
+  const { start, ...options } = given ?? {};
   return new Records('follow', { ...options, session, from: start });
 }
 
-function watch({ start, ...options } = {}) {
+function watch(given) {
+  const { start, ...options } = given ?? {};
   return new Records('watch', { ...places(options), from: start });
 }
 
@@ -42,8 +46,8 @@ async function repair(session, options) {
   return (await every('repair', { ...options, session }))[0];
 }
 
-async function exportSession(session, out, { format = 'html', ...options } = {}) {
-  return (await every('export', { ...options, session, out, format }))[0];
+async function exportSession(session, out, options) {
+  return (await every('export', { format: 'html', ...present(options), session, out }))[0];
 }
 
 async function listArchived(options) {

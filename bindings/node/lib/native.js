@@ -20,11 +20,14 @@ function load() {
     }
   }
   const { version } = require('../package.json');
-  const error = new Error(
-    `transcript has no addon for ${name} here. Install it with: npm install ${packageName}@${version}` +
-      ' (npm omits it when a lock file was made on another platform, or with --omit=optional)',
-    { cause: causes[causes.length - 1] },
-  );
+  const cause = causes[causes.length - 1];
+  const message =
+    cause.code === 'MODULE_NOT_FOUND'
+      ? `transcript has no addon for ${name} here. Install it with: npm install ${packageName}@${version}` +
+        ' (npm omits it when a lock file was made on another platform, or with --omit=optional)'
+      : `the addon of transcript for ${name} cannot be loaded: ${cause.message}. A bundler must leave the package` +
+        ` transcript out; else install it again with: npm install ${packageName}@${version}`;
+  const error = new Error(message, { cause });
   error.code = 'TRANSCRIPT_NO_ADDON';
   throw error;
 }

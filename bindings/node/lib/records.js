@@ -1,7 +1,7 @@
 'use strict';
 
 const native = require('./native.js');
-const { InvalidError, errorOf } = require('./errors.js');
+const { InvalidError, TranscriptError, errorOf } = require('./errors.js');
 const { optionsJson } = require('./options.js');
 
 /** Starts a function; options that are undefined or null are those by default. */
@@ -22,7 +22,17 @@ function call(name, options) {
 /** Divides a batch into its records and the texts that they name by their places. */
 function parts(batch) {
   const end = 4 + batch.readUInt32LE(0);
-  return [JSON.parse(batch.toString('utf8', 4, end)), batch.subarray(end)];
+  return [JSON.parse(textOf(batch, 4, end)), batch.subarray(end)];
+}
+
+/** Returns a part of a batch as text, if a string can have it. */
+function textOf(batch, start, end) {
+  try {
+    return batch.toString('utf8', start, end);
+  } catch (cause) {
+    const message = `a record has ${end - start} bytes, more than a string of JavaScript can have`;
+    throw new TranscriptError(message, { kind: 'too-large' }, { cause });
+  }
 }
 
 function readJson(batch) {
@@ -83,10 +93,23 @@ class Records {
       return Promise.resolve({ value: this.#batch[this.#at - 1], done: false });
     }
     // Calls that are not awaited get their records in order.
-    this.#calls += 1;
-    const taken = this.#last.then(() => this.#take()).finally(() => (this.#calls -= 1));
+    const taken = this.#takeAfter(this.#calls === 0 ? undefined : this.#last);
     this.#last = taken.catch(() => {});
     return taken;
+  }
+
+  async #takeAfter(last) {
+    this.#calls += 1;
+    try {
+      if (last !== undefined) await last;
+      return await this.#take();
+    } catch (error) {
+      // There are no more records after a failure.
+      this.#end();
+      throw error;
+    } finally {
+      this.#calls -= 1;
+    }
   }
 
   async #take() {

@@ -1,10 +1,12 @@
 'use strict';
 
-const native = require('./native.js');
-const { errorOf } = require('./errors.js');
-const { optionsJson } = require('./options.js');
+const { types } = require('node:util');
 
-const UTF8 = new TextDecoder('utf-8', { fatal: true });
+const native = require('./native.js');
+const { InvalidError, errorOf } = require('./errors.js');
+const { optionsJson, present } = require('./options.js');
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const HALF_OF_A_PAIR = /\p{Surrogate}/u;
 
 function isWellFormed(text) {
@@ -12,13 +14,25 @@ function isWellFormed(text) {
 }
 
 function isBytes(value) {
-  return ArrayBuffer.isView(value) || value instanceof ArrayBuffer;
+  return ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value);
+}
+
+function invalid(message) {
+  return new InvalidError(message, { kind: 'invalid-entry' });
+}
+
+function decoded(bytes) {
+  try {
+    return UTF8.decode(bytes);
+  } catch {
+    throw invalid('the entry is not UTF-8');
+  }
 }
 
 /** Returns an entry in a command. What is JSON already is a string there, so that it cannot end the command. */
 function json(entry) {
-  if (isBytes(entry)) return JSON.stringify(UTF8.decode(entry));
-  if (typeof entry === 'string' && !isWellFormed(entry)) throw new TypeError('the entry has half of a surrogate pair');
+  if (isBytes(entry)) return JSON.stringify(decoded(entry));
+  if (typeof entry === 'string' && !isWellFormed(entry)) throw invalid('the entry has half of a surrogate pair');
   const text = JSON.stringify(entry);
   if (text === undefined) throw new TypeError(`an entry is an object or its JSON, not ${typeof entry}`);
   return text;
@@ -49,7 +63,7 @@ function written(answer) {
 }
 
 async function opened(mode, session, options) {
-  const given = optionsJson({ ...options, mode, session });
+  const given = optionsJson({ ...present(options), mode, session: session ?? undefined });
   try {
     return await native.open(given);
   } catch (failure) {
@@ -100,14 +114,8 @@ class Commands {
   #number = 0;
 
   constructor(opened) {
-    this.#session = opened.session((number, answer, failure) => {
-      const { resolve, reject } = this.#waiting.get(number);
-      this.#waiting.delete(number);
-      due -= 1;
-      if (due === 0) keeper.unref();
-      if (failure === null || failure === undefined) resolve(answer);
-      else reject(errorOf(new Error(failure)));
-    });
+    // The addon keeps this function as long as the session: with a way from it to the session, neither would ever be freed.
+    this.#session = opened.session(settleOf(this.#waiting));
   }
 
   get session() {
@@ -124,13 +132,12 @@ class Commands {
   /** Returns a promise of the answer to what `start` starts under a number, and may return at once. */
   async start(start) {
     this.#number = (this.#number + 1) >>> 0;
-    let answer;
     try {
-      answer = start(this.#session, this.#number);
+      return start(this.#session, this.#number) ?? (await this.#answerTo(this.#number));
     } catch (failure) {
+      // Made here, and not where the answer arrives, the error has the callers in its stack.
       throw errorOf(failure);
     }
-    return answer ?? this.#answerTo(this.#number);
   }
 
   #answerTo(number) {
@@ -142,6 +149,18 @@ class Commands {
   }
 }
 
+/** Returns the function that gets the answers to the commands that are waiting. */
+function settleOf(waiting) {
+  return (number, answer, failure) => {
+    const { resolve, reject } = waiting.get(number);
+    waiting.delete(number);
+    due -= 1;
+    if (due === 0) keeper.unref();
+    if (failure === null || failure === undefined) resolve(answer);
+    else reject({ message: failure });
+  };
+}
+
 /**
  * A session that is open for writing. What `append` resolved survives the end of this process, whatever the cause;
  * `sync` and `close` make it survive a power cut. Calls run in their order; appends that wait together are one write.
@@ -151,6 +170,7 @@ class Session {
   #resumed;
   #restored;
   #repair;
+  #sessionId;
 
   constructor(key, found) {
     if (key !== native) throw new TypeError('use Session.create, open, openOrCreate or resume');
@@ -158,7 +178,8 @@ class Session {
     this.#commands = new Commands(found);
     this.#restored = about.restored ?? 0;
     this.#repair = about.repair ?? null;
-    const { request, added, forkedFrom } = about;
+    const { request, added, forkedFrom, sessionId } = about;
+    this.#sessionId = sessionId ?? null;
     this.#resumed = request && { request, added, forkedFrom };
   }
 
@@ -183,7 +204,7 @@ class Session {
   }
 
   get sessionId() {
-    return this.path.replace(/^.*[\\/]/, '').replace(/\.jsonl$/, '');
+    return this.#sessionId ?? this.path.replace(/^.*[\\/]/, '').replace(/\.jsonl$/, '');
   }
 
   get resumed() {
@@ -228,7 +249,7 @@ class Session {
   }
 
   async compact(summary, options) {
-    const answer = await this.#ask({ trigger: 'manual', ...options, op: 'compact', summary });
+    const answer = await this.#ask({ trigger: 'manual', ...present(options), op: 'compact', summary });
     const [boundary, summaryEntry] = answer.entries;
     return { boundary, summary: summaryEntry };
   }

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use napi::bindgen_prelude::{AsyncTask, Buffer, Env, Error, FnArgs, Function, Object, Result};
+use napi::Status;
+use napi::bindgen_prelude::{Buffer, Env, Error, FnArgs, Function, Object, Result};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
-use napi::{Status, Task};
 use napi_derive::napi;
 use transcript_bindings::{self as shared, Failure, Next, Reply, SessionHandle, SessionThread};
 
@@ -15,6 +15,21 @@ type Resolver<T> = Box<dyn FnOnce(Env) -> Result<T> + Send>;
 /// The failure as the error that `lib/errors.js` reads.
 fn error(failure: &Failure) -> Error {
     Error::from_reason(failure.json())
+}
+
+/// The answer, if a string of JavaScript can have it: one that is too long would end the process, as nothing could catch
+/// the error.
+fn text(answer: String) -> Reply {
+    /// The length of the longest string of V8, in units of UTF-16.
+    const LONGEST: usize = (1 << 29) - 24;
+    // A unit needs at most 3 bytes, and a byte is at most one unit.
+    if answer.len() > LONGEST && answer.encode_utf16().count() > LONGEST {
+        return Err(Failure::too_large(&format!(
+            "the answer has {} bytes, more than a string of JavaScript can have",
+            answer.len()
+        )));
+    }
+    Ok(answer)
 }
 
 /// Starts a function: options as JSON in, records out.
@@ -90,6 +105,7 @@ impl Session {
     fn then(&self, number: u32) -> impl FnOnce(Reply) + Send + 'static {
         let settle = Arc::clone(&self.settle);
         move |reply| {
+            let reply = reply.and_then(text);
             let arguments = match reply {
                 Ok(answer) => (number, Some(answer), None),
                 Err(failure) => (number, None, Some(failure.json())),
@@ -114,7 +130,8 @@ impl Session {
     /// Runs a command: JSON in. Returns its answer if it is there at once, which is before the event loop could be woken.
     #[napi(catch_unwind)]
     pub fn ask(&self, number: u32, command: String) -> Result<Option<String>> {
-        let answer = self.thread.ask(command, self.then(number)).transpose();
+        let answer = self.thread.ask(command, self.then(number));
+        let answer = answer.map(|reply| reply.and_then(text)).transpose();
         answer.map_err(|failure| error(&failure))
     }
 
@@ -126,10 +143,10 @@ impl Session {
 
     /// Opens the session of a subagent.
     #[napi(ts_return_type = "Promise<Opened>", catch_unwind)]
-    pub fn agent(&self, options: String) -> AsyncTask<OpenSession> {
-        AsyncTask::new(OpenSession {
-            parent: Some(Arc::clone(&self.thread)),
-            options,
+    pub fn agent<'env>(&self, env: &'env Env, options: String) -> Result<Object<'env>> {
+        let parent = Arc::clone(&self.thread);
+        open_elsewhere(env, move || {
+            Ok((parent.handle().agent(&options)?, "{}".to_owned()))
         })
     }
 }
@@ -166,41 +183,29 @@ impl Opened {
 
 /// Opens a session: options as JSON in.
 #[napi(ts_return_type = "Promise<Opened>", catch_unwind)]
-pub fn open(options: String) -> AsyncTask<OpenSession> {
-    AsyncTask::new(OpenSession {
-        parent: None,
-        options,
-    })
+pub fn open<'env>(env: &'env Env, options: String) -> Result<Object<'env>> {
+    open_elsewhere(env, move || SessionHandle::open(&options))
 }
 
-/// Opens a session, or that of a subagent of `parent`, on another thread.
-pub struct OpenSession {
-    parent: Option<Arc<SessionThread>>,
-    options: String,
-}
-
-impl Task for OpenSession {
-    type Output = (SessionHandle, String);
-    type JsValue = Opened;
-
-    fn compute(&mut self) -> Result<Self::Output> {
-        let opened = match &self.parent {
-            None => SessionHandle::open(&self.options),
-            Some(parent) => {
-                let agent = parent.handle().agent(&self.options);
-                agent.map(|agent| (agent, "{}".to_owned()))
-            }
-        };
-        opened.map_err(|failure| error(&failure))
-    }
-
-    fn resolve(&mut self, _: Env, (handle, about): Self::Output) -> Result<Opened> {
-        let thread = SessionThread::start(Arc::new(handle)).map_err(|failure| error(&failure))?;
-        Ok(Opened {
-            thread: Arc::new(thread),
-            about,
-        })
-    }
+/// Opens a session on a thread of its own: those that Node has for files may be needed for others.
+fn open_elsewhere(
+    env: &Env,
+    open: impl FnOnce() -> std::result::Result<(SessionHandle, String), Failure> + Send + 'static,
+) -> Result<Object<'_>> {
+    let (deferred, promise) = env.create_deferred::<Opened, Resolver<Opened>>()?;
+    let start = move || -> std::result::Result<Opened, Failure> {
+        let (handle, about) = open()?;
+        let about = text(about)?;
+        let thread = Arc::new(SessionThread::start(Arc::new(handle))?);
+        Ok(Opened { thread, about })
+    };
+    let run = move || match start() {
+        Ok(opened) => deferred.resolve(Box::new(move |_| Ok(opened))),
+        Err(failure) => deferred.reject(error(&failure)),
+    };
+    let thread = std::thread::Builder::new().name("transcript".into());
+    thread.spawn(run).map_err(|cause| error(&cause.into()))?;
+    Ok(promise)
 }
 
 /// Assembles a message from the events of a streamed reply.

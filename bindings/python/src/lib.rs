@@ -2,7 +2,8 @@
 //!
 //! The GIL is released while anything is read, written or waited for.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
@@ -155,6 +156,34 @@ impl Session {
     fn run(&self, py: Python<'_>, command: &str) -> PyResult<String> {
         let reply = py.detach(|| self.handle.run(command));
         reply.map_err(|failure| raised(py, &failure))
+    }
+
+    /// Runs a command that may take long, on another thread: an interrupt raises at once, and the command goes on.
+    fn run_long(&self, py: Python<'_>, command: String) -> PyResult<String> {
+        let (sender, answer) = mpsc::channel();
+        let answer = Mutex::new(answer);
+        let handle = Arc::clone(&self.handle);
+        let thread = thread::Builder::new().name("transcript".into());
+        let run = move || {
+            // After an interrupt nobody waits for the answer.
+            let _ = sender.send(handle.run(&command));
+        };
+        thread.spawn(run)?;
+        loop {
+            let wait = || {
+                let answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
+                answer.recv_timeout(INTERRUPT)
+            };
+            match py.detach(wait) {
+                Ok(reply) => return reply.map_err(|failure| raised(py, &failure)),
+                Err(mpsc::RecvTimeoutError::Timeout) => py.check_signals()?,
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err(
+                        "the command ended without an answer",
+                    ));
+                }
+            }
+        }
     }
 
     /// Runs a command on the thread of the session. Returns the answer if it is there at once; else returns nothing,

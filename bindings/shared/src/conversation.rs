@@ -267,7 +267,7 @@ pub(crate) fn export(options: &ExportOptions, out: &mut Out<'_>) -> Result<()> {
     let agents = agents.collect::<Result<Vec<_>>>()?;
     options.write(|file| write_document(options, &history, &agents, file))?;
     let redactions = redacted.map_or(0, |disk| disk.redactions().len());
-    out.record(&json!({ "path": options.out, "redactions": redactions }))
+    out.record(&json!({ "path": options.out.to_string_lossy(), "redactions": redactions }))
 }
 
 impl ExportOptions {
@@ -302,7 +302,11 @@ impl ExportOptions {
             return Err(failed(io::ErrorKind::AlreadyExists.into()));
         }
         let folder = self.out.parent().filter(|folder| *folder != Path::new(""));
-        let new = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+        let folder = folder.unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            return Err(Failure::new("not-found", "no such folder").in_file(folder));
+        }
+        let new = NamedTempFile::new_in(folder).map_err(failed)?;
         let mut file = BufWriter::new(new);
         document(&mut file)
             .map_err(|error| Failure::new("export-failed", error.to_string()).in_file(&self.out))?;

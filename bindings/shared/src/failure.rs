@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use transcript::wire::CommandError;
 
 /// Why a function failed. Names the file and never quotes the content of an entry.
@@ -41,6 +43,12 @@ impl Failure {
         Self::new("bad-options", message)
     }
 
+    /// The failure of a call whose answer the language of the caller cannot have.
+    #[must_use]
+    pub fn too_large(message: &str) -> Self {
+        Self::new("too-large", message)
+    }
+
     /// Names the file also in the message.
     pub(crate) fn in_file(mut self, path: &Path) -> Self {
         self.message = format!("{}: {}", path.display(), self.message);
@@ -66,6 +74,55 @@ impl Failure {
         // Texts and numbers can always be written.
         serde_json::to_string(self).unwrap_or_default()
     }
+}
+
+/// Reads options, which a binding wrote as JSON.
+///
+/// # Errors
+/// When they cannot be used: says which, in words that are not those of this language.
+pub(crate) fn read_options<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
+    let error = match serde_json::from_str(text) {
+        Ok(options) => return Ok(options),
+        Err(error) => error,
+    };
+    // A binding writes no other JSON that cannot be read.
+    let Ok(options) = serde_json::from_str::<Map<String, Value>>(text) else {
+        let message = "an option is not Unicode: it has half of a surrogate pair";
+        return Err(Failure::options(message));
+    };
+    let what = |error: &serde_json::Error| {
+        let text = error.to_string();
+        let text = text
+            .rsplit_once(" at line ")
+            .map_or(&*text, |(text, _)| text);
+        let mut text = text.to_owned();
+        let words = [
+            ("expected usize", "expected a whole number"),
+            ("expected u32", "expected a whole number"),
+            ("expected i64", "expected a whole number"),
+            ("invalid type: map", "invalid type: object"),
+            ("invalid type: sequence", "invalid type: list"),
+            ("a sequence", "a list"),
+            ("path string", "path"),
+            ("unknown variant", "unknown value"),
+        ];
+        for (theirs, ours) in words {
+            text = text.replace(theirs, ours);
+        }
+        text
+    };
+    let message = what(&error);
+    // The option without which the complaint is another one.
+    let guilty = options.keys().find(|name| {
+        let mut others = options.clone();
+        others.remove(*name);
+        let read = serde_json::from_value::<T>(Value::Object(others));
+        *name != "function" && read.err().is_none_or(|error| what(&error) != message)
+    });
+    Err(Failure::options(match guilty {
+        Some(name) if !message.contains(&format!("`{name}`")) => format!("{name}: {message}"),
+        _ => message,
+    }))
 }
 
 impl From<transcript::Error> for Failure {

@@ -20,7 +20,7 @@ use transcript::{SessionRepair, SessionRow, cache_folder, undo_repair};
 use transcript_reader::subagents;
 
 use crate::conversation::{self, EntriesOptions, ExportOptions, RequestOptions};
-use crate::failure::Failure;
+use crate::failure::{Failure, read_options};
 use crate::out::{Out, Result, Stop};
 use crate::records::Records;
 use crate::sessions::{NoOthers, Place, PolicyName, Selection};
@@ -261,8 +261,7 @@ struct SessionInfo<'a> {
 /// # Errors
 /// When the options cannot be used, or no thread can be started.
 pub fn call(options: &str) -> std::result::Result<Records, Failure> {
-    let function: Function = serde_json::from_str(options)
-        .map_err(|error| Failure::options(format!("the options cannot be used: {error}")))?;
+    let function: Function = read_options(options)?;
     Records::spawn(move |sender| {
         let mut out = Out::new(sender);
         // Only what follows files has to find where they end before it has started.
@@ -300,9 +299,14 @@ impl Function {
         match self {
             Self::ListSessions(arguments) => list_sessions(arguments, out),
             Self::GetSessionInfo(arguments) => {
-                let sessions = arguments.sdk.sessions()?;
-                let row = sessions.info(&arguments.session_id, arguments.sdk.directory())?;
-                row.map_or(Ok(()), |row| out.record(&SessionInfo::new(&row)))
+                let (sdk, id) = (&arguments.sdk, &arguments.session_id);
+                let row = sdk.sessions()?.info(id, sdk.directory())?;
+                row.map_or(Ok(()), |row| {
+                    out.record(&SessionInfo::new(&sdk.in_directory(row)))
+                })
+            }
+            Self::GetSessionMessages(arguments) if arguments.agent_id.is_some() => {
+                Err(Failure::options("there is no option `agentId`").into())
             }
             Self::GetSessionMessages(arguments) => messages(arguments, out),
             Self::ListSubagents(arguments) => {
@@ -311,6 +315,8 @@ impl Function {
                     sessions.subagents(&arguments.session_id, arguments.sdk.directory())?;
                 agents.iter().try_for_each(|agent| out.record(agent))
             }
+            // Nobody's messages are not those of the session.
+            Self::GetSubagentMessages(arguments) if arguments.agent_id.is_none() => Ok(()),
             Self::GetSubagentMessages(arguments) => messages(arguments, out),
             Self::RenameSession(arguments) => {
                 let (sdk, id) = (&arguments.sdk, &arguments.session_id);
@@ -378,6 +384,13 @@ impl Sdk {
         let directory = self.directory.as_deref();
         directory.filter(|directory| !directory.as_os_str().is_empty())
     }
+
+    /// A session that names no folder is in the one that was asked for.
+    fn in_directory(&self, mut row: SessionRow) -> SessionRow {
+        let asked = || Some(self.directory()?.to_string_lossy().into_owned());
+        row.cwd = row.cwd.or_else(asked);
+        row
+    }
 }
 
 /// Returns a number that is not below 0; the SDKs take other numbers for 0.
@@ -395,13 +408,7 @@ fn list_sessions(arguments: &ListArguments, out: &mut Out<'_>) -> Result<()> {
         include_programmatic: arguments.include_programmatic.unwrap_or(true),
     };
     let mut rows = sdk.sessions()?.list(&options)?.into_iter();
-    rows.try_for_each(|mut row| {
-        // A session that names no folder is in the one that was asked for.
-        let asked = options.directory.as_deref();
-        let asked = asked.map(|directory| directory.to_string_lossy().into_owned());
-        row.cwd = row.cwd.or(asked);
-        out.record(&SessionInfo::new(&row))
-    })
+    rows.try_for_each(|row| out.record(&SessionInfo::new(&sdk.in_directory(row))))
 }
 
 impl<'a> SessionInfo<'a> {
@@ -526,7 +533,10 @@ fn repair(arguments: &RepairArguments, out: &mut Out<'_>) -> Result<()> {
     let path = arguments.place.find(&arguments.session)?;
     if arguments.undo {
         let repaired = undo_repair(&path)?;
-        return out.record(&json!({ "path": path, "repaired": repaired }));
+        return out.record(&json!({
+            "path": path.to_string_lossy(),
+            "repaired": repaired.to_string_lossy(),
+        }));
     }
     let mut repair = SessionRepair::plan(&path)?;
     if arguments.compact {

@@ -17,7 +17,7 @@ use transcript::{
 };
 use transcript_format::object::{Object, Raw};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, read_options};
 use crate::sessions::{NoOthers, Place, PolicyName};
 use crate::stream_reply::StreamReply;
 
@@ -133,10 +133,17 @@ impl OpenOptions {
         options
     }
 
-    /// Returns the path of the session.
+    /// Returns the path of the session: an absolute one, as a program may change its working folder.
     fn path(&self) -> Result<PathBuf, Failure> {
+        let path = self.named_path()?;
+        std::path::absolute(&path).map_err(|error| Failure::options(error.to_string()).at(&path))
+    }
+
+    fn named_path(&self) -> Result<PathBuf, Failure> {
         match (self.mode, &self.session) {
-            (Mode::Create | Mode::OpenOrCreate, Some(path)) => Ok(PathBuf::from(path)),
+            (Mode::Create | Mode::OpenOrCreate, Some(path)) if !path.is_empty() => {
+                Ok(PathBuf::from(path))
+            }
             (_, Some(session)) => self.place.find(session),
             (Mode::Create | Mode::OpenOrCreate, None) => {
                 let cwd = self.cwd.as_ref().map(PathBuf::from);
@@ -159,8 +166,7 @@ impl SessionHandle {
     }
 
     fn open_session(options: &str) -> Result<(Self, String), Failure> {
-        let options: OpenOptions = serde_json::from_str(options)
-            .map_err(|error| Failure::options(format!("the options cannot be used: {error}")))?;
+        let options: OpenOptions = read_options(options)?;
         let path = options.path()?;
         let session_options = options.session_options();
         let (session, resumed) = match options.mode {
@@ -174,7 +180,8 @@ impl SessionHandle {
             }
         };
         let mut about = json!({
-            "path": session.path(),
+            "path": session.path().to_string_lossy(),
+            "sessionId": options.session_id,
             "uuid": session.leaf().map(|leaf| leaf.to_string()),
             "repair": session.repair().map(repair_record),
             "restored": session.restored().len(),
@@ -210,9 +217,7 @@ impl SessionHandle {
     pub fn agent(&self, options: &str) -> Result<Self, Failure> {
         self.check_process()?;
         guarded(|| {
-            let options: AgentOptions = serde_json::from_str(options).map_err(|error| {
-                Failure::options(format!("the options cannot be used: {error}"))
-            })?;
+            let options: AgentOptions = read_options(options)?;
             let id =
                 |id: &str| AgentId::new(id).map_err(|error| Failure::options(error.to_string()));
             let mut meta = AgentMeta::new(&options.agent_type, &options.tool_use_id);
@@ -289,11 +294,11 @@ impl SessionHandle {
 
     pub(crate) fn append_received(&self, reply: Option<&stream::Reply>) -> Reply {
         guarded(|| {
+            let guard = self.lock();
+            let session = guard.as_ref().ok_or_else(|| self.closed())?;
             let reply = reply.ok_or_else(|| {
                 Failure::new("invalid-entry", "nothing of the reply can be kept").at(&self.path)
             })?;
-            let guard = self.lock();
-            let session = guard.as_ref().ok_or_else(|| self.closed())?;
             Ok(wire::text(&wire::Answer::written(
                 session.append_reply(reply)?,
             ))?)
@@ -307,6 +312,11 @@ impl SessionHandle {
 
     fn lock(&self) -> MutexGuard<'_, Option<Session>> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether the session was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().is_none()
     }
 
     pub(crate) fn closed(&self) -> Failure {
@@ -349,8 +359,14 @@ impl SessionHandle {
             }
             Some("appendAll") => {
                 let entries = object.array("entries").unwrap_or_default().into_iter();
-                let entries = entries.map(|entry| Draft::entry(unquote(entry.into()).text()));
-                let written = session.append_all(entries.collect::<Result<Vec<_>, _>>()?)?;
+                let drafts = entries.enumerate().map(|(number, entry)| {
+                    Draft::entry(unquote(entry.into()).text()).map_err(|error| {
+                        let mut failure = Failure::from(error);
+                        failure.message = format!("entries[{number}]: {}", failure.message);
+                        failure
+                    })
+                });
+                let written = session.append_all(drafts.collect::<Result<Vec<_>, _>>()?)?;
                 Ok(wire::text(&wire::Answer::written(written))?)
             }
             Some("title") => {
@@ -392,7 +408,7 @@ impl SessionHandle {
                     options = options.out(out);
                 }
                 let path = session.fork(&options)?;
-                Ok(json!({ "ok": true, "path": path }).to_string())
+                Ok(json!({ "ok": true, "path": path.to_string_lossy() }).to_string())
             }
             Some("request") => {
                 let request = session.request()?;
@@ -422,10 +438,11 @@ impl SessionHandle {
                     Ok(history) => history.usage()?,
                     // A session without an entry has no file yet.
                     Err(error)
-                        if matches!(
-                            error.kind(),
-                            ErrorKind::Read(transcript_reader::ErrorKind::NotFound)
-                        ) =>
+                        if session.leaf().is_none()
+                            && matches!(
+                                error.kind(),
+                                ErrorKind::Read(transcript_reader::ErrorKind::NotFound)
+                            ) =>
                     {
                         Vec::new()
                     }
@@ -521,6 +538,7 @@ fn repair_record(repair: &Repair) -> Value {
     match repair {
         Repair::Completed { offset } => json!({ "kind": "completed", "offset": offset }),
         Repair::Cut { offset, len, saved } => {
+            let saved = saved.to_string_lossy();
             json!({ "kind": "cut", "offset": offset, "len": len, "saved": saved })
         }
         Repair::Sealed { offset, len, .. } => {

@@ -3,7 +3,7 @@
 use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,8 @@ type Then = Box<dyn FnOnce(Reply) + Send>;
 /// Runs the commands of a session in order, on a thread of its own; those that wait together are run together.
 #[derive(Debug)]
 pub struct SessionThread {
-    commands: Sender<Job>,
+    /// `None` after the session was closed and the thread has ended.
+    commands: Arc<Mutex<Option<Sender<Job>>>>,
     handle: Arc<SessionHandle>,
     /// The commands that were added and have no answer yet.
     unanswered: Arc<AtomicUsize>,
@@ -51,11 +52,13 @@ impl SessionThread {
     /// # Errors
     /// When no thread can be started.
     pub fn start(handle: Arc<SessionHandle>) -> Result<Self, Failure> {
-        let (commands, jobs) = mpsc::channel();
+        let (sender, jobs) = mpsc::channel();
+        let commands = Arc::new(Mutex::new(Some(sender)));
         let unanswered = Arc::new(AtomicUsize::new(0));
         let (served, count) = (Arc::clone(&handle), Arc::clone(&unanswered));
+        let open = Arc::downgrade(&commands);
         let thread = thread::Builder::new().name("transcript".into());
-        thread.spawn(move || serve(&served, &jobs, &count))?;
+        thread.spawn(move || serve(&served, &jobs, &count, &open))?;
         Ok(Self {
             commands,
             handle,
@@ -100,10 +103,23 @@ impl SessionThread {
         if let Err(failure) = self.handle.check_process() {
             return then(Err(failure));
         }
-        self.unanswered.fetch_add(1, Ordering::AcqRel);
-        if let Err(unsent) = self.commands.send(Job { work, then }) {
-            self.unanswered.fetch_sub(1, Ordering::AcqRel);
-            (unsent.0.then)(Err(self.handle.closed()));
+        let job = Job { work, then };
+        let commands = self.commands.lock();
+        let commands = commands.unwrap_or_else(PoisonError::into_inner);
+        let unsent = match &*commands {
+            Some(sender) => {
+                self.unanswered.fetch_add(1, Ordering::AcqRel);
+                sender.send(job).err().map(|unsent| unsent.0)
+            }
+            None => Some(job),
+        };
+        drop(commands);
+        if let Some(job) = unsent {
+            // Of a session that was closed every command ends at once.
+            (job.then)(match job.work {
+                Work::Command(command) => self.handle.run(&command),
+                Work::Reply(reply) => self.handle.append_received(reply.as_ref()),
+            });
         }
     }
 }
@@ -121,34 +137,51 @@ fn next(jobs: &Receiver<Job>) -> Option<Job> {
     jobs.recv().ok()
 }
 
-fn serve(handle: &SessionHandle, jobs: &Receiver<Job>, unanswered: &AtomicUsize) {
+/// Runs commands until the session is closed, or nobody can give another one.
+fn serve(
+    handle: &SessionHandle,
+    jobs: &Receiver<Job>,
+    unanswered: &AtomicUsize,
+    open: &Weak<Mutex<Option<Sender<Job>>>>,
+) {
+    while let Some(first) = next(jobs) {
+        run_waiting(first, handle, jobs, unanswered);
+        if handle.is_closed() {
+            // No more commands come; those that did are answered.
+            if let Some(open) = open.upgrade() {
+                open.lock().unwrap_or_else(PoisonError::into_inner).take();
+            }
+        }
+    }
+}
+
+/// Runs a command, and those that wait with it.
+fn run_waiting(first: Job, handle: &SessionHandle, jobs: &Receiver<Job>, unanswered: &AtomicUsize) {
     let answer = |then: Then, reply: Reply| {
         unanswered.fetch_sub(1, Ordering::AcqRel);
         then(reply);
     };
-    while let Some(first) = next(jobs) {
-        let mut commands = Vec::new();
-        let mut thens = Vec::new();
-        let mut reply = None;
-        for job in iter::once(first).chain(jobs.try_iter()) {
-            match job.work {
-                Work::Command(command) => {
-                    commands.push(command);
-                    thens.push(job.then);
-                }
-                Work::Reply(received) => {
-                    reply = Some((received, job.then));
-                    break;
-                }
+    let mut commands = Vec::new();
+    let mut thens = Vec::new();
+    let mut reply = None;
+    for job in iter::once(first).chain(jobs.try_iter()) {
+        match job.work {
+            Work::Command(command) => {
+                commands.push(command);
+                thens.push(job.then);
+            }
+            Work::Reply(received) => {
+                reply = Some((received, job.then));
+                break;
             }
         }
-        let replies = handle.run_all(&commands);
-        for (then, reply) in thens.into_iter().zip(replies) {
-            answer(then, reply);
-        }
-        if let Some((reply, then)) = reply {
-            answer(then, handle.append_received(reply.as_ref()));
-        }
+    }
+    let replies = handle.run_all(&commands);
+    for (then, reply) in thens.into_iter().zip(replies) {
+        answer(then, reply);
+    }
+    if let Some((reply, then)) = reply {
+        answer(then, handle.append_received(reply.as_ref()));
     }
 }
 
@@ -199,6 +232,44 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_thread_ends_when_the_session_is_closed_and_later_commands_are_answered() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder
+            .path()
+            .join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+        let options = serde_json::json!({ "mode": "create", "session": path, "cwd": "/" });
+        let (session, _) = SessionHandle::open(&options.to_string()).unwrap();
+        let session = Arc::new(session);
+        let thread = SessionThread::start(Arc::clone(&session)).unwrap();
+        let (sender, answers) = mpsc::channel();
+        for op in ["leaf", "close", "leaf"] {
+            let sender = sender.clone();
+            let command = format!("{{\"op\":\"{op}\"}}");
+            thread.run(command, move |reply| sender.send(reply).unwrap());
+        }
+        let answered: Vec<_> = answers.iter().take(3).collect();
+        assert!(answered[0].is_ok() && answered[1].is_ok());
+        assert_eq!(answered[2].as_ref().unwrap_err().kind, "closed");
+        // The thread gives its part of the session back when it ends.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while Arc::strong_count(&session) > 2 {
+            assert!(Instant::now() < deadline, "the thread does not end");
+            thread::yield_now();
+        }
+        let (sender, answers) = mpsc::channel();
+        for op in ["close", "leaf"] {
+            let sender = sender.clone();
+            let command = format!("{{\"op\":\"{op}\"}}");
+            thread.run(command, move |reply| sender.send(reply).unwrap());
+        }
+        assert!(
+            answers.recv().unwrap().is_ok(),
+            "a second close does nothing"
+        );
+        assert_eq!(answers.recv().unwrap().unwrap_err().kind, "closed");
+    }
 
     #[test]
     fn each_command_has_one_answer_and_an_event_loop_gets_its_turns() {

@@ -145,6 +145,9 @@ impl Place {
 
     /// Finds the file of a session by its path, its id or the start of one.
     pub(crate) fn find(&self, session: &str) -> Result<PathBuf, Failure> {
+        if session.is_empty() {
+            return Err(Failure::options("the name of the session is empty"));
+        }
         let path = Path::new(session);
         if path.exists() {
             return Ok(path.to_owned());

@@ -98,6 +98,7 @@ pub(crate) fn follow(options: &FollowOptions, out: &mut Out<'_>) -> Result<()> {
         }
         found => found?,
     };
+    let path = std::path::absolute(&path)?;
     let follower = Follower::new(&path, &options.shared.options("start")?);
     let stopper = follower.stopper();
     run(

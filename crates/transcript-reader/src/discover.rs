@@ -309,7 +309,9 @@ fn named_in(disk: &dyn ReadDisk, file: &Path) -> Option<PathBuf> {
     }
     let text = String::from_utf8(disk.read(file, MOST).ok()?).ok()?;
     let named = text.trim_end().trim_start_matches("gitdir: ");
-    disk.real_path(&file.parent()?.join(named)).ok()
+    let path = file.parent()?.join(named);
+    // The sessions of a worktree are found also when its folder is gone.
+    Some(disk.real_path(&path).unwrap_or(path))
 }
 
 fn name_of(path: &Path) -> String {

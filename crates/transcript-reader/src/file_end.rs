@@ -153,8 +153,8 @@ impl FileEnd {
     /// Returns the session in the file name, if one of the lines names it.
     #[must_use]
     pub fn named_session(&self) -> Option<&str> {
-        self.index.named_session?;
-        self.index.own_session()
+        let number = self.index.named_session?;
+        Some(self.index.side.sessions.get(u32::from(number) - 1))
     }
 
     /// Returns the index of the lines from the boundary on, and of the entries `kept` before it. A

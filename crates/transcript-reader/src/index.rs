@@ -432,11 +432,18 @@ impl Index {
         self.side.sessions.texts()
     }
 
-    /// Returns the session that the file belongs to: the one in the file name, else the one that
-    /// most messages name.
+    /// Returns the session that the file belongs to: the one in the file name if a message names it,
+    /// else the one that most messages name. A title that was set in a renamed file names the file
+    /// alone, and does not make its conversation that of another session.
     #[must_use]
     pub fn own_session(&self) -> Option<&str> {
-        let number = self.named_session.or_else(|| {
+        let mut messages = self
+            .records
+            .iter()
+            .filter(|record| record.kind.is_message());
+        let named = self.named_session;
+        let named = named.filter(|named| messages.any(|record| record.session == *named));
+        let number = named.or_else(|| {
             let mut counts = vec![0_u32; self.sessions().count() + 1];
             for record in self
                 .records

@@ -33,7 +33,7 @@ named! {
         /// the source of the error is the reason.
         NotAFile = "not-a-file": "not a file that can be appended to",
         /// Another process writes to the session, or holds its lock for too long.
-        Busy = "busy": "another process writes to it; try again when it has finished",
+        Busy = "busy": "it is open for writing elsewhere, in this or another process; try again when it is closed",
         /// Another process writes to the session, and the caller asked for a fork in that case.
         Fork = "fork": "another process writes to it; continue in a fork",
         /// The file is not the one that was read: it is shorter, or has other bytes.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from typing import Any
 
 
 class TranscriptError(Exception):
-    """Anything that went wrong. Its text names the file and never quotes the content of an entry."""
+    """Anything that went wrong: ``path`` names the file, and nothing quotes the content of an entry."""
 
     kind: str
     """The stable name of what went wrong, such as ``not-found`` or ``busy``."""
@@ -41,12 +42,20 @@ class TranscriptError(Exception):
 class NotFoundError(TranscriptError, FileNotFoundError):
     """There is no such session, file or archive."""
 
+    def __init__(self, message: str, **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.errno, self.filename = errno.ENOENT, self.path
+
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class ExistsError(TranscriptError, FileExistsError):
     """The file to write exists."""
+
+    def __init__(self, message: str, **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.errno, self.filename = errno.EEXIST, self.path
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -91,6 +100,8 @@ _CLASSES: dict[str, type[TranscriptError]] = {
     "not-an-id": InvalidError,
     "blank": InvalidError,
     "split-pair": InvalidError,
+    "repeated-uuid": InvalidError,
+    "not-the-leaf": InvalidError,
     "behind-compaction": InvalidError,
     "busy": BusyError,
     "fork": BusyError,

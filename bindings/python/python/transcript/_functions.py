@@ -13,6 +13,8 @@ from ._records import Json, Records, call, every, read_json
 from ._sdk import Policy
 
 Path = str | os.PathLike[str]
+Places = Path | Iterable[Path]
+"""A session, a file or a folder, or several of them."""
 
 
 def _path(path: Path | None) -> str | None:
@@ -126,8 +128,15 @@ def watch(
     return Records("watch", options, read_json)
 
 
+def _places(places: Places) -> list[str]:
+    """A text is a place, and not the places that its letters name."""
+    if isinstance(places, (str, os.PathLike)):
+        places = [places]
+    return [os.fspath(place) for place in places]
+
+
 def _selection(
-    places: Iterable[Path],
+    places: Places,
     project: Path | None,
     root: Path | None,
     archive: bool | Path,
@@ -135,7 +144,7 @@ def _selection(
     cache: bool,
 ) -> dict[str, Any]:
     return {
-        "in": [os.fspath(place) for place in places],
+        "in": _places(places),
         "project": _path(project),
         "root": _path(root),
         "archive": _archive(archive),
@@ -146,7 +155,7 @@ def _selection(
 
 def search(
     query: str,
-    places: Iterable[Path] = (),
+    places: Places = (),
     *,
     limit: int | None = None,
     sort: Literal["rank", "time"] = "rank",
@@ -170,9 +179,9 @@ def search(
 
 
 def usage(
-    places: Iterable[Path] = (),
+    places: Places = (),
     *,
-    by: Iterable[str] = (),
+    by: str | Iterable[str] = (),
     since: str | None = None,
     until: str | None = None,
     timezone: str | None = None,
@@ -185,7 +194,7 @@ def usage(
 ) -> list[Json]:
     """Return what sessions cost: a record ``row`` for each combination of the kinds ``by``, then ``total``."""
     options = {
-        "by": list(by),
+        "by": [by] if isinstance(by, str) else list(by),
         "since": since,
         "until": until,
         "timezone": timezone,

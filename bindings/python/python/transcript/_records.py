@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from types import TracebackType
@@ -27,7 +30,24 @@ def call(function: str, options: dict[str, Any]) -> _transcript.Records:
 def parts(batch: bytes) -> tuple[list[Any], bytes]:
     """Divide a batch into its records and the texts that they name by their places."""
     end = 4 + int.from_bytes(batch[:4], "little")
-    return json.loads(batch[4:end]), batch[end:]
+    return parsed(batch[4:end]), batch[end:]
+
+
+def parsed(text: str | bytes) -> Any:
+    """Parse JSON, whatever is in a file: Python makes no integer of more than 4,300 digits, which is a float then, as in
+    JavaScript.
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        return json.loads(text, parse_int=_number)
+
+
+def _number(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
 
 
 def every(records: _transcript.Records) -> list[Any]:
@@ -38,12 +58,46 @@ def every(records: _transcript.Records) -> list[Any]:
     return found
 
 
+class _Pending:
+    """A batch that was asked for, and not taken yet. Whoever reads next takes it, in whichever thread or event loop."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.answer: tuple[bytes | None, TranscriptError | None] = (None, None)
+        self._arrived = threading.Event()
+        self._wakers: list[Callable[[], object]] = []
+
+    def settle(self, batch: bytes | None, error: TranscriptError | None) -> None:
+        self.answer = (batch, error)
+        self._arrived.set()
+        while self._wakers:
+            self._wakers.pop()()
+
+    def wait(self) -> None:
+        self._arrived.wait()
+
+    async def waiting(self) -> None:
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+
+        def wake() -> None:
+            # After a loop was closed nobody waits in it.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(lambda: future.done() or future.set_result(None))
+
+        self._wakers.append(wake)
+        if not self._arrived.is_set():
+            await future
+
+
 class Records(Generic[Record]):
     """Records that a function finds, as they are found.
 
     Iterate with ``for`` or with ``async for``; neither blocks other threads, and ``async for`` does not block the
-    event loop. The function runs on a thread of its own, at most two batches ahead. :meth:`close`, the end of a
-    ``with`` block, or dropping the object ends it.
+    event loop. Several threads and tasks may read the same records: each goes to one of them. The function runs on a thread
+    of its own, at most two batches ahead. :meth:`close`, the end of a ``with`` block, or dropping the object ends it.
     """
 
     def __init__(
@@ -56,7 +110,8 @@ class Records(Generic[Record]):
         self._read = read
         self._batch: Iterator[Record] = iter(())
         self._done = False
-        self._pending: asyncio.Future[Any] | None = None
+        self._lock = threading.Lock()
+        self._pending: _Pending | None = None
 
     def __iter__(self) -> Iterator[Record]:
         return self
@@ -65,11 +120,11 @@ class Records(Generic[Record]):
         while True:
             for record in self._batch:
                 return record
-            batch = None if self._done else self._records.wait()
-            if batch is None:
-                self._done = True
+            pending = self._ask()
+            if pending is None:
                 raise StopIteration
-            self._batch = iter(self._read(batch))
+            pending.wait()
+            self._take(pending)
 
     def __aiter__(self) -> AsyncIterator[Record]:
         return self
@@ -78,20 +133,39 @@ class Records(Generic[Record]):
         while True:
             for record in self._batch:
                 return record
-            # A task that is cancelled, as by a timeout, leaves the batch that it waited for to the next one.
-            if self._pending is None and not self._done:
-                self._pending = begin(self._records.then)
+            pending = self._ask()
+            if pending is None:
+                raise StopAsyncIteration
+            # A task that is cancelled, as by a timeout, leaves the batch that it waited for to the next reader.
+            await pending.waiting()
+            self._take(pending)
+
+    def _ask(self) -> _Pending | None:
+        """Ask for the next batch, unless it was asked for; ``None`` after the last."""
+        with self._lock:
+            if self._done:
+                return None
             pending = self._pending
-            batch = None
-            if pending is not None and not self._done:
-                batch = await shielded(pending)
-                if self._pending is not pending:
-                    continue
-                self._pending = None
+            # A child of `os.fork` has no thread that would answer what its parent asked for: it gets an error.
+            if pending is None or pending.process != os.getpid():
+                pending = self._pending = _Pending()
+                self._records.then(pending.settle)
+            return pending
+
+    def _take(self, pending: _Pending) -> None:
+        """Take a batch that has arrived, unless another reader has."""
+        with self._lock:
+            if self._pending is not pending:
+                return
+            self._pending = None
+            batch, error = pending.answer
+            if error is not None:
+                raise error
             if batch is None:
                 self._done = True
-                raise StopAsyncIteration
-            self._batch = iter(self._read(batch))
+            elif not self._done:
+                left = list(self._batch)
+                self._batch = iter([*left, *self._read(batch)])
 
     def close(self) -> None:
         """End the function. Who waits gets no more records."""
@@ -154,13 +228,6 @@ def begin(start: Callable[[Callable[[Any, TranscriptError | None], object]], Any
 async def waiting(start: Callable[[Callable[[Any, TranscriptError | None], object]], Any]) -> Any:
     """Wait for the answer of what `start` starts."""
     return await begin(start)
-
-
-async def shielded(future: asyncio.Future[Any]) -> Any:
-    """Wait for a future, which is not cancelled with this task."""
-    import asyncio
-
-    return await asyncio.shield(future)
 
 
 def _settle(future: asyncio.Future[Any], answer: Any, error: TranscriptError | None) -> None:

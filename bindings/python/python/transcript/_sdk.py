@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._errors import InvalidError, NotFoundError
-from ._records import Records, call, every, parts
+from ._records import Records, call, every, parsed, parts
 
+Path = str | os.PathLike[str]
 Policy = Literal["recover", "vendor"]
 """How a conversation is rebuilt: with all that evidence gives back, or exactly as the client does."""
 
@@ -42,47 +43,29 @@ class ForkSessionResult:
     session_id: str
 
 
-_UNREAD: Any = object()
-
-
+@dataclass(init=False, eq=False, repr=False)
 class SessionMessage:
     """A message of a user or an assistant.
 
-    ``message`` is parsed when it is first used; ``raw`` is its JSON as it is in the file.
+    ``message`` is parsed when it is first used; until then the object keeps the texts of all messages that were read with it
+    in memory, half a MiB. ``raw`` is the JSON as it is in the file, also after ``message`` was changed in place.
     """
-
-    __slots__ = (
-        "type",
-        "uuid",
-        "parent_uuid",
-        "session_id",
-        "timestamp",
-        "parent_tool_use_id",
-        "parent_agent_id",
-        "is_compact_summary",
-        "is_queued_command",
-        "origin",
-        "_texts",
-        "_place",
-        "_message",
-    )
 
     type: Literal["user", "assistant"]
     uuid: str
-    parent_uuid: str | None
     session_id: str
-    timestamp: str | None
+    message: Any
+    """The message of the API: role, content, and what else the client wrote."""
     parent_tool_use_id: str | None
     parent_agent_id: str | None
+    parent_uuid: str | None
+    timestamp: str | None
     is_compact_summary: bool
     """Whether it is the summary that a compaction left."""
     is_queued_command: bool
     """Whether it is a prompt that was queued while the model was working, which then got it within that turn."""
     origin: Any
     """Who wrote it, such as ``{"kind": "human"}``, or ``None``."""
-    _texts: bytes
-    _place: tuple[int, int]
-    _message: Any
 
     def __init__(
         self,
@@ -101,6 +84,7 @@ class SessionMessage:
         self.type = type
         self.uuid = uuid
         self.session_id = session_id
+        self.message = message
         self.parent_tool_use_id = parent_tool_use_id
         self.parent_agent_id = parent_agent_id
         self.parent_uuid = parent_uuid
@@ -108,27 +92,37 @@ class SessionMessage:
         self.is_compact_summary = is_compact_summary
         self.is_queued_command = is_queued_command
         self.origin = origin
-        self._message = message
 
-    @property
-    def message(self) -> Any:
-        """The message of the API: role, content, and what else the client wrote."""
-        if self._message is _UNREAD:
-            self._message = json.loads(self.raw)
-        return self._message
+    def __getattr__(self, name: str) -> Any:
+        # Called for what the object does not have: the message before it is first used.
+        if name != "message" or "_place" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        # From now on the object keeps its own text, and not those of all messages that were read with it.
+        start, end = self._place
+        self._texts, self._place = self._texts[start:end], (0, end - start)
+        message = self.__dict__["message"] = parsed(self._texts)
+        return message
 
-    @message.setter
-    def message(self, message: Any) -> None:
-        self._message = message
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "message":
+            # What is in the file is not the message any more.
+            self.__dict__.pop("_place", None)
+        super().__setattr__(name, value)
 
     @property
     def raw(self) -> bytes:
         """The JSON of the message, byte for byte as in the file where it was read from one."""
-        try:
-            start, end = self._place
-        except AttributeError:
-            return json.dumps(self._message).encode()
+        if "_place" not in self.__dict__:
+            return json.dumps(self.message).encode()
+        start, end = self._place
         return self._texts[start:end]
+
+    def __getstate__(self) -> dict[str, Any]:
+        _ = self.message
+        return self.__dict__
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
     def _fields(self) -> tuple[Any, ...]:
         return (
@@ -146,47 +140,51 @@ class SessionMessage:
         return self._fields() == other._fields()
 
     def __repr__(self) -> str:
-        return f"SessionMessage(type={self.type!r}, uuid={self.uuid!r}, session_id={self.session_id!r})"
+        names = ("type", "uuid", "session_id", "message", "parent_tool_use_id", "parent_agent_id")
+        return f"SessionMessage({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
 def _messages(batch: bytes) -> list[SessionMessage]:
     records, texts = parts(batch)
     found: list[SessionMessage] = []
     new = SessionMessage.__new__
-    for record in records:
+    for kind, uuid, parent_uuid, session_id, timestamp, tool_use_id, agent_id, marks, place in records:
         message = new(SessionMessage)
-        (
-            message.type,
-            message.uuid,
-            message.parent_uuid,
-            message.session_id,
-            message.timestamp,
-            message.parent_tool_use_id,
-            message.parent_agent_id,
-            marks,
-            message._place,  # pyright: ignore[reportPrivateUsage]
-        ) = record
         given: dict[str, Any] = marks or {}
-        message.is_compact_summary = "isCompactSummary" in given
-        message.is_queued_command = "isQueuedCommand" in given
-        message.origin = given.get("origin")
-        message._texts = texts  # pyright: ignore[reportPrivateUsage]
-        message._message = _UNREAD  # pyright: ignore[reportPrivateUsage]
+        message.__dict__.update(
+            type=kind,
+            uuid=uuid,
+            session_id=session_id,
+            parent_tool_use_id=tool_use_id,
+            parent_agent_id=agent_id,
+            parent_uuid=parent_uuid,
+            timestamp=timestamp,
+            is_compact_summary="isCompactSummary" in given,
+            is_queued_command="isQueuedCommand" in given,
+            origin=given.get("origin"),
+            _place=place,
+            _texts=texts,
+        )
         found.append(message)
     return found
 
 
-def _path(path: str | os.PathLike[str] | None) -> str | None:
+def _path(path: Path | None) -> str | None:
     return None if path is None else os.fspath(path)
 
 
+def _count(number: int | None) -> int | None:
+    """A number that the native part can have."""
+    return None if number is None else max(-(2**62), min(int(number), 2**62))
+
+
 def list_sessions(
-    directory: str | None = None,
+    directory: Path | None = None,
     limit: int | None = None,
     offset: int = 0,
     include_worktrees: bool = True,
     *,
-    root: str | os.PathLike[str] | None = None,
+    root: Path | None = None,
 ) -> list[SDKSessionInfo]:
     """List sessions, the one that was changed last first: those of the project at ``directory`` and of the other
     worktrees of its repository, or those of all projects.
@@ -197,10 +195,10 @@ def list_sessions(
         call(
             "listSessions",
             {
-                "directory": directory,
-                "limit": limit,
-                "offset": offset,
-                "includeWorktrees": include_worktrees,
+                "directory": _path(directory),
+                "limit": _count(limit),
+                "offset": _count(offset),
+                "includeWorktrees": bool(include_worktrees),
                 "root": _path(root),
             },
         )
@@ -210,9 +208,9 @@ def list_sessions(
 
 def get_session_info(
     session_id: str,
-    directory: str | None = None,
+    directory: Path | None = None,
     *,
-    root: str | os.PathLike[str] | None = None,
+    root: Path | None = None,
 ) -> SDKSessionInfo | None:
     """Describe one session. ``None`` if there is none with this id, or nothing to call it by."""
     rows = every(call("getSessionInfo", _named(session_id, directory, root)))
@@ -236,22 +234,22 @@ def _info(row: dict[str, Any]) -> SDKSessionInfo:
 
 def _named(
     session_id: str,
-    directory: str | None,
-    root: str | os.PathLike[str] | None,
+    directory: Path | None,
+    root: Path | None,
     **options: Any,
 ) -> dict[str, Any]:
-    return {"sessionId": session_id, "directory": directory, "root": _path(root), **options}
+    return {"sessionId": session_id, "directory": _path(directory), "root": _path(root), **options}
 
 
 def get_session_messages(
     session_id: str,
-    directory: str | None = None,
+    directory: Path | None = None,
     limit: int | None = None,
     offset: int = 0,
     *,
     policy: Policy = "recover",
     compacted: bool = False,
-    root: str | os.PathLike[str] | None = None,
+    root: Path | None = None,
 ) -> list[SessionMessage]:
     """Return the messages of a session, oldest first; none if there is no such session.
 
@@ -272,13 +270,13 @@ def get_session_messages(
 
 def iter_session_messages(
     session_id: str,
-    directory: str | None = None,
+    directory: Path | None = None,
     limit: int | None = None,
     offset: int = 0,
     *,
     policy: Policy = "recover",
     compacted: bool = False,
-    root: str | os.PathLike[str] | None = None,
+    root: Path | None = None,
 ) -> Records[SessionMessage]:
     """Return the messages of a session one by one, as :func:`get_session_messages` does all at once: memory does
     not grow with the bytes of the session. Iterate with ``for`` or ``async for``.
@@ -287,8 +285,8 @@ def iter_session_messages(
         session_id,
         directory,
         root,
-        limit=limit,
-        offset=offset,
+        limit=_count(limit),
+        offset=_count(offset),
         policy=policy,
         compacted=compacted,
     )
@@ -297,9 +295,9 @@ def iter_session_messages(
 
 def list_subagents(
     session_id: str,
-    directory: str | None = None,
+    directory: Path | None = None,
     *,
-    root: str | os.PathLike[str] | None = None,
+    root: Path | None = None,
 ) -> list[str]:
     """List the ids of the subagents of a session that have a file of their own."""
     return every(call("listSubagents", _named(session_id, directory, root)))
@@ -308,21 +306,23 @@ def list_subagents(
 def get_subagent_messages(
     session_id: str,
     agent_id: str,
-    directory: str | None = None,
+    directory: Path | None = None,
     limit: int | None = None,
     offset: int = 0,
     *,
     policy: Policy = "recover",
-    root: str | os.PathLike[str] | None = None,
+    root: Path | None = None,
 ) -> list[SessionMessage]:
     """Return the messages of a subagent, oldest first; none if there is no such subagent."""
+    if not agent_id:
+        return []
     options = _named(
         session_id,
         directory,
         root,
         agentId=agent_id,
-        limit=limit,
-        offset=offset,
+        limit=_count(limit),
+        offset=_count(offset),
         policy=policy,
     )
     return list(Records("getSubagentMessages", options, _messages))
@@ -331,9 +331,9 @@ def get_subagent_messages(
 def rename_session(
     session_id: str,
     title: str,
-    directory: str | None = None,
+    directory: Path | None = None,
     *,
-    root: str | os.PathLike[str] | None = None,
+    root: Path | None = None,
 ) -> None:
     """Set the title of a session.
 
@@ -346,9 +346,9 @@ def rename_session(
 def tag_session(
     session_id: str,
     tag: str | None,
-    directory: str | None = None,
+    directory: Path | None = None,
     *,
-    root: str | os.PathLike[str] | None = None,
+    root: Path | None = None,
 ) -> None:
     """Set the tag of a session; ``None`` clears it. Raises as :func:`rename_session`."""
     _change("tagSession", session_id, directory, root, what="tag", tag=tag)
@@ -356,9 +356,9 @@ def tag_session(
 
 def delete_session(
     session_id: str,
-    directory: str | None = None,
+    directory: Path | None = None,
     *,
-    root: str | os.PathLike[str] | None = None,
+    root: Path | None = None,
 ) -> None:
     """Delete a session with its subagents. Raises as :func:`rename_session`."""
     _change("deleteSession", session_id, directory, root)
@@ -366,18 +366,18 @@ def delete_session(
 
 def fork_session(
     session_id: str,
-    directory: str | None = None,
+    directory: Path | None = None,
     up_to_message_id: str | None = None,
     title: str | None = None,
     *,
     policy: Policy = "recover",
-    root: str | os.PathLike[str] | None = None,
+    root: Path | None = None,
 ) -> ForkSessionResult:
     """Copy the conversation of a session into a new one, up to and including the entry ``up_to_message_id``.
 
     Raises as :func:`rename_session`, also when the session has no such entry or nothing to copy.
     """
-    if up_to_message_id is not None and not _is_uuid(up_to_message_id):
+    if up_to_message_id and not _is_uuid(up_to_message_id):
         raise InvalidError(f"Invalid up_to_message_id: {up_to_message_id}", kind="not-an-id")
     rows = _change(
         "forkSession",
@@ -385,7 +385,7 @@ def fork_session(
         directory,
         root,
         what="message",
-        upToMessageId=up_to_message_id,
+        upToMessageId=up_to_message_id or None,
         title=title,
         policy=policy,
     )
@@ -402,8 +402,8 @@ def _is_uuid(text: str) -> bool:
 def _change(
     function: str,
     session_id: str,
-    directory: str | None,
-    root: str | os.PathLike[str] | None,
+    directory: Path | None,
+    root: Path | None,
     *,
     what: str = "",
     **options: Any,
@@ -421,7 +421,8 @@ def _change(
         if error.kind == "not-an-id":
             error.args = (f"Invalid session_id: {session_id}",)
         elif error.kind == "blank":
-            error.args = (f"{what} must be non-empty",)
+            hint = " (use None to clear)" if what == "tag" else ""
+            error.args = (f"{what} must be non-empty{hint}",)
         elif error.kind == "unknown-entry":
             error.args = (f"Message {options['upToMessageId']} not found in session {session_id}",)
         raise

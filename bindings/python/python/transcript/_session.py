@@ -6,10 +6,10 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 
 from . import _transcript  # pyright: ignore[reportPrivateUsage]
-from ._records import Json, threaded, waiting
+from ._records import Json, parsed, threaded, waiting
 from ._sdk import Policy
 
 Path = str | os.PathLike[str]
@@ -20,6 +20,23 @@ Sync = Literal["none", "each"] | int
 later."""
 OnBusy = Literal["fail", "share", "fork"]
 """What to do when another process writes to the session."""
+
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class SessionOptions(TypedDict, total=False):
+    """How a session is opened; :meth:`Session.create` has the same options."""
+
+    cwd: Path | None
+    version: str | None
+    model: str | None
+    session_id: str | None
+    policy: Policy
+    sync: Sync | None
+    on_busy: OnBusy
+    root: Path | None
 
 
 class Written(NamedTuple):
@@ -55,7 +72,13 @@ def _json(entry: Entry) -> str:
         entry = str(entry, "utf-8")
     if isinstance(entry, str):
         return json.dumps(entry, ensure_ascii=False)
-    return json.dumps(entry, allow_nan=False)
+    return json.dumps(entry, allow_nan=False, default=_object)
+
+
+def _object(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, Any]", value))
+    raise TypeError(f"an entry cannot have a {type(value).__name__}")
 
 
 def _append(entry: Entry | None, user: str | None, assistant: Entry | None) -> str:
@@ -78,7 +101,7 @@ def _list(entries: Iterable[Entry]) -> str:
 def _written(answer: str) -> list[Written]:
     return [
         Written(entry["uuid"], entry["parentUuid"], entry["offset"], entry["len"])
-        for entry in json.loads(answer)["entries"]
+        for entry in parsed(answer)["entries"]
     ]
 
 
@@ -137,9 +160,9 @@ class StreamReply:
         """
         return self._native.event(event if isinstance(event, str) else json.dumps(event))
 
-    def push(self, data: bytes) -> bool:
+    def push(self, data: bytes | bytearray | memoryview) -> bool:
         """Apply the events in the next bytes of a stream of server-sent events. Returns whether it is over."""
-        return self._native.push(data)
+        return self._native.push(bytes(data))
 
     @property
     def is_over(self) -> bool:
@@ -150,7 +173,7 @@ class StreamReply:
         """Return what was received so far: ``state`` (``whole``, ``partial``, ``nothing``), ``message``, ``error``,
         and ``toolCalls`` with ``id``, ``name`` and ``input``.
         """
-        return json.loads(self._native.json())
+        return parsed(self._native.json())
 
     @property
     def native(self) -> _transcript.StreamReply:
@@ -163,10 +186,11 @@ class _Open:
 
     def __init__(self, opened: tuple[_transcript.Session, str]) -> None:
         self._native, text = opened
-        about: Json = json.loads(text)
+        about: Json = parsed(text)
         self._resumed = (
             Resumed(about["request"], about["added"], about["forkedFrom"]) if "request" in about else None
         )
+        self._session_id: str | None = about.get("sessionId")
         self._restored: int = about.get("restored", 0)
         self._repair: Json | None = about.get("repair")
 
@@ -177,8 +201,8 @@ class _Open:
 
     @property
     def session_id(self) -> str:
-        """The id of the session: the name of its file."""
-        return self._native.path.stem
+        """The id of the session: the name of its file, unless it was given another."""
+        return self._session_id or self._native.path.stem
 
     @property
     def resumed(self) -> Resumed | None:
@@ -318,7 +342,7 @@ class Session(_Open):
     ) -> str | None:
         """Queue what :meth:`append` takes: it is written within 100 ms, before later appends. Returns its uuid."""
         answer = self._native.run('{"op":"queue",' + _append(entry, user, assistant))
-        return json.loads(answer)["uuid"]
+        return parsed(answer)["uuid"]
 
     def record(self, messages: Iterable[Entry]) -> list[Written]:
         """Append the messages whose uuid the session does not have yet, in one write."""
@@ -345,7 +369,7 @@ class Session(_Open):
 
     def fork(self, *, at: str | int | None = None, title: str | None = None, out: Path | None = None) -> str:
         """Copy the conversation, up to the entry ``at``, into a new session. Returns its path."""
-        return json.loads(self._native.run(_fork(at, title, out)))["path"]
+        return parsed(self._native.run_long(_fork(at, title, out)))["path"]
 
     def set_title(self, title: str) -> None:
         """Set the title of the session; an empty one clears it."""
@@ -361,20 +385,20 @@ class Session(_Open):
 
     def request(self) -> Json:
         """Build the request for the next answer from the file as it is now."""
-        return json.loads(self._native.run('{"op":"request"}'))["request"]
+        return parsed(self._native.run_long('{"op":"request"}'))["request"]
 
     def entries(self) -> list[Json]:
         """List the entries of the conversation, oldest first, with previews of their texts."""
-        return json.loads(self._native.run('{"op":"entries"}'))["list"]
+        return parsed(self._native.run_long('{"op":"entries"}'))["list"]
 
     def usage(self) -> list[Json]:
         """Return the tokens of all answers in the file, by model."""
-        return json.loads(self._native.run('{"op":"usage"}'))["models"]
+        return parsed(self._native.run_long('{"op":"usage"}'))["models"]
 
     @property
     def leaf(self) -> str | None:
         """The uuid of the entry that the next one follows."""
-        return json.loads(self._native.run('{"op":"leaf"}'))["uuid"]
+        return parsed(self._native.run('{"op":"leaf"}'))["uuid"]
 
     def agent(
         self,
@@ -440,22 +464,22 @@ class AsyncSession(_Open):
     """
 
     @classmethod
-    async def create(cls, path: Path | None = None, **options: Any) -> AsyncSession:
+    async def create(cls, path: Path | None = None, **options: Unpack[SessionOptions]) -> AsyncSession:
         """As :meth:`Session.create`."""
         return await cls._open("create", path, **options)
 
     @classmethod
-    async def open(cls, session: Path, **options: Any) -> AsyncSession:
+    async def open(cls, session: Path, **options: Unpack[SessionOptions]) -> AsyncSession:
         """As :meth:`Session.open`."""
         return await cls._open("open", session, **options)
 
     @classmethod
-    async def open_or_create(cls, path: Path, **options: Any) -> AsyncSession:
+    async def open_or_create(cls, path: Path, **options: Unpack[SessionOptions]) -> AsyncSession:
         """As :meth:`Session.open_or_create`."""
         return await cls._open("openOrCreate", path, **options)
 
     @classmethod
-    async def resume(cls, session: Path, **options: Any) -> AsyncSession:
+    async def resume(cls, session: Path, **options: Unpack[SessionOptions]) -> AsyncSession:
         """As :meth:`Session.resume`."""
         return await cls._open("resume", session, **options)
 
@@ -508,7 +532,7 @@ class AsyncSession(_Open):
     ) -> str | None:
         """As :meth:`Session.queue`."""
         answer = await self._run('{"op":"queue",' + _append(entry, user, assistant))
-        return json.loads(answer)["uuid"]
+        return parsed(answer)["uuid"]
 
     async def record(self, messages: Iterable[Entry]) -> list[Written]:
         """As :meth:`Session.record`."""
@@ -535,7 +559,7 @@ class AsyncSession(_Open):
 
     async def fork(self, *, at: str | int | None = None, title: str | None = None, out: Path | None = None) -> str:
         """As :meth:`Session.fork`."""
-        return json.loads(await self._run(_fork(at, title, out)))["path"]
+        return parsed(await self._run(_fork(at, title, out)))["path"]
 
     async def set_title(self, title: str) -> None:
         """As :meth:`Session.set_title`."""
@@ -551,19 +575,19 @@ class AsyncSession(_Open):
 
     async def request(self) -> Json:
         """As :meth:`Session.request`."""
-        return json.loads(await self._run('{"op":"request"}'))["request"]
+        return parsed(await self._run('{"op":"request"}'))["request"]
 
     async def entries(self) -> list[Json]:
         """As :meth:`Session.entries`."""
-        return json.loads(await self._run('{"op":"entries"}'))["list"]
+        return parsed(await self._run('{"op":"entries"}'))["list"]
 
     async def usage(self) -> list[Json]:
         """As :meth:`Session.usage`."""
-        return json.loads(await self._run('{"op":"usage"}'))["models"]
+        return parsed(await self._run('{"op":"usage"}'))["models"]
 
     async def leaf(self) -> str | None:
         """As :attr:`Session.leaf`."""
-        return json.loads(await self._run('{"op":"leaf"}'))["uuid"]
+        return parsed(await self._run('{"op":"leaf"}'))["uuid"]
 
     async def agent(
         self,

@@ -23,6 +23,40 @@ fn kinds(resumed: &transcript::Resumed) -> Vec<SyntheticKind> {
 }
 
 #[test]
+fn a_file_that_is_no_transcript_is_refused_and_not_changed() {
+    let place = Place::new();
+    for text in [
+        "first line\nlast line without a newline",
+        "{\n  \"pretty\": true\n}",
+        "a,b\n1,2",
+        "[1,2]",
+    ] {
+        fs::write(&place.path, text).unwrap();
+        for opened in [
+            Session::open(&place.path, &options()).map(drop),
+            Session::open_or_create(&place.path, &options()).map(drop),
+            Session::resume(&place.path, &options()).map(drop),
+        ] {
+            let refused = opened.unwrap_err();
+            let refused = std::error::Error::source(&refused).unwrap().to_string();
+            assert!(refused.contains("a file without an entry"), "{refused}");
+        }
+        assert_eq!(fs::read_to_string(&place.path).unwrap(), text);
+        assert_eq!(
+            fs::read_dir(place.path.parent().unwrap()).unwrap().count(),
+            1
+        );
+    }
+    // The first append may have been torn, or a power cut left NULs.
+    for text in ["{", "{\"type\":\"us", "\0\0\0\0", "\n"] {
+        fs::write(&place.path, text).unwrap();
+        let session = Session::open(&place.path, &options()).unwrap();
+        say(&session, "x");
+        session.close().unwrap();
+    }
+}
+
+#[test]
 fn interrupted_calls_get_results_that_are_in_the_file() {
     let mut place = Place::new();
     for policy in POLICIES {

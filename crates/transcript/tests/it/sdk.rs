@@ -162,7 +162,9 @@ fn a_project_has_the_sessions_of_its_worktrees_and_not_those_of_a_path_with_the_
         ..here
     };
     assert_eq!(projects.ids(&alone), [A]);
-    // A session of another worktree is found from this one.
+    // A session of another worktree is found from this one, also when its folder is gone.
+    assert!(projects.sessions().info(B, Some(&main)).unwrap().is_some());
+    fs::remove_dir_all(&tree).unwrap();
     assert!(projects.sessions().info(B, Some(&main)).unwrap().is_some());
 
     // `a-b` and `a/b` have one key.
@@ -385,6 +387,20 @@ fn the_text_of_a_summary_line_is_shown_whatever_follows_it() {
         summary_of(format!("{start}{summary}\n{far}")),
         Some("first".to_owned())
     );
+}
+
+#[test]
+fn a_renamed_file_keeps_its_conversation_when_it_gets_a_title() {
+    let projects = Projects::new();
+    let cwd = projects.cwd("work");
+    let path = projects.write(&cwd, A, "hello", 10);
+    fs::rename(&path, path.with_file_name(format!("{B}.jsonl"))).unwrap();
+    let sessions = projects.sessions();
+    let before = texts(&sessions, B, &MessageOptions::default());
+    assert_eq!(before.len(), 1);
+    // The title is the only line that names the session of the file name.
+    sessions.rename(B, "a title", None).unwrap();
+    assert_eq!(texts(&sessions, B, &MessageOptions::default()), before);
 }
 
 #[test]
