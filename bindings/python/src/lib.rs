@@ -158,7 +158,7 @@ impl Session {
         reply.map_err(|failure| raised(py, &failure))
     }
 
-    /// Runs a command that may take long, on another thread: an interrupt raises at once, and the command goes on.
+    /// Runs a command that may take long, on another thread: an interrupt raises at once, and the command continues.
     fn run_long(&self, py: Python<'_>, command: String) -> PyResult<String> {
         let (sender, answer) = mpsc::channel();
         let answer = Mutex::new(answer);

@@ -48,7 +48,7 @@ class Functions(Store):
         before = path.read_bytes()
         with self.assertRaisesRegex(transcript.InvalidError, "the session that is exported"):
             transcript.export(path, path, force=True)
-        with self.assertRaisesRegex(transcript.TranscriptError, "missing/page: No such"):
+        with self.assertRaisesRegex(transcript.TranscriptError, "missing: no such folder"):
             transcript.export(path, self.root / "missing/page")
         self.assertEqual(path.read_bytes(), before)
 

@@ -134,6 +134,27 @@ impl Source {
         Ok(())
     }
 
+    /// Refuses a file without an entry that does not start as one. Who appends to it would take its last
+    /// line for a torn entry.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::OtherFormat`], or an I/O error. Nothing but blanks and NULs, which a power cut leaves, is
+    /// accepted.
+    pub fn check_first_entry(&self) -> Result<(), Error> {
+        let mut head = [0; HEAD];
+        let read = self.read_at(0, &mut head)?;
+        let is_written = |byte: &u8| *byte != 0 && !byte.is_ascii_whitespace();
+        let start = head[..read].iter().position(is_written).unwrap_or(read);
+        match &head[start..read] {
+            [] | [b'{'] | [b'{', b'"', ..] => Ok(()),
+            _ => {
+                let name = "a file without an entry";
+                Err(Error::new(ErrorKind::OtherFormat(name), &self.path))
+            }
+        }
+    }
+
     /// Creates a source from bytes in memory, such as one line of a file; `path` is used in error
     /// messages.
     #[must_use]

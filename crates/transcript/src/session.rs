@@ -721,7 +721,9 @@ fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
     let mut replaced = 0;
     loop {
         let history = History::open(path)?;
-        check_format(&history)?;
+        if history.index().is_empty() {
+            history.source().check_first_entry()?;
+        }
         // Where a conversation ends does not depend on other files, and reading them is slow.
         let tree = Tree::new(history.index(), options.policy);
         let mut known = history.resume_point(&tree)?;
@@ -773,31 +775,6 @@ fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
         }
         writer.close()?;
         is_repaired = true;
-    }
-}
-
-/// Refuses a file that no client could have begun: nothing in it is an entry, and it does not start as one.
-/// Opening it would take its last line for a torn one.
-fn check_format(history: &History) -> Result<(), Error> {
-    const HEAD: usize = 4 << 10;
-    if !history.index().is_empty() {
-        return Ok(());
-    }
-    let mut head = [0; HEAD];
-    let source = history.source();
-    let read = source.read_at(0, &mut head)?;
-    let mut written = head[..read].iter();
-    let is_blank = |byte: &&u8| **byte == 0 || byte.is_ascii_whitespace();
-    let Some(start) = written.position(|byte| !is_blank(&byte)) else {
-        // What a power cut left: nothing, or NULs.
-        return Ok(());
-    };
-    match &head[start..read] {
-        [b'{'] | [b'{', b'"', ..] => Ok(()),
-        _ => {
-            let kind = transcript_reader::ErrorKind::OtherFormat("a file without an entry");
-            Err(Error::new(ErrorKind::Read(kind), source.path()))
-        }
     }
 }
 

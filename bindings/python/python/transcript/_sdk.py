@@ -98,9 +98,9 @@ class SessionMessage:
         if name != "message" or "_place" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         # From now on the object keeps its own text, and not those of all messages that were read with it.
-        start, end = self._place
-        self._texts, self._place = self._texts[start:end], (0, end - start)
-        message = self.__dict__["message"] = parsed(self._texts)
+        text = self.raw
+        message = parsed(text)
+        self.__dict__.update(message=message, _texts=text, _place=(0, len(text)))
         return message
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -114,8 +114,9 @@ class SessionMessage:
         """The JSON of the message, byte for byte as in the file where it was read from one."""
         if "_place" not in self.__dict__:
             return json.dumps(self.message).encode()
-        start, end = self._place
-        return self._texts[start:end]
+        texts: bytes = self.__dict__["_texts"]
+        start, end = self.__dict__["_place"]
+        return texts[start:end]
 
     def __getstate__(self) -> dict[str, Any]:
         _ = self.message
