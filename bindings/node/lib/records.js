@@ -93,12 +93,13 @@ class Records {
       return Promise.resolve({ value: this.#batch[this.#at - 1], done: false });
     }
     // Calls that are not awaited get their records in order.
-    const taken = this.#takeAfter(this.#calls === 0 ? undefined : this.#last);
-    this.#last = taken.catch(() => {});
-    return taken;
+    const last = this.#calls === 0 ? undefined : this.#last;
+    let release;
+    this.#last = new Promise((resolve) => (release = resolve));
+    return this.#takeAfter(last, release);
   }
 
-  async #takeAfter(last) {
+  async #takeAfter(last, release) {
     this.#calls += 1;
     try {
       if (last !== undefined) await last;
@@ -109,6 +110,7 @@ class Records {
       throw error;
     } finally {
       this.#calls -= 1;
+      release();
     }
   }
 

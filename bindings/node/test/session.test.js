@@ -367,3 +367,66 @@ inFolder('the naive writer loses entries in the same test', async (file) => {
   const [, lost] = await acknowledgedAfterKills(program, file, 3);
   assert.ok(lost > 0);
 });
+
+inFolder('closed sessions leave no threads, and those that nobody has any more none and no lock', async (file) => {
+  // In a process of its own, which may collect what nobody has.
+  const script = `
+    const fs = require('node:fs');
+    const { Session } = require('transcript');
+    const threads = () => fs.readdirSync('/proc/self/task').length;
+    const [file] = process.argv.slice(1);
+    const pause = () => new Promise((done) => setTimeout(done, 20));
+    (async () => {
+      await (await Session.create(file, { cwd: '/', version: '1' })).append({ user: 'one' });
+      const before = threads();
+      for (let i = 0; i < 50; i += 1) await (await Session.open(file, { onBusy: 'share' })).close();
+      (async () => { await Session.open(file, { onBusy: 'share' }); })();
+      for (let i = 0; i < 500 && threads() > before; i += 1) { global.gc(); await pause(); }
+      if (threads() > before) throw new Error(before + ' threads are ' + threads());
+      let opened;
+      for (let i = 0; i < 500 && !opened; i += 1) {
+        global.gc();
+        await pause();
+        opened = await Session.open(file).catch(() => undefined);
+      }
+      if (!opened) throw new Error('the lock is still held');
+      await opened.close();
+    })();`;
+  if (!fs.existsSync('/proc/self/task')) return;
+  const child = spawn(process.execPath, ['--expose-gc', '-e', script, file], { cwd: path.dirname(__dirname), stdio: 'inherit' });
+  const [code] = await once(child, 'exit');
+  assert.equal(code, 0);
+});
+
+inFolder('what names nothing changes and returns nothing', async (file, folder) => {
+  const root = path.join(folder, 'projects');
+  fs.mkdirSync(path.join(root, '-work'), { recursive: true });
+  const session = await transcript.Session.create(path.join(root, '-work', `${ID}.jsonl`), OPTIONS);
+  await session.append({ user: 'hello' });
+  await session.close();
+  await transcript.tagSession(ID, 'kept', { root });
+  await assert.rejects(transcript.tagSession(ID, undefined, { root }), transcript.InvalidError);
+  assert.equal((await transcript.getSessionInfo(ID, { root })).tag, 'kept');
+  assert.deepEqual(await transcript.getSubagentMessages(ID, undefined, { root }), []);
+  await assert.rejects(transcript.getSessionMessages(ID, { root, agentId: 'a' }), transcript.InvalidError);
+  assert.deepEqual(await transcript.getSessionMessages(undefined, { root }), []);
+  assert.equal((await transcript.getSessionMessages(ID, { root, limit: Infinity })).length, 1);
+  await assert.rejects(transcript.Session.create('', OPTIONS), transcript.InvalidError);
+  const listeners = new AbortController();
+  await assert.rejects(transcript.entries(path.join(folder, 'none.jsonl'), { signal: listeners.signal }).next());
+  const { getEventListeners } = require('node:events');
+  assert.equal(getEventListeners(listeners.signal, 'abort').length, 0);
+});
+
+inFolder('the error of a call has its caller in its stack', async (file) => {
+  const session = await transcript.Session.create(file, OPTIONS);
+  async function caller() {
+    await session.append('{}');
+  }
+  await assert.rejects(caller(), ({ stack }) => stack.includes('caller'));
+  async function reader() {
+    for await (const record of transcript.entries(`${file}.none.jsonl`)) assert.fail(record);
+  }
+  await assert.rejects(reader(), ({ stack }) => stack.includes('reader'));
+  await session.close();
+});

@@ -37,3 +37,8 @@ export async function follow(path: string, signal: AbortSignal): Promise<void> {
 void transcript.getSessionMessages('id', { policy: 'other' });
 // @ts-expect-error: sessions are opened, not made.
 void new Session();
+
+// The types of the SDK by their names.
+export const named: Promise<transcript.SessionMessage[]> = transcript.getSessionMessages('id');
+export const forked: Promise<transcript.ForkSessionResult> = transcript.forkSession('id');
+void transcript.watch({ once: true }).close();

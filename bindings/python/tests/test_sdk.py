@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import json
 import os
+import pickle
 import tempfile
 import unittest
 from pathlib import Path
@@ -58,6 +61,27 @@ class Reading(Store):
         self.assertEqual(messages[1].parent_uuid, "u1")
         page = transcript.get_session_messages(ID, limit=1, offset=1, root=self.root)
         self.assertEqual(page, messages[1:])
+
+    def test_messages_are_dataclasses_that_can_be_copied(self) -> None:
+        self.write(entry("user", "u1", None, "one"), entry("assistant", "a1", "u1", "1"))
+        expected = transcript.get_session_messages(ID, root=self.root)[1]
+        self.assertEqual(expected.message["content"], "1")
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            message = transcript.get_session_messages(ID, root=self.root)[1]
+            self.assertEqual(pickle.loads(pickle.dumps(message, protocol)), expected)
+        for make in (copy.copy, copy.deepcopy, dataclasses.replace):
+            self.assertEqual(make(transcript.get_session_messages(ID, root=self.root)[1]), expected)
+        self.assertEqual(dataclasses.asdict(expected)["message"], expected.message)
+        self.assertIn("'content': '1'", repr(expected))
+        before = expected.raw
+        self.assertEqual(json.loads(before), expected.message)
+        expected.message = {"role": "assistant", "content": "other"}
+        self.assertEqual(json.loads(expected.raw), expected.message)
+
+    def test_nobody_has_no_messages(self) -> None:
+        self.write(entry("user", "u1", None, "one"))
+        self.assertEqual(transcript.get_subagent_messages(ID, "", root=self.root), [])
+        self.assertEqual(transcript.list_sessions(Path("/nowhere"), limit=10**30, root=self.root), [])
 
     def test_what_the_client_loses_is_returned_unless_its_policy_is_asked_for(self) -> None:
         # Nobody wrote the parent of the second prompt.

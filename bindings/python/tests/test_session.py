@@ -55,6 +55,95 @@ class Folder(unittest.TestCase):
         return Session.create(self.path, cwd="/work", version="1.0.0")
 
 
+class Paths(Folder):
+    def test_a_relative_path_stays_that_of_the_folder_in_which_the_session_was_opened(self) -> None:
+        self.addCleanup(os.chdir, os.getcwd())
+        other = self.folder / "other"
+        other.mkdir()
+        os.chdir(self.folder)
+        with Session.create(self.path.name, cwd="/work", version="1") as session:
+            os.chdir(other)
+            session.append(user="one")
+            self.assertEqual(len(session.entries()), 1)
+            self.assertTrue(os.path.isfile(session.fork()))
+        self.assertEqual(list(other.iterdir()), [])
+        self.assertTrue(self.path.is_file())
+
+    def test_a_text_is_one_place(self) -> None:
+        with self.create() as session:
+            session.append(user="leap day")
+        hits = list(transcript.search("leap", str(self.path), cache=False))
+        self.assertEqual([hit["kind"] for hit in hits], ["hit", "end"])
+        self.assertEqual(transcript.usage(self.path, by="model", cache=False)[-1]["kind"], "total")
+
+    def test_a_file_that_is_no_transcript_is_refused_and_not_changed(self) -> None:
+        text = "notes\nwithout a newline at the end"
+        self.path.write_text(text)
+        for use in (Session.open, Session.resume):
+            with self.assertRaisesRegex(transcript.TranscriptError, "not a transcript"):
+                use(self.path)
+        self.assertEqual(self.path.read_text(), text)
+
+
+class Readers(Folder):
+    def test_a_read_that_timed_out_leaves_its_records_to_every_other_reader(self) -> None:
+        session = self.create()
+        self.addCleanup(session.close)
+        session.append(user="one")
+        records = transcript.follow(self.path)
+
+        async def first() -> None:
+            for _ in range(2):
+                await records.__anext__()
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(records.__anext__(), 0.05)
+            session.append(user="two")
+
+        async def second() -> Any:
+            return await records.__anext__()
+
+        asyncio.run(first())
+        found = [next(records)]
+        session.append(user="three")
+        # Another event loop than the one in which the read began.
+        found.append(asyncio.run(second()))
+        records.close()
+        self.assertEqual([record["message"]["content"] for record in found], ["two", "three"])
+
+    def test_threads_and_tasks_that_share_records_get_each_of_them_once(self) -> None:
+        with self.create() as session:
+            session.append_all([{"type": "user", "message": {"role": "user", "content": str(n)}} for n in range(3000)])
+        interval = sys.getswitchinterval()
+        self.addCleanup(sys.setswitchinterval, interval)
+        sys.setswitchinterval(1e-5)
+        records = transcript.entries(self.path)
+        found: list[str | None] = []
+
+        def read() -> None:
+            found.extend(record.get("uuid") for record in records)
+
+        async def read_in_task() -> None:
+            async for record in records:
+                found.append(record.get("uuid"))
+
+        threads = [threading.Thread(target=read) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        asyncio.run(read_in_task())
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(found), 3002)
+        self.assertEqual(len({uuid for uuid in found if uuid is not None}), 3000)
+
+    def test_a_number_of_many_digits_hides_no_entry(self) -> None:
+        with self.create() as session:
+            session.append('{"type":"user","n":' + "9" * 5000 + ',"message":{"role":"user","content":"one"}}')
+            session.append(user="two")
+            self.assertIn("two", json.dumps(session.request()))
+        records = list(transcript.entries(self.path))
+        self.assertEqual([record["kind"] for record in records], ["session", "entry", "entry", "end"])
+
+
 def uuid_of(line: str) -> str | None:
     """Return the uuid of an entry; none of a torn line, to which another may be glued."""
     try:
