@@ -233,15 +233,20 @@ impl Slot {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_thread_ends_when_the_session_is_closed_and_later_commands_are_answered() {
+    /// Returns a new session, and the folder that it is in.
+    fn created() -> (tempfile::TempDir, Arc<SessionHandle>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder
             .path()
             .join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
         let options = serde_json::json!({ "mode": "create", "session": path, "cwd": "/" });
         let (session, _) = SessionHandle::open(&options.to_string()).unwrap();
-        let session = Arc::new(session);
+        (folder, Arc::new(session))
+    }
+
+    #[test]
+    fn the_thread_ends_when_the_session_is_closed_and_later_commands_are_answered() {
+        let (_folder, session) = created();
         let thread = SessionThread::start(Arc::clone(&session)).unwrap();
         let (sender, answers) = mpsc::channel();
         for op in ["leaf", "close", "leaf"] {
@@ -273,13 +278,8 @@ mod tests {
 
     #[test]
     fn each_command_has_one_answer_and_an_event_loop_gets_its_turns() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder
-            .path()
-            .join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
-        let options = serde_json::json!({ "mode": "create", "session": path, "cwd": "/" });
-        let (session, _) = SessionHandle::open(&options.to_string()).unwrap();
-        let thread = SessionThread::start(Arc::new(session)).unwrap();
+        let (_folder, session) = created();
+        let thread = SessionThread::start(session).unwrap();
         let (sender, answers) = mpsc::channel();
         let mut in_a_row = 0;
         for _ in 0..1_000 {
