@@ -35,6 +35,7 @@ schema! {
     Attachment {
         attachment: Object<'a> = "attachment", "the context; `Attachment::body` returns it by type";
         rendered: Vec<Rendered<'a>> = "rendered", "the texts sent to the model";
+        rendered_in_human_turn: Vec<Rendered<'a>> = "renderedInHumanTurn", "on notifications of background tasks: other texts, for a turn that a prompt of the person is in";
         rendered_role: Str<'a> = "renderedRole", "the role of its message: `user` or `system`";
         rendered_beside_tool_result: bool = "renderedBesideToolResult", "whether it stays a separate text next to tool results";
     }
@@ -108,6 +109,20 @@ schema! {
         content: Str<'a> = "content", "its text";
     }
 
+    /// The definition of a tool that a search found.
+    DeferredTool {
+        name: Str<'a> = "name", "the tool";
+        description: Str<'a> = "description", "its description for the model";
+        input_schema: Object<'a> = "input_schema", "the JSON Schema of its input";
+        defer_loading: bool = "defer_loading", "whether the definition is loaded only by a search";
+    }
+
+    /// A tool that is no longer available.
+    RetractedTool {
+        name: Str<'a> = "name", "the tool";
+        cause: Str<'a> = "cause", "the reason, such as `not_configured`";
+    }
+
     enum AttachmentBody "The `attachment` of an entry, by its type." by AttachmentKind {
         /// The callable subagents changed.
         AgentListingDelta {
@@ -137,6 +152,8 @@ schema! {
             bash_first: bool = "bashFirst", "whether commands come before other tools";
             bypass: bool = "bypass", "whether permissions are bypassed";
             steer_only: bool = "steerOnly", "whether the model is only guided";
+            bash_first_steer: Str<'a> = "bashFirstSteer", "how strongly commands are preferred, such as `relaxed`";
+            finish_exposed_work: bool = "finishExposedWork", "a setting of the mode; only `false` was seen";
         }
 
         /// The remaining budget of the session.
@@ -177,6 +194,13 @@ schema! {
             pending_mcp_servers: Vec<Str<'a>> = "pendingMcpServers", "the MCP servers that are not connected yet";
             needs_auth_mcp_servers: Vec<Str<'a>> = "needsAuthMcpServers", "the MCP servers that the person has to sign in to";
             failed_mcp_servers: Vec<Raw<'a>> = "failedMcpServers", "the MCP servers that failed";
+            retracted_tools: Vec<RetractedTool<'a>> = "retractedTools", "why tools are gone";
+            cause_neutral: bool = "causeNeutral", "whether the text names no cause";
+        }
+
+        /// The definitions of tools that a search found (ToolSearch); sent with no text of their own.
+        DeferredToolsRecord {
+            entries: Vec<DeferredTool<'a>> = "entries", "the tools";
         }
 
         /// The diagnostics of an editor or compiler.
@@ -207,6 +231,7 @@ schema! {
             display_path: Str<'a> = "displayPath", "the path as it is shown";
             content: Read<'a> = "content", "the content that was read";
             saved_copy_framing: Object<'a> = "savedCopyFraming", "the wrapping of a saved copy";
+            truncated: bool = "truncated", "whether only the beginning was read";
         }
 
         /// Context that a hook adds for the model.
@@ -289,6 +314,7 @@ schema! {
 
         /// A mentioned resource of an MCP server.
         McpResource {
+            server: Str<'a> = "server", "the server";
             uri: Str<'a> = "uri", "the address";
             name: Str<'a> = "name", "the name";
             content: Object<'a> = "content", "its content, with `contents`";
@@ -323,6 +349,7 @@ schema! {
         /// A mentioned PDF that is too large to include.
         PdfReference {
             filename: Str<'a> = "filename", "the file";
+            display_path: Str<'a> = "displayPath", "the path as it is shown";
             page_count: u64 = "pageCount", "the number of pages";
             file_size: u64 = "fileSize", "its size in bytes";
         }
@@ -356,6 +383,12 @@ schema! {
             context_rendering: Str<'a> = "contextRendering", "how context is rendered";
             reminder_fold: bool = "reminderFold", "whether reminders are folded into tool results";
             echo_wire_tool_inputs: bool = "echoWireToolInputs", "whether the inputs of tool calls are sent as received";
+            tools: Raw<'a> = "tools", "the tools of the request, as a list";
+            cli_prefix: Str<'a> = "cliPrefix", "the sentence before the system prompt";
+            inline_tools: bool = "inlineTools", "a setting of requests to newer models; only `false` was seen";
+            kept_reminders: bool = "keptReminders", "a setting of requests to newer models; only `false` was seen";
+            system_turns: bool = "systemTurns", "whether reminders are `system` messages (NOTE-6)";
+            tool_change_header: bool = "toolChangeHeader", "a setting of requests to newer models; only `true` was seen";
         }
 
         /// A prompt or notification that arrived while the model worked.
@@ -365,6 +398,10 @@ schema! {
             origin: Origin<'a> = "origin", "the sender";
             is_meta: bool = "isMeta", "whether the client wrote it";
             source_uuid: Str<'a> = "source_uuid", "the id that it had in the queue";
+            delivery_id: Str<'a> = "delivery_id", "the id of its delivery from the queue";
+            row_source: Str<'a> = "rowSource", "where it comes from: `local` for a prompt, `recorded` for a notification of a task; changes no request (2.1.331)";
+            run_id: Str<'a> = "runId", "on notifications of a task: the run of the task";
+            timestamp: Str<'a> = "timestamp", "when it entered the queue";
         }
 
         /// Memories that may be relevant.
@@ -418,6 +455,7 @@ schema! {
             status: Str<'a> = "status", "the status";
             description: Str<'a> = "description", "a short description of the task";
             output_file_path: Str<'a> = "outputFilePath", "the file with its output";
+            delta_summary: Str<'a> = "deltaSummary", "what is new since the last status";
         }
 
         /// A reminder of the to-do list.

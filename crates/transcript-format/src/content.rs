@@ -112,6 +112,8 @@ schema! {
         kind: Str<'a> = "kind", "`human`, `channel`, `peer`, `task-notification`, `coordinator`, …";
         from: Str<'a> = "from", "the address of the sender";
         name: Str<'a> = "name", "the name of the sender";
+        producer: Str<'a> = "producer", "what made a notification, such as `session-task`";
+        run_id: Str<'a> = "runId", "the run of the task that a notification is about";
     }
 
     enum Block "One block of content, by its `type`." by name {

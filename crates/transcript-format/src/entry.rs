@@ -201,6 +201,14 @@ schema! {
         classifier_meta_lines: Str<'a> = "classifierMetaLines", "lines for the permission classifier";
         interrupted_message_id: Str<'a> = "interruptedMessageId", "the API message that was interrupted";
         is_synthetic: bool = "isSynthetic", "on the wire: whether the client made the message";
+        row_source: Str<'a> = "rowSource", "where the line comes from: `local` (a prompt or a local command), `recorded` (a notification of a task), `harness` (a note of the client), `hook`; changes no request (2.1.331)";
+        turn_companion: bool = "turnCompanion", "on `isMeta` entries: whether the entry belongs to the turn that it is written in, such as the body of a skill; changes no request";
+        own_note: bool = "ownNote", "on `isMeta` entries: whether the text is a note of the client, such as the one after an answer that was cut off (2.1.331)";
+        hook_text: bool = "hookText", "on `isMeta` entries: whether the text is the output of a hook (2.1.331)";
+        hook_text_lead: Str<'a> = "hookTextLead", "the sentence that the client sends before the output of the hook";
+        queue_skip_attachments: bool = "queueSkipAttachments", "on notifications of background tasks, and on the note before them";
+        refused_message_id: Str<'a> = "refusedMessageId", "on the `isMeta` entry after a reply that ended with a refusal: the `message.id` of that reply";
+        mcp_call_not_read_only: Str<'a> = "mcpCallNotReadOnly", "why the call of an MCP tool did not count as reading only, such as `no_hint`";
     }
 
     /// An `assistant` entry: a reply of the model, usually one block of it.
@@ -227,6 +235,7 @@ schema! {
         failed_response_had_no_tool_call: bool = "failedResponseHadNoToolCall", "whether the failed reply had no tool call";
         heals_distinct_carrier: bool = "healsDistinctCarrier", "whether a resume removes the media of the nearest user entry that has any (ERR-3)";
         advisor_model: Str<'a> = "advisorModel", "the advisor model";
+        attribution_agent: Str<'a> = "attributionAgent", "in files of subagents: the kind of subagent that the reply is counted for";
         attribution_skill: Str<'a> = "attributionSkill", "the skill that the reply is counted for";
         attribution_plugin: Str<'a> = "attributionPlugin", "the plugin that the reply is counted for";
         attribution_mcp_server: Str<'a> = "attributionMcpServer", "the MCP server that the reply is counted for";

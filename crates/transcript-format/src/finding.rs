@@ -73,6 +73,9 @@ codes! {
     Shrunk = "L-SHRUNK", Damage;
     /// A known field has a value of an unexpected type.
     Shape = "S-SHAPE", Note;
+    /// A message line has a key, or an attachment a type, that this version of the format does not
+    /// know: the client may send something else than this project expects.
+    UnknownKey = "S-KEY", Note;
     /// A message has no uuid: no link can name it, so only its position in the file shows where it
     /// belongs.
     NoId = "S-NOID", Note;

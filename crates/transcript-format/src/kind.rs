@@ -232,6 +232,7 @@ names! {
         Date = "date",
         DateChange = "date_change",
         DeferredToolsDelta = "deferred_tools_delta",
+        DeferredToolsRecord = "deferred_tools_record",
         Diagnostics = "diagnostics",
         Directory = "directory",
         DynamicSkill = "dynamic_skill",

@@ -6,7 +6,7 @@
 //! 2. [`scan`] reads the envelope of one line (ids, flags, times) and checks its structure.
 //! 3. [`kind`] lists every entry type, system subtype, attachment type and progress type.
 //! 4. [`entry`] provides typed views of a raw line; [`content`] those of the blocks of a message.
-//!    [`schema`] has the tables that they are made of.
+//!    [`schema`] has the tables that they are made of, [`known_keys`] says which keys are in none.
 //! 5. [`finding`] lists the defects that a line can have.
 //! 6. [`salvage`] finds complete entries in damaged lines.
 //! 7. [`make`] creates entries from the owned values of [`json`].
@@ -25,6 +25,7 @@ pub mod finding;
 pub mod ids;
 pub mod json;
 pub mod kind;
+pub mod known_keys;
 pub mod lines;
 pub mod make;
 pub mod metadata;

@@ -183,16 +183,6 @@ schema! {
             shape: Object<'a> = "shape", "the system prompt and the tools";
         }
 
-        /// A span of the conversation that is replaced by a summary (known from client code only).
-        MarbleOrigamiCommit {
-            collapse_id: Str<'a> = "collapseId", "the id of the span";
-            summary_uuid: Str<'a> = "summaryUuid", "the id of the message that replaces the span";
-            summary_content: Str<'a> = "summaryContent", "the text of that message";
-            summary: Str<'a> = "summary", "the summary alone";
-            first_archived_uuid: Str<'a> = "firstArchivedUuid", "the first entry of the span";
-            last_archived_uuid: Str<'a> = "lastArchivedUuid", "the last entry of the span";
-        }
-
         /// The metadata of a subagent, as a line of a session store's stream; never on disk.
         AgentMetadata {
             agent_type: Str<'a> = "agentType", "the kind of subagent";

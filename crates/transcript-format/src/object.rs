@@ -534,7 +534,7 @@ fn read_unit(text: &str) -> Option<u16> {
 }
 
 /// Returns whether `name` is the snake_case form of `camel`, as `tool_use_id` is of `toolUseID`.
-fn is_snake_case_of(camel: &str, name: &str) -> bool {
+pub(crate) fn is_snake_case_of(camel: &str, name: &str) -> bool {
     let mut name = name.bytes();
     let mut after_upper = true;
     camel.bytes().all(|byte| {

@@ -192,6 +192,15 @@ macro_rules! schema {
                 matches!(kind, $($Kind::$View)|+)
             }
 
+            /// Returns the fields of the view for `kind`; `None` if it has no view.
+            #[must_use]
+            pub fn fields_of(kind: $Kind) -> Option<&'static [crate::schema::Field]> {
+                match kind {
+                    $($Kind::$View => Some($View::FIELDS),)*
+                    _ => None,
+                }
+            }
+
             /// Returns the view for `kind`.
             #[must_use]
             pub fn new(kind: $Kind, object: crate::object::Object<'a>) -> Self {

@@ -49,6 +49,12 @@ schema! {
         is_ssl_error: bool = "isSSLError", "whether the encryption failed";
     }
 
+    /// A command that the person ran.
+    CommandRun {
+        command: Str<'a> = "command", "its name, without the slash";
+        args: Str<'a> = "args", "the text after the name";
+    }
+
     /// One hook that ran.
     HookInfo {
         command: Str<'a> = "command", "the command";
@@ -78,6 +84,13 @@ schema! {
             source: Str<'a> = "source", "the source of the request";
         }
 
+        /// The command of a person, or its output; sent as user text (MSG-6).
+        LocalCommand {
+            is_display_only: bool = "isDisplayOnly", "whether the entry is only shown and not sent, such as the coloured output of `/context`";
+            command_run: CommandRun<'a> = "commandRun", "the command that was run";
+            context_usage: Object<'a> = "contextUsage", "the numbers that `/context` shows";
+        }
+
         /// How long a turn took.
         TurnDuration {
             duration_ms: u64 = "durationMs", "the time, in milliseconds";
@@ -91,6 +104,7 @@ schema! {
             hook_infos: Vec<HookInfo<'a>> = "hookInfos", "the hooks";
             hook_errors: Vec<Str<'a>> = "hookErrors", "the errors they reported";
             hook_additional_context: Vec<Raw<'a>> = "hookAdditionalContext", "the context they add for the model";
+            failed_hook_error_indexes: Vec<u64> = "failedHookErrorIndexes", "which of the errors are of hooks that failed";
             prevented_continuation: bool = "preventedContinuation", "whether they stopped the turn";
             stop_reason: Str<'a> = "stopReason", "the reason for stopping it";
             has_output: bool = "hasOutput", "whether they wrote output";

@@ -38,7 +38,7 @@ const MIN_LEN: u64 = 4 << 20;
 /// The maximum number of threads that are started unless a number is set.
 const MAX_THREADS: usize = 16;
 
-/// How an [`Index`] is built. Only the line cap affects the result.
+/// How an [`Index`] is built. Only the line cap, and the search for unknown keys, affect the result.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct LoadOptions {
@@ -48,6 +48,7 @@ pub struct LoadOptions {
     /// The size of the pieces, if not chosen by the size of the file.
     piece: Option<u64>,
     read: Option<Arc<AtomicU64>>,
+    finds_unknown_keys: bool,
 }
 
 impl Default for LoadOptions {
@@ -64,6 +65,7 @@ impl LoadOptions {
             line_cap: DEFAULT_LINE_CAP,
             piece: None,
             read: None,
+            finds_unknown_keys: false,
         }
     }
 
@@ -91,6 +93,21 @@ impl LoadOptions {
     pub fn count_bytes(mut self, counter: Arc<AtomicU64>) -> Self {
         self.read = Some(counter);
         self
+    }
+
+    /// Finds the keys that the format does not know, for [`Index::unknown_keys`]. Every line is read
+    /// once all the same.
+    pub fn find_unknown_keys(mut self) -> Self {
+        self.finds_unknown_keys = true;
+        self
+    }
+
+    /// Returns a scanner for the lines.
+    fn scanner(&self) -> Scanner {
+        match self.finds_unknown_keys {
+            true => Scanner::with_unknown_keys(),
+            false => Scanner::new(),
+        }
     }
 
     /// Adds to the progress counter.
@@ -294,7 +311,7 @@ impl<'s> PieceReader<'s> {
         Self {
             source,
             options,
-            scanner: Scanner::new(),
+            scanner: options.scanner(),
             buffer: vec![0; BUFFER.min(source.len() as usize + 1)],
         }
     }
@@ -550,6 +567,8 @@ impl PartialIndex {
         if let Some(detail) = odd_shape {
             self.find(Code::Shape, Some(self.lines), offset, len as u64, detail);
         }
+        let place = (self.lines, offset, len as u64);
+        self.side.unknown_keys.add(envelope, place);
         self.records.push(Record {
             uuid,
             link,
@@ -785,6 +804,8 @@ pub(crate) fn append(index: &mut Index, part: PartialIndex) {
         }));
     index.tools.extend(part.tools);
     index.side.has_tombstones |= part.side.has_tombstones;
+    let unknown_keys = part.side.unknown_keys;
+    index.side.unknown_keys.append(unknown_keys, first_line);
     index
         .boundaries
         .extend(part.boundaries.into_iter().map(|mut boundary| {

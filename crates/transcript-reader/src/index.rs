@@ -15,6 +15,7 @@ use crate::build::LoadOptions;
 use crate::error::Error;
 use crate::interner::{self, Interner};
 use crate::source::Source;
+use crate::unknown_keys::{UnknownKey, UnknownKeys};
 
 /// Every entry of one file in file order, including duplicates, and the findings about damaged
 /// lines.
@@ -51,6 +52,7 @@ pub(crate) struct SideTables {
     pub(crate) agents: Interner,
     /// Whether a line is a tombstone.
     pub(crate) has_tombstones: bool,
+    pub(crate) unknown_keys: UnknownKeys,
 }
 
 /// The record of one entry: 80 bytes.
@@ -400,6 +402,13 @@ impl Index {
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
+    }
+
+    /// Returns the keys of message lines that the format does not know, in the order of their first
+    /// lines; at most 64. None unless [`LoadOptions::find_unknown_keys`] was set.
+    #[must_use]
+    pub fn unknown_keys(&self) -> &[UnknownKey] {
+        self.side.unknown_keys.list()
     }
 
     /// Returns the number of physical lines, including blank and damaged ones.

@@ -46,6 +46,7 @@ mod said;
 mod source;
 mod subagents;
 mod summary_scan;
+mod unknown_keys;
 
 pub use bodies::{Bodies, BodyText};
 pub use build::LoadOptions;
@@ -63,3 +64,4 @@ pub use prompt::{Prompt, shorten};
 pub use said::Said;
 pub use source::Source;
 pub use subagents::{Subagent, own_subagents_on, session_of_subagent, subagents, subagents_on};
+pub use unknown_keys::UnknownKey;

@@ -39,6 +39,9 @@ pub const fn advice(code: Code) -> &'static str {
         C::Shape => {
             "Nothing needs to be done: the value is ignored, and everything else on the line is used."
         }
+        C::UnknownKey => {
+            "Check with `verify --requests` whether the recorded requests are still reproduced, and report the key."
+        }
         C::NoId => {
             "The client keeps only the last of such messages: `transcript repair` gives each a uuid."
         }

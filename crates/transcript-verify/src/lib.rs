@@ -18,6 +18,7 @@ pub mod salvage;
 mod secrets;
 mod session;
 mod store;
+mod unknown_keys;
 mod writers;
 
 pub use advice::advice;

@@ -18,7 +18,7 @@ use crate::abridged::AbridgedBodies;
 use crate::conversation::ConversationMeasure;
 use crate::options::VerifyOptions;
 use crate::report::{LocatedFinding, PolicyLint, RebuiltRequests, Report};
-use crate::{bytes, secrets, writers};
+use crate::{bytes, secrets, unknown_keys, writers};
 
 /// A conversation with more bytes is checked with shortened strings, so that its messages take little
 /// memory.
@@ -59,7 +59,7 @@ pub(crate) fn verify_with(
     options: &VerifyOptions,
     beside: impl FnOnce(&Index) -> Result<Vec<LocatedFinding>, Error>,
 ) -> Result<Report, Error> {
-    let mut load = LoadOptions::new();
+    let mut load = LoadOptions::new().find_unknown_keys();
     if let Some(counter) = &options.counter {
         load = load.count_bytes(counter.clone());
     }
@@ -167,6 +167,7 @@ fn of_index(
                 _ => None,
             }),
     );
+    findings.extend(unknown_keys::findings(index));
     let found = index.findings().iter().cloned().chain(of_links);
     findings.extend(found.map(LocatedFinding::from));
     findings.extend(bytes::findings(&tree, source, sent)?);

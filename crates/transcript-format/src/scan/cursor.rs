@@ -298,6 +298,12 @@ impl<'l, 's> Cursor<'l, 's> {
         Text::new(span.of(self.line))
     }
 
+    /// Returns the span of a part of the line that this cursor returned.
+    pub(super) fn span_of(&self, part: &'l [u8]) -> Span {
+        let start = part.as_ptr().addr() - self.line.as_ptr().addr();
+        Span::new(start, start + part.len())
+    }
+
     /// Skips one value of any kind that is inside of `depth` containers.
     #[inline(always)]
     pub(super) fn skip_value(&mut self, depth: u32) -> Step {

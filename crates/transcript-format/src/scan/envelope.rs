@@ -7,6 +7,7 @@ use bitflags::bitflags;
 use super::cursor::{Cursor, ScanError, ScanErrorKind, Scratch, Span};
 use super::text::Text;
 use crate::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
+use crate::known_keys::{self, KeyPlace};
 use crate::object::MAX_PARTS;
 
 bitflags! {
@@ -113,6 +114,21 @@ struct ToolSpan {
     name: Option<Span>,
 }
 
+/// A name that the envelope does not read, and the object that has it.
+#[derive(Clone, Copy, Debug)]
+struct NameSpan {
+    place: KeyPlace,
+    name: Span,
+}
+
+/// The names of one line that the envelope does not read.
+#[derive(Debug, Default)]
+struct OtherNames {
+    names: Vec<NameSpan>,
+    /// `version` of the entry.
+    version: Option<Span>,
+}
+
 /// The envelope of one line; borrows from the line and from the [`Scanner`].
 ///
 /// Absent, `null`, empty and wrongly typed ids are all `None`. A wrong type also sets
@@ -122,6 +138,8 @@ pub struct Envelope<'a> {
     line: &'a [u8],
     parts: &'a Parts,
     tools: &'a [ToolSpan],
+    /// `None` unless the scanner was asked for them.
+    others: Option<&'a OtherNames>,
 }
 
 /// The places of the parts of an [`Envelope`] in the line.
@@ -149,7 +167,7 @@ struct Parts {
     flags: Flags,
 }
 
-/// The fields of an [`Envelope`] apart from its tools, to be kept with a copy of the line.
+/// The fields of an [`Envelope`] apart from its tools and unknown keys, to be kept with a copy of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnvelopeFields(Parts);
 
@@ -162,6 +180,7 @@ impl EnvelopeFields {
             line,
             parts: &self.0,
             tools: &[],
+            others: None,
         })
     }
 }
@@ -274,6 +293,44 @@ impl<'a> Envelope<'a> {
         })
     }
 
+    /// Returns the keys of a message line that this version of the format does not know, as
+    /// [`known_keys`] defines them, in order; a repeated one is returned
+    /// again. None unless the scanner is one [`with_unknown_keys`](Scanner::with_unknown_keys).
+    ///
+    /// [`known_keys`]: crate::known_keys
+    pub fn unknown_keys(&self) -> impl Iterator<Item = (KeyPlace, Text<'a>)> + use<'a> {
+        let (envelope, kind) = (*self, self.kind());
+        let attachment = match kind {
+            EntryKind::Attachment => AttachmentKind::from_code(self.sub_code()),
+            _ => AttachmentKind::Other,
+        };
+        let is_checked =
+            known_keys::is_checked(kind) && !self.flags().contains(Flags::PARENT_ABSENT);
+        let others = self.others.filter(|_| is_checked);
+        let new_type = self.sub_name().filter(|_| {
+            let is_new = kind == EntryKind::Attachment && attachment == AttachmentKind::Other;
+            is_new && others.is_some()
+        });
+        let names = others.into_iter().flat_map(|others| &others.names);
+        let unknown = names.filter_map(move |span| {
+            let name = envelope.text(span.name);
+            let is_known = known_keys::is_known(kind, attachment, span.place, &name.bytes());
+            (!is_known).then_some((span.place, name))
+        });
+        new_type
+            .map(|name| (KeyPlace::AttachmentType, name))
+            .into_iter()
+            .chain(unknown)
+    }
+
+    /// Returns `version`, of the client that wrote the line. `None` unless the scanner is one
+    /// [`with_unknown_keys`](Scanner::with_unknown_keys).
+    #[must_use]
+    pub fn client_version(&self) -> Option<Text<'a>> {
+        let span = self.others?.version?;
+        Some(self.text(span))
+    }
+
     /// Returns the offset in the line directly after the object.
     #[must_use]
     pub fn end(&self) -> usize {
@@ -314,6 +371,7 @@ impl<'a> Envelope<'a> {
 pub struct Scanner {
     parts: Parts,
     tools: Vec<ToolSpan>,
+    others: Option<OtherNames>,
     scratch: Scratch,
 }
 
@@ -330,6 +388,16 @@ impl Scanner {
         let mut scanner = Self::default();
         scanner.scratch.plain = true;
         scanner
+    }
+
+    /// Returns a scanner whose envelopes have [`Envelope::unknown_keys`]. It reads each line once,
+    /// as every scanner does, and looks up the names that the envelope does not need.
+    #[must_use]
+    pub fn with_unknown_keys() -> Self {
+        Self {
+            others: Some(OtherNames::default()),
+            ..Self::default()
+        }
     }
 
     /// Scans a line that must be exactly one object, apart from white space around it.
@@ -373,17 +441,33 @@ impl Scanner {
         let Self {
             parts,
             tools,
+            others,
             scratch,
         } = self;
-        read(line, parts, tools, scratch)?;
-        Ok(Envelope { line, parts, tools })
+        read(line, parts, tools, others.as_mut(), scratch)?;
+        Ok(Envelope {
+            line,
+            parts,
+            tools,
+            others: others.as_ref(),
+        })
     }
 }
 
 /// Reads the object at the start of `line`.
-fn read(line: &[u8], parts: &mut Parts, tools: &mut Vec<ToolSpan>, scratch: &mut Scratch) -> Step {
+fn read(
+    line: &[u8],
+    parts: &mut Parts,
+    tools: &mut Vec<ToolSpan>,
+    mut others: Option<&mut OtherNames>,
+    scratch: &mut Scratch,
+) -> Step {
     *parts = Parts::default();
     tools.clear();
+    if let Some(others) = &mut others {
+        others.names.clear();
+        others.version = None;
+    }
     // Offsets are kept in 32 bits; the cap on a line is far below that.
     if u32::try_from(line.len()).is_err() {
         return Err(ScanError {
@@ -395,6 +479,7 @@ fn read(line: &[u8], parts: &mut Parts, tools: &mut Vec<ToolSpan>, scratch: &mut
         cursor: Cursor::new(line, scratch),
         parts,
         tools,
+        others,
     };
     reader.cursor.skip_space();
     match reader.cursor.peek() {
@@ -412,11 +497,45 @@ struct Reader<'l, 't> {
     cursor: Cursor<'l, 't>,
     parts: &'t mut Parts,
     tools: &'t mut Vec<ToolSpan>,
+    others: Option<&'t mut OtherNames>,
 }
 
 type Step<T = ()> = Result<T, ScanError>;
 
-impl Reader<'_, '_> {
+impl<'l> Reader<'l, '_> {
+    /// Keeps a name that the envelope does not read, if it was asked for.
+    #[inline(always)]
+    fn other(&mut self, place: KeyPlace, name: &'l [u8]) {
+        if let Some(others) = &mut self.others
+            && others.names.len() < MAX_PARTS
+        {
+            let name = self.cursor.span_of(name);
+            others.names.push(NameSpan { place, name });
+        }
+    }
+
+    /// Forgets the names in an object that is there again.
+    #[inline(always)]
+    fn forget_others(&mut self, place: KeyPlace) {
+        if let Some(others) = &mut self.others {
+            others.names.retain(|name| name.place != place);
+        }
+    }
+
+    /// Reads the value of a member of the entry that the envelope does not need.
+    #[inline(always)]
+    fn other_member(&mut self, name: &'l [u8]) -> Step {
+        if self.others.is_some() && name == b"version" {
+            let version = self.text_or_skip(1)?;
+            if let Some(others) = &mut self.others {
+                others.version = version;
+            }
+            return Ok(());
+        }
+        self.other(KeyPlace::Entry, name);
+        self.cursor.skip_value(1)
+    }
+
     #[cold]
     fn no_object(&mut self) -> ScanError {
         let at = self.cursor.pos();
@@ -461,7 +580,7 @@ impl Reader<'_, '_> {
         let name = self.cursor.name()?;
         let Some(known) = Member::from_bytes(name).or_else(|| escaped(name, Member::from_bytes))
         else {
-            self.cursor.skip_value(1)?;
+            self.other_member(name)?;
             return Ok(0);
         };
         match known {
@@ -497,8 +616,11 @@ impl Reader<'_, '_> {
             Member::LeafUuid => self.parts.leaf_uuid = self.text_or_skip(1)?,
             Member::LogicalParentUuid => self.parts.logical_parent_uuid = self.id()?,
             Member::SourceToolAssistantUuid => self.parts.source_tool_assistant_uuid = self.id()?,
-            Member::Attachment => self.parts.attachment_type = self.inner_type()?,
-            Member::Data => self.parts.progress_type = self.inner_type()?,
+            Member::Attachment => {
+                self.forget_others(KeyPlace::Attachment);
+                self.parts.attachment_type = self.inner_type(Some(KeyPlace::Attachment))?;
+            }
+            Member::Data => self.parts.progress_type = self.inner_type(None)?,
         }
         Ok(1 << known as u32)
     }
@@ -560,9 +682,9 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Reads the `type` of an object inside the entry.
+    /// Reads the `type` of an object inside the entry. Its other names are kept for `place`.
     #[inline(always)]
-    fn inner_type(&mut self) -> Step<Option<Span>> {
+    fn inner_type(&mut self, place: Option<KeyPlace>) -> Step<Option<Span>> {
         if self.cursor.peek() != b'{' {
             self.cursor.skip_value(1)?;
             return Ok(None);
@@ -570,9 +692,15 @@ impl Reader<'_, '_> {
         let mut kind = None;
         let mut more = self.cursor.open_object()?;
         while more {
-            match self.inner_name()? {
+            let (name, known) = self.inner_name()?;
+            match known {
                 Some(Inner::Type) => kind = self.text_or_skip(2)?,
-                _ => self.cursor.skip_value(2)?,
+                _ => {
+                    if let Some(place) = place {
+                        self.other(place, name);
+                    }
+                    self.cursor.skip_value(2)?;
+                }
             }
             more = self.cursor.more(b'}')?;
         }
@@ -594,6 +722,7 @@ impl Reader<'_, '_> {
         self.parts.stop_reason = None;
         // `message` may be repeated; only the last one counts.
         self.forget_content(ContentKind::NoMessage);
+        self.forget_others(KeyPlace::Message);
         if self.cursor.peek() != b'{' {
             return self.cursor.skip_value(1);
         }
@@ -602,11 +731,15 @@ impl Reader<'_, '_> {
         let mut more = self.cursor.open_object()?;
         while more {
             members += 1;
-            match self.inner_name()? {
+            let (name, known) = self.inner_name()?;
+            match known {
                 Some(Inner::Id) => self.parts.message_id = self.text_or_skip(2)?,
                 Some(Inner::ContentKind) => self.content()?,
                 Some(Inner::StopReason) => self.parts.stop_reason = self.text_or_skip(2)?,
-                _ => self.cursor.skip_value(2)?,
+                _ => {
+                    self.other(KeyPlace::Message, name);
+                    self.cursor.skip_value(2)?;
+                }
             }
             more = self.cursor.more(b'}')?;
         }
@@ -676,7 +809,7 @@ impl Reader<'_, '_> {
         let mut more = self.cursor.open_object()?;
         while more {
             members += 1;
-            match self.inner_name()? {
+            match self.inner_name()?.1 {
                 Some(Inner::Type) => kind = self.text_or_skip(4)?,
                 Some(Inner::Id) => id = self.text_or_skip(4)?,
                 Some(Inner::ToolUseId) => tool_use_id = self.text_or_skip(4)?,
@@ -715,11 +848,12 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Reads the name of a member of an object inside the entry.
+    /// Reads the name of a member of an object inside the entry, and looks it up.
     #[inline(always)]
-    fn inner_name(&mut self) -> Step<Option<Inner>> {
+    fn inner_name(&mut self) -> Step<(&'l [u8], Option<Inner>)> {
         let name = self.cursor.name()?;
-        Ok(Inner::from_bytes(name).or_else(|| escaped(name, Inner::from_bytes)))
+        let known = Inner::from_bytes(name).or_else(|| escaped(name, Inner::from_bytes));
+        Ok((name, known))
     }
 }
 

@@ -3,6 +3,7 @@
 mod context_refs;
 mod fields;
 mod findings;
+mod known_keys;
 mod lines;
 mod make;
 mod model;

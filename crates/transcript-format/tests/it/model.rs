@@ -32,6 +32,7 @@ const ENTRY_FIXTURES: &[&str] = &[
     "entries/wire.jsonl",
     "entries/snake-case.jsonl",
     "entries/tool-results.jsonl",
+    "entries/new-keys.jsonl",
 ];
 
 fn fixture(name: &str) -> Vec<String> {

@@ -404,3 +404,86 @@ fn every_code_has_a_fixture_or_a_test() {
         .collect();
     assert_eq!(without, BTreeSet::new());
 }
+
+#[test]
+fn an_unknown_key_is_reported_once_for_each_version_with_its_lines_and_never_its_value() {
+    let source = Source::open(&fixtures().join("findings/unknown-keys.jsonl")).unwrap();
+    let report = verify_source(&source, &VerifyOptions::new()).unwrap();
+    let details = report.findings.iter().map(|finding| {
+        assert_eq!(finding.code, Code::UnknownKey);
+        let end = " is not known to this version; the request that the client makes may differ";
+        let (line, uuid) = (finding.line.unwrap(), finding.uuid.as_deref().unwrap());
+        assert!(uuid.ends_with(&line.to_string()), "{uuid}");
+        finding.detail.strip_suffix(end).unwrap()
+    });
+    let details: Vec<&str> = details.collect();
+    assert_eq!(
+        details,
+        [
+            "the key moonPhase on 2 user lines of client 9.9.1 (first at line 1)",
+            "the attachment type tide_table on 1 attachment line of client 9.9.1 (first at line 2)",
+            "the key attachment.tideLevel on 1 attachment line of client 9.9.1 (first at line 3)",
+            "the key message.eclipse_kind on 2 assistant lines of client 9.9.1 (first at line 4)",
+            "the key moonPhase on 1 user line of client 9.9.2 (first at line 7)",
+            "the key (other) on 1 user line of client 9.9.2 (first at line 7)",
+        ]
+    );
+}
+
+/// Whatever is written as a key or as a version, a report must not quote it.
+#[test]
+fn names_and_versions_that_could_be_content_are_not_shown() {
+    let keys = [
+        "a name with spaces".to_owned(),
+        "AKIAQ3ZK7MWT5RXB2LNE".to_owned(),
+        "k".repeat(41),
+        "\\u0000".to_owned(),
+        String::new(),
+    ];
+    for key in keys {
+        let first = line("u1", "", "\"One?\"");
+        let more = format!("{{\"version\":\"the dog's name\",\"{key}\":\"secret\",");
+        let bytes = first.replacen('{', &more, 1);
+        let source = Source::from_bytes(bytes.as_bytes(), Path::new("-"));
+        let report = verify_source(&source, &VerifyOptions::new()).unwrap();
+        let of_keys = report
+            .findings
+            .iter()
+            .filter(|finding| finding.code == Code::UnknownKey);
+        let details: Vec<&str> = of_keys.map(|finding| &*finding.detail).collect();
+        assert_eq!(details.len(), 1, "{key}");
+        assert!(
+            details[0].starts_with("the key (other) on 1 user line (first at line 1)"),
+            "{}",
+            details[0]
+        );
+    }
+}
+
+/// Of any number of unknown keys only the first are kept, and a report stays short.
+#[test]
+fn unknown_keys_are_counted_over_all_pieces_of_a_large_file_and_bounded() {
+    let of_line = |number: usize| {
+        let parent = match number {
+            0 => String::new(),
+            _ => format!("u{}", number - 1),
+        };
+        let key = format!("{{\"version\":\"9.9.9\",\"moon\":1,\"tide{number}\":2,");
+        let text = format!("\"{}\"", "x".repeat(4_000));
+        line(&format!("u{number}"), &parent, &text).replacen('{', &key, 1)
+    };
+    let bytes: String = (0..2_000).map(of_line).collect();
+    let source = Source::from_bytes(bytes.as_bytes(), Path::new("-"));
+    let report = verify_source(&source, &VerifyOptions::new()).unwrap();
+    let of_keys = report
+        .findings
+        .iter()
+        .filter(|finding| finding.code == Code::UnknownKey);
+    let details: Vec<&str> = of_keys.map(|finding| &*finding.detail).collect();
+    assert_eq!(details.len(), 64);
+    assert!(
+        details[0].starts_with("the key moon on 2000 user lines of client 9.9.9 (first at line 1)"),
+        "{}",
+        details[0]
+    );
+}

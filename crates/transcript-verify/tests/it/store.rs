@@ -71,7 +71,7 @@ fn set_mode(_: &Path, _: u32) {}
 /// The clean fixture, without the times of its entries, so that its age is that of the file.
 fn clean() -> Vec<u8> {
     let text = fs::read_to_string(fixtures().join("findings/clean.jsonl")).unwrap();
-    text.replace("\"timestamp\"", "\"then\"").into_bytes()
+    text.replace("\"timestamp\"", "\"slug\"").into_bytes()
 }
 
 /// The client refuses to resume without times, so the verdict is not asked for.
