@@ -8,9 +8,10 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use transcript::archive::{Archive, CheckOptions};
 use transcript::verify::{
-    LocatedFinding, Report, Verdict, VerifyOptions, advice, verify, verify_folder, verify_source,
+    LocatedFinding, RebuiltRequests, Report, Verdict, VerifyOptions, VersionRequests, advice,
+    verify, verify_folder, verify_source,
 };
-use transcript::wire::{ArchiveCheckReport, LossRecord, VerifyRecord};
+use transcript::wire::{ArchiveCheckReport, LossRecord, VerifyRecord, VerifySumRecord};
 use transcript_reader::{Source, subagents};
 use transcript_render::{TextStyle, count};
 
@@ -36,7 +37,8 @@ pub(crate) struct Args {
         value_name = "SESSION|DIR"
     )]
     sessions: Vec<PathBuf>,
-    /// Build every request again that the file records about itself
+    /// Build every request again that a client recorded in the files, and say for each version of the
+    /// client how many are reproduced and where the first one differs
     #[arg(long)]
     requests: bool,
     /// Report sessions that the client deletes within so many days
@@ -67,6 +69,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             _ => None,
         },
         details: Vec::new(),
+        files: 0,
+        requests: args.requests.then(RebuiltRequests::default),
         code: exit::DONE,
     };
     match printer.all(&mut out, args) {
@@ -160,6 +164,9 @@ struct Printer<'u> {
     /// The folder to which paths are shown relative.
     folder: Option<PathBuf>,
     details: Vec<Report>,
+    files: u64,
+    /// The recorded requests of all sessions, if they are to be built.
+    requests: Option<RebuiltRequests>,
     code: u8,
 }
 
@@ -181,6 +188,25 @@ impl Printer<'_> {
         for report in &details {
             writeln!(out)?;
             self.detail(out, report)?;
+        }
+        self.sum(out)
+    }
+
+    /// Writes how many recorded requests of several sessions are reproduced, by version of the client.
+    fn sum(&self, out: &mut Output) -> Result<()> {
+        let Some(requests) = self.requests.as_ref().filter(|_| self.is_table) else {
+            return Ok(());
+        };
+        if self.is_json {
+            return record::write(out, &VerifySumRecord::new(self.files, requests));
+        }
+        writeln!(out)?;
+        if requests.versions.is_empty() {
+            writeln!(out, "no requests are recorded")?;
+        }
+        for version in &requests.versions {
+            let path = version.first.as_ref().map(|first| self.name(&first.path));
+            writeln!(out, "{}", reproduced(version, path.as_deref()))?;
         }
         Ok(())
     }
@@ -205,10 +231,12 @@ impl Printer<'_> {
             return self.report(out, Ok(report));
         }
         let path = session::find(self.ui, argument)?;
-        progress.expect(path.metadata().map_or(0, |found| 2 * found.len()));
+        // How much is read again for recorded requests is not known before.
+        let expect = |len: u64| progress.expect(if self.requests.is_none() { 2 * len } else { 0 });
+        expect(path.metadata().map_or(0, |found| found.len()));
         if archive::path_below_projects(self.ui, &path).is_some() {
             let source = Source::open_on(&self.ui.disk(), &path)?;
-            progress.expect(2 * source.len());
+            expect(source.len());
             let report = verify_source(&source, &options)?;
             drop(progress);
             return self.report(out, Ok(report));
@@ -240,6 +268,10 @@ impl Printer<'_> {
             Verdict::Noted | Verdict::Damaged => exit::NO,
             Verdict::Lossy => exit::LOSSY,
         });
+        self.files += 1;
+        if let (Some(sum), Some(requests)) = (&mut self.requests, &report.requests) {
+            sum.add(requests);
+        }
         if self.is_json {
             return record::write(out, &VerifyRecord::new(&report));
         }
@@ -266,7 +298,7 @@ impl Printer<'_> {
                 count => format!("{} ×{count}", findings[0].code.as_str()),
             })
             .collect();
-        let name = self.name(report);
+        let name = self.name(&report.path);
         let codes = codes.join(", ");
         let line = format!(
             "{style}{verdict:<8}{style:#} {seen:>13} {:>8}  {name}  {codes}",
@@ -279,7 +311,7 @@ impl Printer<'_> {
     fn detail(&self, out: &mut Output, report: &Report) -> Result<()> {
         const PLACES: usize = 10;
         let (measure, style) = (&report.measure, self.style(report.verdict()));
-        let name = self.name(report);
+        let name = self.name(&report.path);
         let verdict = report.verdict().name();
         let all = count(measure.conversation, "message");
         let mut seen = match measure.vendor == measure.conversation {
@@ -305,12 +337,12 @@ impl Printer<'_> {
             seen.push_str(&format!("; it would not resume: {}", refusal.reason()));
         }
         writeln!(out, "{name}: {style}{verdict}{style:#}, {seen}")?;
-        if let Some(requests) = report.requests {
-            let (reproduced, recorded) = (requests.reproduced, requests.recorded);
-            writeln!(
-                out,
-                "  {reproduced} of {recorded} recorded requests were built again"
-            )?;
+        for version in report
+            .requests
+            .iter()
+            .flat_map(|requests| &requests.versions)
+        {
+            writeln!(out, "  {}", reproduced(version, None))?;
         }
         for findings in by_code(report) {
             for finding in findings.iter().take(PLACES) {
@@ -325,10 +357,10 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn name(&self, report: &Report) -> String {
+    fn name(&self, path: &Path) -> String {
         let folder = self.folder.as_deref();
-        let path = folder.and_then(|folder| report.path.strip_prefix(folder).ok());
-        let name = path.unwrap_or(&report.path).to_string_lossy();
+        let short = folder.and_then(|folder| path.strip_prefix(folder).ok());
+        let name = short.unwrap_or(path).to_string_lossy();
         self.ui.escaping.one_line(&name)
     }
 
@@ -341,6 +373,26 @@ impl Printer<'_> {
             Verdict::Lossy => styles.error,
         }
     }
+}
+
+/// `2.1.331: 220 of 236 recorded requests reproduced, first difference at FILE, line 3, request ID: …`
+fn reproduced(version: &VersionRequests, path: Option<&str>) -> String {
+    let client = version.version.as_deref().unwrap_or("no version");
+    let counted = format!("{} of {}", version.reproduced, version.recorded);
+    let mut text = format!("{client}: {counted} recorded requests reproduced");
+    if version.unknown > 0 {
+        text += &format!(", {} extend one that is not in the file", version.unknown);
+    }
+    if let Some(first) = &version.first {
+        let line = first.line.map(|line| format!("line {line}"));
+        let place: Vec<String> = path.map(str::to_owned).into_iter().chain(line).collect();
+        text += &format!(
+            ", first difference at {}, {}",
+            place.join(", "),
+            first.words()
+        );
+    }
+    text
 }
 
 /// Groups the findings by code, in the order of the first of each.

@@ -129,6 +129,8 @@ codes! {
     MediaSize = "A-SIZE", Damage;
     /// A strict provider refuses the request of the client, and no other finding says why.
     Refused = "A-GROUP", Note;
+    /// Requests that a client recorded in the file are not the ones that are built from its entries.
+    Recorded = "A-RECORD", Note;
     /// The file is large; most of it is not conversation, or a few lines of it.
     Size = "B-SIZE", Note;
     /// A large part of the file are copies of lines.

@@ -109,6 +109,9 @@ pub const fn advice(code: Code) -> &'static str {
         C::Refused => {
             "Resume with this project: under policy `recover` the request is changed so that it is accepted."
         }
+        C::Recorded => {
+            "Nothing is wrong with the session: this project predicts its client wrongly there, so report the finding."
+        }
         C::Size => {
             "Start a new session from it with `transcript fork`, which copies only the conversation."
         }

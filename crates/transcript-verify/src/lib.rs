@@ -12,6 +12,7 @@ mod advice;
 mod bytes;
 mod conversation;
 mod options;
+mod recorded_requests;
 pub mod repair;
 mod report;
 pub mod salvage;
@@ -24,7 +25,11 @@ mod writers;
 pub use advice::advice;
 pub use conversation::ConversationMeasure;
 pub use options::VerifyOptions;
-pub use report::{LocatedFinding, PolicyLint, RebuiltRequests, Report, Verdict};
+pub use recorded_requests::{
+    DifferenceReason, DifferentEntry, DifferentMessage, RebuiltRequests, RequestDifference,
+    VersionRequests,
+};
+pub use report::{LocatedFinding, PolicyLint, Report, Verdict};
 pub use session::verify_source;
 pub use store::{cleanup_days, days_until_deleted};
 pub use transcript_format::secrets::{SecretPlace, secrets};

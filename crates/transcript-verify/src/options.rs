@@ -31,15 +31,16 @@ impl VerifyOptions {
         }
     }
 
-    /// Builds every request again that a client recorded in the file. The cost is that of one resume
-    /// for each.
+    /// Builds every request again that a client recorded in the file, and reports those that differ.
+    /// The cost is that of one resume for each.
     pub fn requests(mut self, requests: bool) -> Self {
         self.requests = requests;
         self
     }
 
     /// Adds the number of bytes read to `counter`, several times per megabyte, so that another
-    /// thread can show progress. Every file is read twice.
+    /// thread can show progress. Every file is read twice, and once more up to each recorded request
+    /// if these are built.
     pub fn count_bytes(mut self, counter: Arc<AtomicU64>) -> Self {
         self.counter = Some(counter);
         self

@@ -9,6 +9,7 @@ use transcript_reader::EntryRef;
 use transcript_resume::Refusal;
 
 use crate::conversation::ConversationMeasure;
+use crate::recorded_requests::RebuiltRequests;
 
 /// What is wrong with one file, and what a resume would lose.
 #[derive(Clone, Debug)]
@@ -42,15 +43,6 @@ pub struct PolicyLint {
     pub vendor: bool,
     /// The request under policy `recover`.
     pub recover: bool,
-}
-
-/// How many of the requests that a client recorded in the file were built again from the entries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RebuiltRequests {
-    /// How many the file records.
-    pub recorded: usize,
-    /// How many have the same messages when they are built from the entries alone.
-    pub reproduced: usize,
 }
 
 /// A finding, its place and its entry. It never quotes the file.

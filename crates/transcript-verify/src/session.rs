@@ -10,15 +10,14 @@ use transcript_format::finding::Code;
 use transcript_format::ids::Uuid;
 use transcript_messages::{Omission, OmissionReason, Rule, lint};
 use transcript_reader::{Bodies, EntryNo, Error, Index, LoadOptions, OtherFiles, Source};
-use transcript_resume::request::recorded::{self, ReplayOutcome};
 use transcript_resume::request::{Request, RequestOptions};
 use transcript_resume::{ConversationPath, Decision, Evidence, Policy, Tree};
 
 use crate::abridged::AbridgedBodies;
 use crate::conversation::ConversationMeasure;
 use crate::options::VerifyOptions;
-use crate::report::{LocatedFinding, PolicyLint, RebuiltRequests, Report};
-use crate::{bytes, secrets, unknown_keys, writers};
+use crate::report::{LocatedFinding, PolicyLint, Report};
+use crate::{bytes, recorded_requests, secrets, unknown_keys, writers};
 
 /// A conversation with more bytes is checked with shortened strings, so that its messages take little
 /// memory.
@@ -172,9 +171,10 @@ fn of_index(
     findings.extend(found.map(LocatedFinding::from));
     findings.extend(bytes::findings(&tree, source, sent)?);
     let requests = match options.requests {
-        true => Some(rebuild(index, source)?),
+        true => Some(recorded_requests::rebuild(index, source, options)?),
         false => None,
     };
+    findings.extend(requests.iter().flat_map(recorded_requests::findings));
     let report = Report {
         path: source.path().to_owned(),
         session_id: session_id(source.path(), index),
@@ -312,16 +312,6 @@ fn refused(index: &Index, problems: &[transcript_messages::Problem]) -> Vec<Loca
         is_new.then(|| LocatedFinding::of_entry(Code::Refused, &entry, words))
     });
     located.collect()
-}
-
-fn rebuild(index: &Index, source: &Source) -> Result<RebuiltRequests, Error> {
-    let checked = recorded::check(index, &mut Bodies::new(source))?;
-    let is_same =
-        |request: &&recorded::RecordedRequest| request.outcome == ReplayOutcome::Reproduced;
-    Ok(RebuiltRequests {
-        recorded: checked.len(),
-        reproduced: checked.iter().filter(is_same).count(),
-    })
 }
 
 /// Returns the id of the session: the name of the file, because its lines may name another session

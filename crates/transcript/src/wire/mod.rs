@@ -88,7 +88,8 @@ pub use usage::{
     PricesRecord, StatusRecord,
 };
 pub use verify::{
-    PolicyLintRecord, RebuiltRequestsRecord, VerifyFindingRecord, VerifyRecord, VisibleRecord,
+    DifferentMessageRecord, PolicyLintRecord, RebuiltRequestsRecord, RequestDifferenceRecord,
+    VerifyFindingRecord, VerifyRecord, VerifySumRecord, VersionRequestsRecord, VisibleRecord,
 };
 
 /// The value of `schema` in the first object of JSON output. It changes with an incompatible change

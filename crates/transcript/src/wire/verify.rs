@@ -1,7 +1,9 @@
 //! The output of `verify --json`.
 
 use serde::{Deserialize, Serialize};
-use transcript_verify::{LocatedFinding, Report};
+use transcript_verify::{
+    LocatedFinding, RebuiltRequests, Report, RequestDifference, VersionRequests,
+};
 
 use super::resume::severity;
 use super::{Name, SCHEMA};
@@ -79,14 +81,141 @@ pub struct VerifyFindingRecord {
     pub detail: Name,
 }
 
-/// How many recorded requests were built again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How many recorded requests are built again from the entries alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RebuiltRequestsRecord {
-    /// How many the file records.
+    /// How many are recorded.
     pub recorded: u64,
     /// How many have the same messages when they are built from the entries alone.
     pub reproduced: u64,
+    /// The same for each version of a client, ordered by version.
+    pub versions: Vec<VersionRequestsRecord>,
+}
+
+/// How many recorded requests of one version of a client are built again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct VersionRequestsRecord {
+    /// The version; `None` if the lines name none.
+    pub version: Option<String>,
+    /// How many are recorded.
+    pub recorded: u64,
+    /// How many are reproduced.
+    pub reproduced: u64,
+    /// How many extend a request that is not in the file, so that nothing can be said about them.
+    pub unknown: u64,
+    /// The first that is not reproduced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<RequestDifferenceRecord>,
+}
+
+/// A recorded request that is not reproduced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RequestDifferenceRecord {
+    /// The path of the file.
+    pub path: String,
+    /// The number of the line that records the request, from 1.
+    pub line: Option<u64>,
+    /// The offset of that line.
+    pub offset: u64,
+    /// The id of the request.
+    pub request: Option<String>,
+    /// `missing-message`, `extra-message`, `different-hash`, `no-conversation` or `unusable-body`.
+    pub reason: Name,
+    /// The first message that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<DifferentMessageRecord>,
+}
+
+/// A message of a recorded request that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DifferentMessageRecord {
+    /// Its place, from 0.
+    pub index: u64,
+    /// `user`, `assistant` or `system`; `None` if it was recorded as a hash alone.
+    pub role: Option<Name>,
+    /// The line of the entry that it comes from; of a missing message, of the last entry before it.
+    pub line: Option<u64>,
+    /// The uuid of that entry.
+    pub uuid: Option<String>,
+}
+
+/// The recorded requests of all files: the last line of `verify --requests --json` with several of
+/// them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct VerifySumRecord {
+    /// The version of the shape: [`SCHEMA`].
+    pub schema: u32,
+    /// Always `sum`.
+    pub kind: Name,
+    /// The number of files that were verified.
+    pub files: u64,
+    /// The recorded requests.
+    pub requests: RebuiltRequestsRecord,
+}
+
+impl VerifySumRecord {
+    /// Describes the sum of the reports about this many files.
+    #[must_use]
+    pub fn new(files: u64, requests: &RebuiltRequests) -> Self {
+        Self {
+            schema: SCHEMA,
+            kind: "sum".into(),
+            files,
+            requests: RebuiltRequestsRecord::new(requests),
+        }
+    }
+}
+
+impl RebuiltRequestsRecord {
+    /// Describes recorded requests.
+    #[must_use]
+    pub fn new(requests: &RebuiltRequests) -> Self {
+        Self {
+            recorded: requests.recorded() as u64,
+            reproduced: requests.reproduced() as u64,
+            versions: requests
+                .versions
+                .iter()
+                .map(VersionRequestsRecord::new)
+                .collect(),
+        }
+    }
+}
+
+impl VersionRequestsRecord {
+    fn new(requests: &VersionRequests) -> Self {
+        Self {
+            version: requests.version.clone(),
+            recorded: requests.recorded as u64,
+            reproduced: requests.reproduced as u64,
+            unknown: requests.unknown as u64,
+            first: requests.first.as_ref().map(RequestDifferenceRecord::new),
+        }
+    }
+}
+
+impl RequestDifferenceRecord {
+    fn new(difference: &RequestDifference) -> Self {
+        let message = difference.message.as_ref();
+        Self {
+            path: difference.path.to_string_lossy().into_owned(),
+            line: difference.line,
+            offset: difference.offset,
+            request: difference.request.clone(),
+            reason: difference.reason.name().into(),
+            message: message.map(|message| DifferentMessageRecord {
+                index: message.index as u64,
+                role: message.role.map(|role| role.name().into()),
+                line: message.entry.as_ref().and_then(|entry| entry.line),
+                uuid: message.entry.as_ref().and_then(|entry| entry.uuid.clone()),
+            }),
+        }
+    }
 }
 
 impl VerifyRecord {
@@ -116,10 +245,7 @@ impl VerifyRecord {
                 .iter()
                 .map(VerifyFindingRecord::new)
                 .collect(),
-            requests: report.requests.map(|requests| RebuiltRequestsRecord {
-                recorded: requests.recorded as u64,
-                reproduced: requests.reproduced as u64,
-            }),
+            requests: report.requests.as_ref().map(RebuiltRequestsRecord::new),
         }
     }
 }
