@@ -377,7 +377,7 @@ impl Printer<'_> {
 
 /// `2.1.331: 220 of 236 recorded requests reproduced, first difference at FILE, line 3, request ID: …`
 fn reproduced(version: &VersionRequests, path: Option<&str>) -> String {
-    let client = version.version.as_deref().unwrap_or("no version");
+    let client = version.version.as_deref().unwrap_or("without a version");
     let counted = format!("{} of {}", version.reproduced, version.recorded);
     let mut text = format!("{client}: {counted} recorded requests reproduced");
     if version.unknown > 0 {

@@ -13,7 +13,7 @@ use transcript::wire::{
     self, Answer, ArchiveCheckReport, CommandLine, CostRecord, ForkRecord, KeepReport, MergeReport,
     MoveReport, PruneReport, RedactionRecord, RepairReport, ReplayRecord, RestoreReport,
     ResumeRefusal, ResumeReport, SearchRecord, ServeRecord, SessionRecord, TailRecord, TreeReport,
-    VerifyRecord,
+    VerifyRecord, VerifySumRecord,
 };
 
 use crate::append::{self, Session};
@@ -209,12 +209,24 @@ fn what_verify_prints_is_documented() {
     let mut arguments = vec!["verify", "--json", "--requests"];
     let folders = ["sessions", "pains", "findings"].map(|name| folder.join(name));
     arguments.extend(folders.iter().map(|folder| folder.to_str().unwrap()));
+    let recorded = crate::verify::recorded();
+    arguments.push(recorded.path().to_str().unwrap());
     let output = transcript(&arguments);
-    for line in stdout(&output).lines() {
+    let text = stdout(&output);
+    let (sessions, sum) = text.trim_end().rsplit_once('\n').unwrap();
+    for line in sessions.lines() {
         printed.parse::<VerifyRecord>(line);
     }
+    assert_eq!(printed.parse::<VerifySumRecord>(sum).requests.recorded, 3);
     assert_eq!(output.status.code(), Some(3));
-    printed.assert_documented(&["visible", "reproduced", "uuid"]);
+    printed.assert_documented(&[
+        "visible",
+        "reproduced",
+        "uuid",
+        "reason",
+        "unknown",
+        "files",
+    ]);
 }
 
 #[test]

@@ -371,7 +371,8 @@ fn build<B: BodySource>(
     if !unusable.is_empty() {
         return Ok(Err(ReplayOutcome::UnusableBody));
     }
-    // Without the shape of the request it is not known which tools it has: then none is missing.
+    // Without the shape of the request it is not known which tools it has: then none is missing
+    // (REQ-4).
     let of_references = tools.map_or(Policy::Recover, |_| Policy::Vendor);
     references::resolve(&mut steps, tools, of_references, &mut log);
     // During a session nothing is completed: only on resume is an unfinished turn known as such.
@@ -515,7 +516,7 @@ fn leaf_of(tree: &Tree<'_>, index: &Index, under: Option<Option<Id>>) -> Option<
         return Some(tree.last_tip(&mut MessagesAbove::new(tree))?.0);
     };
     // Between the request and its answer the client writes attachments that were not sent with it,
-    // such as the definitions of tools.
+    // such as the definitions of tools (REQ-4).
     let mut parent = parent?;
     for _ in 0..index.len() {
         if let Some(node) = tree.node_with_uuid(parent) {

@@ -5,6 +5,7 @@
 mod compact;
 mod conversation;
 mod findings;
+mod recorded_requests;
 mod repair;
 mod salvage;
 mod store;
