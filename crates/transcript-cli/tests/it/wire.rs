@@ -409,6 +409,7 @@ fn types_have_every_field_of_the_documented_shapes() {
             "Answer" => assert_has::<Answer<'_>>(json),
             "ForkRecord" => assert_has::<ForkRecord>(json),
             "VerifyRecord" => assert_has::<VerifyRecord>(json),
+            "VerifySumRecord" => assert_has::<VerifySumRecord>(json),
             "MoveReport" => assert_has::<MoveReport>(json),
             "MergeReport" => assert_has::<MergeReport>(json),
             "RepairReport" => assert_has::<RepairReport>(json),
@@ -422,7 +423,7 @@ fn types_have_every_field_of_the_documented_shapes() {
         }
         seen.insert(&**name);
     }
-    assert_eq!((seen.len(), shapes.len()), (19, 33), "{seen:?}");
+    assert_eq!((seen.len(), shapes.len()), (20, 34), "{seen:?}");
 }
 
 /// The commands in the first column of the table: `…` and words stand for values.
