@@ -35,7 +35,7 @@ schema! {
     Attachment {
         attachment: Object<'a> = "attachment", "the context; `Attachment::body` returns it by type";
         rendered: Vec<Rendered<'a>> = "rendered", "the texts sent to the model";
-        rendered_in_human_turn: Vec<Rendered<'a>> = "renderedInHumanTurn", "on notifications of background tasks: other texts, for a turn that a prompt of the person is in";
+        rendered_in_human_turn: Vec<Rendered<'a>> = "renderedInHumanTurn", "on notifications of background tasks: other texts, for a turn that a prompt of the person is in; a resume sends those of `rendered`";
         rendered_role: Str<'a> = "renderedRole", "the role of its message: `user` or `system`";
         rendered_beside_tool_result: bool = "renderedBesideToolResult", "whether it stays a separate text next to tool results";
     }

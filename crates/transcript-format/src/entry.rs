@@ -204,8 +204,8 @@ schema! {
         row_source: Str<'a> = "rowSource", "where the line comes from: `local` (a prompt or a local command), `recorded` (a notification of a task), `harness` (a note of the client), `hook`; changes no request (2.1.331)";
         turn_companion: bool = "turnCompanion", "on `isMeta` entries: whether the entry belongs to the turn that it is written in, such as the body of a skill; changes no request";
         own_note: bool = "ownNote", "on `isMeta` entries: whether the text is a note of the client, such as the one after an answer that was cut off (2.1.331)";
-        hook_text: bool = "hookText", "on `isMeta` entries: whether the text is the output of a hook (2.1.331)";
-        hook_text_lead: Str<'a> = "hookTextLead", "the sentence that the client sends before the output of the hook";
+        hook_text: bool = "hookText", "on `isMeta` entries: whether the text is the output of a hook, which is sent as a reminder (2.1.331)";
+        hook_text_lead: Str<'a> = "hookTextLead", "the sentence that the client sends before the output of the hook; with another one here it sends the same";
         queue_skip_attachments: bool = "queueSkipAttachments", "on notifications of background tasks, and on the note before them";
         refused_message_id: Str<'a> = "refusedMessageId", "on the `isMeta` entry after a reply that ended with a refusal: the `message.id` of that reply";
         mcp_call_not_read_only: Str<'a> = "mcpCallNotReadOnly", "why the call of an MCP tool did not count as reading only, such as `no_hint`";
