@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::js;
 use super::reminders::{self, text_block};
 use super::request::{Kind, MessageId, Step};
 
@@ -48,7 +49,7 @@ fn is_result(block: &Value) -> bool {
 pub(super) fn merge(steps: Vec<Step>, system_role: bool) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     // In the role form: the reminders of the turn, which are sent after its user message.
-    let mut waiting: Vec<Value> = Vec::new();
+    let mut waiting: Vec<Vec<Value>> = Vec::new();
     for step in steps {
         match step.kind {
             Kind::Assistant => match message_of_line(&messages, &step.id) {
@@ -60,12 +61,14 @@ pub(super) fn merge(steps: Vec<Step>, system_role: bool) -> Vec<Message> {
                     messages.push(message);
                 }
             },
-            Kind::ApiError => {}
+            Kind::ApiError | Kind::Silent => {}
             Kind::User | Kind::LocalCommand => {
                 add_user(&mut messages, step.blocks, step.is_plain_string);
             }
-            Kind::Reminder if system_role && reminders::is_for_system_role(&step.entry) => {
-                waiting.extend(step.parts.into_iter().flatten());
+            Kind::Reminder
+                if system_role && reminders::is_for_system_role(&step.entry, &step.parts) =>
+            {
+                waiting.push(step.parts.concat());
             }
             Kind::Reminder
                 if system_role && reminders::is_file(&step.entry) && is_user_turn(&messages) =>
@@ -106,21 +109,23 @@ fn is_user_turn(messages: &[Message]) -> bool {
 
 /// Sends the reminders that wait for the end of the turn: as one message of role `system`, without
 /// their wrappers. In a turn without a user message they are sent in the text form.
-fn send_waiting(messages: &mut Vec<Message>, waiting: &mut Vec<Value>) {
-    if waiting.is_empty() {
+fn send_waiting(messages: &mut Vec<Message>, waiting: &mut Vec<Vec<Value>>) {
+    let reminders: Vec<Vec<Value>> = std::mem::take(waiting);
+    if reminders.is_empty() {
         return;
     }
-    let blocks = std::mem::take(waiting);
     if is_user_turn(messages) {
-        let texts: Vec<&str> = blocks
+        let texts: Vec<String> = reminders
             .iter()
-            .filter_map(|block| block["text"].as_str())
-            .map(reminders::without_wrapper)
+            .map(|blocks| reminders::system_text(blocks))
+            .filter(|text| !js::trim(text).is_empty())
             .collect();
-        let block = text_block(&texts.join("\n\n"));
-        messages.push(Message::new("system", vec![block]));
+        if !texts.is_empty() {
+            let block = text_block(&texts.join("\n\n"));
+            messages.push(Message::new("system", vec![block]));
+        }
     } else {
-        add_reminder(messages, vec![blocks]);
+        add_reminder(messages, vec![reminders.concat()]);
     }
 }
 
@@ -162,6 +167,11 @@ fn add_reminder(messages: &mut Vec<Message>, parts: Vec<Vec<Value>>) {
         match messages.last_mut() {
             Some(message) if !opens => {
                 message.is_plain_string = false;
+                if blocks.iter().any(|block| block["type"] != "text") {
+                    // A reminder with an image is not folded, nor is what follows it (NOTE-11).
+                    message.blocks.extend(blocks);
+                    continue;
+                }
                 for block in blocks {
                     add_reminder_block(message, block);
                 }
@@ -209,7 +219,7 @@ fn fold(result: &mut Value, block: Value) {
         return;
     }
     // White space at both ends is trimmed only here (NOTE-3).
-    let content = js_trim(result["content"].as_str().unwrap_or_default());
+    let content = js::trim(result["content"].as_str().unwrap_or_default());
     let text = block["text"].as_str().unwrap_or_default();
     let folded = if content.is_empty() {
         text.to_owned()
@@ -217,11 +227,6 @@ fn fold(result: &mut Value, block: Value) {
         format!("{content}\n\n{text}")
     };
     result["content"] = folded.into();
-}
-
-/// Trims white space as JavaScript defines it: with U+FEFF, without U+0085.
-fn js_trim(text: &str) -> &str {
-    text.trim_matches(|c: char| c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}'))
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -233,7 +238,7 @@ fn js_trim(text: &str) -> &str {
 pub(super) fn drop_blank_user_texts(messages: &mut [Message]) {
     let is_blank = |block: &Value| {
         let text = block["text"].as_str();
-        block["type"] == "text" && text.is_some_and(|text| js_trim(text).is_empty())
+        block["type"] == "text" && text.is_some_and(|text| js::trim(text).is_empty())
     };
     for message in messages {
         if message.role != "user" || message.is_plain_string {
@@ -418,7 +423,7 @@ pub(super) fn without_nuls(value: Value) -> Value {
 /// Returns whether the text is blank, or the placeholder of the client for an empty message.
 pub(super) fn is_blank(block: &Value) -> bool {
     let text = block["text"].as_str().unwrap_or("not a text");
-    block["type"] == "text" && (js_trim(text).is_empty() || text == "(no content)")
+    block["type"] == "text" && (js::trim(text).is_empty() || text == "(no content)")
 }
 
 /// Reduces a failed result to its texts, joined to one text if it has other blocks (MSG-13).

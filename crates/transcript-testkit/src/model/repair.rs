@@ -23,36 +23,63 @@ fn open_calls(steps: &mut Vec<Step>) -> Vec<String> {
         .flat_map(|step| step.ids("tool_result", "tool_use_id"))
         .collect();
     let last_message = lines_of_last_message(steps);
+    let open_turn = start_of_open_turn(steps, &answered);
 
     let mut open = Vec::new();
     let mut index = 0;
     steps.retain(|step| {
-        let is_last = last_message.contains(&index);
+        let at = index;
         index += 1;
         if step.kind != Kind::Assistant {
             return true;
         }
-        let calls = step.ids("tool_use", "id");
-        let unanswered: Vec<String> = calls
-            .iter()
-            .filter(|id| !answered.contains(*id))
-            .cloned()
-            .collect();
-        if is_last {
-            open.extend(unanswered);
+        if last_message.contains(&at) {
+            let calls = step.ids("tool_use", "id").into_iter();
+            open.extend(calls.filter(|id| !answered.contains(id)));
             return true;
         }
         // Elsewhere a line is dropped with its text if none of its calls has a result. A line with
-        // an answered call stays (TURN-2).
-        calls.is_empty() || unanswered.len() < calls.len()
+        // an answered call stays (TURN-2), and so do the calls of an interrupted turn (TURN-8).
+        !is_open(step, &answered) || open_turn.is_some_and(|start| at > start)
     });
     open
+}
+
+/// Returns whether an assistant line has calls, none of which has a result.
+fn is_open(step: &Step, answered: &HashSet<String>) -> bool {
+    let calls = step.ids("tool_use", "id");
+    step.kind == Kind::Assistant
+        && !calls.is_empty()
+        && calls.iter().all(|id| !answered.contains(id))
+}
+
+/// Returns where the last turn starts, its last user line without a result, if that turn was
+/// interrupted: it has a result or an attachment, and no text or error of the model ends it (TURN-8).
+fn start_of_open_turn(steps: &[Step], answered: &HashSet<String>) -> Option<usize> {
+    let is_user = |step: &Step| step.entry.get("type") == Some(&"user".into());
+    let start = steps
+        .iter()
+        .rposition(|step| is_user(step) && !step.is_result())?;
+    let turn = &steps[start + 1..];
+    let is_interrupted = turn
+        .iter()
+        .any(|step| step.is_result() || step.is_attachment());
+    let says_something = |step: &&Step| match step.kind {
+        Kind::Assistant => !is_open(step, answered) && !step.is_thinking() && !step.is_blank(),
+        Kind::ApiError | Kind::User => true,
+        Kind::LocalCommand | Kind::Reminder | Kind::Silent => false,
+    };
+    let last = turn.iter().rev().find(says_something);
+    let ends_with_result = last.is_none_or(|step| step.kind == Kind::User);
+    (is_interrupted && ends_with_result).then_some(start)
 }
 
 /// Returns the lines of the last message, or none when something else follows it.
 fn lines_of_last_message(steps: &[Step]) -> Vec<usize> {
     for (index, step) in steps.iter().enumerate().rev() {
         match step.kind {
+            // Lines that are not sent are not the last message.
+            Kind::Assistant if step.is_thinking() || step.is_blank() => {}
             Kind::Assistant => {
                 let is_line = |&at: &usize| {
                     at == index
@@ -61,11 +88,14 @@ fn lines_of_last_message(steps: &[Step]) -> Vec<usize> {
                 };
                 return (0..steps.len()).filter(is_line).collect();
             }
+            // Several messages for one attachment end the turn (TURN-1).
+            Kind::Reminder if step.parts.len() > 1 => break,
             Kind::Reminder | Kind::LocalCommand => {}
+            Kind::Silent if step.is_system() || step.is_attachment() => {}
             // A result belongs to the turn; any other user line, and an API error, ends it
             // (TURN-1).
-            Kind::User if !step.ids("tool_result", "tool_use_id").is_empty() => {}
-            Kind::User | Kind::ApiError => break,
+            Kind::User if step.is_result() => {}
+            Kind::User | Kind::ApiError | Kind::Silent => break,
         }
     }
     Vec::new()
@@ -107,19 +137,23 @@ pub(super) fn repair(steps: &mut Vec<Step>) {
 /// Returns the place of "No response requested." (TURN-5). The last step that is neither a reminder
 /// nor a system line decides: if it is a user line, its answer is missing, and this text replaces it,
 /// after the line and the reminders that follow it, before a system line. A command that the user ran
-/// by hand does not need an answer (TURN-6).
+/// by hand does not need an answer (TURN-6), nor does a summary with reminders after it (TURN-9).
 fn place_of_sentinel(steps: &[Step]) -> Option<usize> {
     let mut place = steps.len();
+    let mut has_reminder = false;
     for (index, step) in steps.iter().enumerate().rev() {
         match step.kind {
-            Kind::Reminder => {}
+            Kind::Reminder => has_reminder = true,
+            Kind::Silent => {}
             Kind::LocalCommand => place = index,
             Kind::User if ends_with_hand_run_command(steps) => return None,
+            Kind::User if has_reminder && step.is_summary() => return None,
             Kind::User => return Some(place),
             Kind::Assistant | Kind::ApiError => return None,
         }
     }
-    None
+    // Reminders alone are a turn without an answer, too.
+    has_reminder.then_some(place)
 }
 
 /// Returns whether the conversation ends with a command that the user ran by hand: the caveat line,
@@ -128,7 +162,7 @@ fn place_of_sentinel(steps: &[Step]) -> Option<usize> {
 fn ends_with_hand_run_command(steps: &[Step]) -> bool {
     let mut lines: Vec<&Step> = steps
         .iter()
-        .filter(|step| step.kind != Kind::Reminder)
+        .filter(|step| !matches!(step.kind, Kind::Reminder | Kind::Silent))
         .collect();
     let ends_with = |lines: &[&Step], start: &str| {
         let text = lines.last().and_then(|step| step.text());
