@@ -22,6 +22,8 @@ pub struct Case {
     pub input: PathBuf,
     /// The prompt that was given with the resume.
     pub prompt: String,
+    /// The model that got the request, when the case says it.
+    pub model: Option<String>,
     /// The messages of the request; `None` when the client refused.
     pub messages: Option<Vec<Value>>,
 }
@@ -56,6 +58,7 @@ pub fn cases_in(folder: &Path) -> Vec<Case> {
                 about: expected["about"].as_str().unwrap_or_default().to_owned(),
                 input: folder.join("input.jsonl"),
                 prompt: expected["prompt"].as_str().expect("a text").to_owned(),
+                model: expected["model"].as_str().map(str::to_owned),
                 messages: expected["messages"].as_array().cloned(),
             }
         })

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::js;
 use super::reminders::{self, text_block};
+use super::{js, rendered};
 use super::request::{Kind, MessageId, Step};
 
 /// A message of the request while it is built.
@@ -108,24 +108,25 @@ fn is_user_turn(messages: &[Message]) -> bool {
 }
 
 /// Sends the reminders that wait for the end of the turn: as one message of role `system`, without
-/// their wrappers. In a turn without a user message they are sent in the text form.
+/// their wrappers. In a turn without a user message they are sent as one reminder (NOTE-7).
 fn send_waiting(messages: &mut Vec<Message>, waiting: &mut Vec<Vec<Value>>) {
     let reminders: Vec<Vec<Value>> = std::mem::take(waiting);
     if reminders.is_empty() {
         return;
     }
+    let texts: Vec<String> = reminders
+        .iter()
+        .map(|blocks| reminders::system_text(blocks))
+        .filter(|text| !js::trim(text).is_empty())
+        .collect();
+    let text = texts.join("\n\n");
+    if text.is_empty() {
+        return;
+    }
     if is_user_turn(messages) {
-        let texts: Vec<String> = reminders
-            .iter()
-            .map(|blocks| reminders::system_text(blocks))
-            .filter(|text| !js::trim(text).is_empty())
-            .collect();
-        if !texts.is_empty() {
-            let block = text_block(&texts.join("\n\n"));
-            messages.push(Message::new("system", vec![block]));
-        }
+        messages.push(Message::new("system", vec![text_block(&text)]));
     } else {
-        add_reminder(messages, vec![reminders.concat()]);
+        add_reminder(messages, vec![vec![text_block(&rendered::wrap(&text))]]);
     }
 }
 
@@ -397,11 +398,33 @@ pub(super) fn finish(mut message: Message) -> Value {
             // The one tool that was renamed (MSG-15).
             block["name"] = "Agent".into();
         }
+        if block["type"] == "tool_use" && block["name"] == "SendMessage" {
+            drop_written_fields(&mut block["input"]);
+        }
         if block["type"] == "tool_result" && block["is_error"] == true {
             text_only(block);
         }
     }
     json!({"role": message.role, "content": message.blocks})
+}
+
+/// Takes the fields out of a message to another agent that the client itself writes into it (MSG-21).
+fn drop_written_fields(input: &mut Value) {
+    let Some(input) = input.as_object_mut() else {
+        return;
+    };
+    if input.contains_key("to") && input.contains_key("message") {
+        for name in [
+            "type",
+            "recipient",
+            "recipient_kind",
+            "content",
+            "request_id",
+            "approve",
+        ] {
+            input.remove(name);
+        }
+    }
 }
 
 /// Replaces NULs by U+FFFD, because a service that stores the text may end it at a NUL (fixture

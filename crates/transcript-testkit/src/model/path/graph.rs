@@ -82,12 +82,16 @@ impl Entry {
         self.object.get(name) == Some(&Value::Bool(true))
     }
 
-    /// Returns whether this is a line that the client adds around the messages: an attachment, or a
-    /// user line that the client wrote itself (CHAIN-9).
+    /// Returns whether this is a line that goes with the messages around it: an attachment, a system
+    /// line, or a user line without a result that the client wrote itself (CHAIN-9).
     pub(super) fn is_loose(&self) -> bool {
-        let is_meta = self.kind == Kind::User && self.has_flag("isMeta");
-        self.kind == Kind::Attachment
-            || (is_meta && !self.has_flag("isVirtual") && !self.is_sidechain)
+        let is_loose = match self.kind {
+            Kind::User => self.has_flag("isMeta") && self.answers.is_empty(),
+            Kind::System => !self.is_boundary(),
+            Kind::Attachment => true,
+            Kind::Assistant => false,
+        };
+        is_loose && !self.is_sidechain
     }
 
     pub(super) fn is_boundary(&self) -> bool {

@@ -6,15 +6,13 @@ use serde_json::Value;
 
 use super::compaction::Tail;
 use super::graph::{Graph, Kind, key, kind};
-use super::siblings::{members, results};
+use super::siblings::{loose_lines_of, members, results};
 use crate::model::lines::Line;
 
-/// Returns the leaf without a pin: the last tip of the file, where a tip is an entry of the main chain
-/// whose children are all attachments (LEAF-1, LEAF-2). If a cycle leaves no tip, it is the last line
-/// (LEAF-4). If the last tip has no message above it, for example a boundary, it is the newest message
-/// (LEAF-3, LEAF-14). In a file without a message the last tip counts as it is (LEAF-16). `None` if the
+/// Returns the last tip of the file, where a tip is an entry of the main chain whose children are all
+/// attachments (LEAF-1, LEAF-2). If a cycle leaves no tip, it is the last line (LEAF-4). `None` if the
 /// file has no line of the main chain.
-fn unpinned_leaf(graph: &Graph) -> Option<usize> {
+fn last_tip(graph: &Graph) -> Option<usize> {
     let mut has_child = vec![false; graph.entries.len()];
     for index in 0..graph.entries.len() {
         let entry = &graph.entries[index];
@@ -29,11 +27,21 @@ fn unpinned_leaf(graph: &Graph) -> Option<usize> {
         .filter(|&index| !graph.entries[index].is_sidechain)
         .collect();
     let mut tips = on_main_chain.iter().filter(|&&index| !has_child[index]);
-    let last = *tips.next_back().or(on_main_chain.last())?;
+    tips.next_back().or(on_main_chain.last()).copied()
+}
+
+/// Returns the leaf without a pin: the last tip. If it has no message above it, for example a boundary,
+/// it is the last of the `ends`, or the newest message (LEAF-3, LEAF-14). In a file without a message
+/// the last tip counts as it is (LEAF-16).
+fn unpinned_leaf(graph: &Graph, ends: Option<&HashSet<usize>>) -> Option<usize> {
+    let last = last_tip(graph)?;
     if graph.has_message_above(last) || !graph.has_message() {
         return Some(last);
     }
-    newest_message(graph)
+    match ends {
+        Some(ends) => ends.iter().max().copied(),
+        None => newest_message(graph),
+    }
 }
 
 /// Returns the message of the main chain with the greatest timestamp; of equal ones the first.
@@ -64,10 +72,11 @@ pub(super) fn leaf(
     if let Some(leaf) = pinned_leaf(graph, lines, ends.as_ref()) {
         return Ok(Some(leaf));
     }
-    if ends.is_some_and(|ends| ends.is_empty()) && graph.has_message() {
+    let ends = ends.as_ref();
+    if ends.is_some_and(HashSet::is_empty) && graph.has_message() {
         return Err("no message is the end of a conversation");
     }
-    Ok(unpinned_leaf(graph))
+    Ok(unpinned_leaf(graph, ends))
 }
 
 /// Returns the messages of the main chain that no other message follows, directly or through other
@@ -125,7 +134,7 @@ fn pinned_leaf(graph: &Graph, lines: &[Line], ends: Option<&HashSet<usize>>) -> 
         Some(&last) => last,
         // At the end of the file, the pin gives way to the last tip if that is a descendant
         // (LEAF-8).
-        None => unpinned_leaf(graph)?,
+        None => unpinned_leaf(graph, ends)?,
     };
     if !lies_on_chain(graph, pin, leaf) {
         // On another branch the chain ends at the pin (LEAF-10).
@@ -140,10 +149,14 @@ fn is_boundary_line(line: &Line) -> bool {
 }
 
 /// Returns whether `index` is an ancestor of `leaf`, by links of the file alone. The lines of a
-/// message and the results of its calls count as ancestors when one of the lines is one (LEAF-12).
+/// message, the results of its calls and the loose lines around them count as ancestors when one of the
+/// lines is one (LEAF-12).
 fn lies_on_chain(graph: &Graph, index: usize, leaf: usize) -> bool {
+    let children = graph.children();
     graph.ancestors(leaf).into_iter().any(|above| {
         let members = members(graph, above);
-        above == index || members.contains(&index) || results(graph, &members).contains(&index)
+        let results = results(graph, &members);
+        let is_loose = || loose_lines_of(graph, &children, &members, &results).contains(&index);
+        above == index || members.contains(&index) || results.contains(&index) || is_loose()
     })
 }

@@ -70,16 +70,17 @@ fn with_siblings_of(
     let loose = loose_lines_of(graph, children, members, &results);
     let lost = |index: &usize| !chain.contains(index);
     let lost_lines: Vec<usize> = members.iter().copied().filter(lost).collect();
-    let mut lost_followers: Vec<usize> =
-        results.iter().chain(&loose).copied().filter(lost).collect();
-    if lost_lines.is_empty() && lost_followers.is_empty() {
+    let mut lost_results: Vec<usize> = results.iter().copied().filter(lost).collect();
+    lost_results.retain(|&result| is_found(graph, result, members));
+    let mut lost_loose: Vec<usize> = loose.into_iter().filter(lost).collect();
+    if lost_lines.is_empty() && lost_results.is_empty() && lost_loose.is_empty() {
         return chain;
     }
     let chain = with_lines(chain, members, &lost_lines);
 
     // Each stretch of the chain with consecutive lines of the message is followed by results and loose
-    // lines. The lines come first; what follows them, together with what is missing of the calls of
-    // these lines, is sorted by its place in the file.
+    // lines. The lines come first, then the results, also the missing ones of the calls of these
+    // lines. Loose lines go where the file has them.
     let is_line = |index: &usize| members.contains(index);
     let follows = |index: &usize| results.contains(index) || graph.entries[*index].is_loose();
     let mut out: Vec<usize> = Vec::new();
@@ -94,18 +95,50 @@ fn with_siblings_of(
         let (lines, mut followers): (Vec<usize>, Vec<usize>) =
             rest[..length].iter().copied().partition(is_line);
         rest = &rest[length..];
-        let is_last = !rest.iter().any(is_line);
-        let (here, later): (Vec<usize>, Vec<usize>) = lost_followers
-            .into_iter()
-            .partition(|&index| is_last || belongs_to(graph, index, &lines));
-        lost_followers = later;
-        followers.extend(here);
+        let next = rest.iter().find(|index| is_line(index));
+        let answers = self::results(graph, &lines);
+        let mut take = |lost: &mut Vec<usize>, belongs: &dyn Fn(usize) -> bool| {
+            let taken = lost.extract_if(.., |index| next.is_none() || belongs(*index));
+            followers.extend(taken);
+        };
+        take(&mut lost_results, &|result| answers.contains(&result));
+        take(&mut lost_loose, &|loose| next.is_some_and(|next| loose < *next));
         followers.sort_unstable();
-        out.extend(lines);
-        out.extend(followers);
+        out.extend(laid_out(graph, lines, followers));
     }
     out.extend(rest);
     out
+}
+
+/// Returns the lines of a stretch with what follows them. A loose line that is sent as text stands before
+/// the lines that the file has after it.
+fn laid_out(graph: &Graph, lines: Vec<usize>, followers: Vec<usize>) -> Vec<usize> {
+    let is_between = |index: &usize| {
+        let entry = &graph.entries[*index];
+        entry.is_loose() && entry.kind != Kind::Attachment
+    };
+    let mut out: Vec<usize> = Vec::new();
+    let mut waiting = followers;
+    for (at, &line) in lines.iter().enumerate() {
+        if at > 0 {
+            let before = waiting.extract_if(.., |index| *index < line && is_between(index));
+            out.extend(before);
+        }
+        out.push(line);
+    }
+    out.extend(waiting);
+    out
+}
+
+/// Returns whether the client finds a result that is not on the chain: below a line of the message, or
+/// as the first result of a call in the file.
+fn is_found(graph: &Graph, result: usize, members: &[usize]) -> bool {
+    let is_first = |call: &String| {
+        let mut entries = graph.entries.iter();
+        entries.position(|entry| entry.answers.contains(call)) == Some(result)
+    };
+    let below = graph.parent(result).is_some_and(|parent| members.contains(&parent));
+    below || graph.entries[result].answers.iter().any(is_first)
 }
 
 /// Returns the chain with the missing lines of a message. Each comes after the last line of the
@@ -128,18 +161,6 @@ fn with_lines(mut chain: Vec<usize>, members: &[usize], lost_lines: &[usize]) ->
         chain.insert(at, lost);
     }
     chain
-}
-
-/// Returns whether a result or a loose line belongs to one of the lines: it answers one of their
-/// calls, or is below such a line or result, directly or through other loose lines.
-fn belongs_to(graph: &Graph, index: usize, lines: &[usize]) -> bool {
-    let answers = results(graph, lines);
-    let is_part = |above: &usize| lines.contains(above) || answers.contains(above);
-    graph
-        .ancestors(index)
-        .into_iter()
-        .find(|above| is_part(above) || !graph.entries[*above].is_loose())
-        .is_some_and(|above| is_part(&above))
 }
 
 /// Returns all lines of the message of the line `index`, in file order. A line without a message id is
@@ -177,16 +198,15 @@ pub(super) fn results(graph: &Graph, members: &[usize]) -> Vec<usize> {
 /// Returns the loose lines of a message with calls, attachments and meta lines: all below its lines and
 /// results, also between a call and its result, except those of a sidechain, and those that lead to a
 /// line outside the message (CHAIN-9).
-fn loose_lines_of(
+pub(super) fn loose_lines_of(
     graph: &Graph,
     children: &[Vec<usize>],
     members: &[usize],
     results: &[usize],
 ) -> Vec<usize> {
-    if members
-        .iter()
-        .all(|&index| graph.entries[index].calls.is_empty())
-    {
+    let has_calls = |index: &usize| !graph.entries[*index].calls.is_empty();
+    let has_id = |index: &usize| graph.entries[*index].message_id.is_some();
+    if !members.iter().any(has_calls) || !members.iter().all(has_id) {
         return Vec::new();
     }
     let is_part = |index: &usize| members.contains(index) || results.contains(index);
@@ -200,7 +220,7 @@ fn loose_lines_of(
         .iter()
         .chain(results)
         .flat_map(|&line| loose_under(graph, children, line))
-        .filter(|&loose| !graph.entries[loose].is_sidechain && !leads_on(loose))
+        .filter(|&loose| !leads_on(loose))
         .collect();
     found.sort_unstable();
     found.dedup();
