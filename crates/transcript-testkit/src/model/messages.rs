@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::reminders::{self, text_block};
-use super::{js, rendered};
 use super::request::{Kind, MessageId, Step};
+use super::{js, rendered};
 
 /// A message of the request while it is built.
 #[derive(Clone, Debug)]
@@ -93,7 +93,9 @@ fn message_of_line(messages: &[Message], id: &MessageId) -> Option<usize> {
     for (at, message) in messages.iter().enumerate().rev() {
         match message.role {
             "assistant" if message.id.is_same(id) => return Some(at),
-            "user" if !message.holds_result() && !message.only_reminders => return None,
+            // A line without an id does not look past reminders (MSG-2).
+            "user" if message.holds_result() => {}
+            "user" if !message.only_reminders || *id == MessageId::Missing => return None,
             _ => {}
         }
     }

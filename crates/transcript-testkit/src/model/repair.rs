@@ -18,10 +18,7 @@ const NO_RESPONSE: &str = "No response requested.";
 /// Drops the calls without a result. Returns the ids of the calls that get a synthetic result instead:
 /// those of the last message, when only results and reminders follow it.
 fn open_calls(steps: &mut Vec<Step>) -> Vec<String> {
-    let answered: HashSet<String> = steps
-        .iter()
-        .flat_map(|step| step.ids("tool_result", "tool_use_id"))
-        .collect();
+    let answered = answered(steps);
     let last_message = lines_of_last_message(steps);
     let open_turn = start_of_open_turn(steps, &answered);
 
@@ -43,6 +40,14 @@ fn open_calls(steps: &mut Vec<Step>) -> Vec<String> {
         !is_open(step, &answered) || open_turn.is_some_and(|start| at > start)
     });
     open
+}
+
+/// Returns the ids of the calls that have a result.
+fn answered(steps: &[Step]) -> HashSet<String> {
+    let results = steps.iter();
+    results
+        .flat_map(|step| step.ids("tool_result", "tool_use_id"))
+        .collect()
 }
 
 /// Returns whether an assistant line has calls, none of which has a result.
@@ -126,7 +131,7 @@ pub(super) fn repair(steps: &mut Vec<Step>) {
             "type": "tool_result", "tool_use_id": id, "content": INTERRUPTED, "is_error": true,
         })]));
     }
-    if let Some(at) = place_of_sentinel(steps) {
+    if let Some(at) = place_of_sentinel(steps, &answered(steps)) {
         steps.insert(
             at,
             Step::assistant(vec![json!({"type": "text", "text": NO_RESPONSE})]),
@@ -134,25 +139,34 @@ pub(super) fn repair(steps: &mut Vec<Step>) {
     }
 }
 
-/// Returns the place of "No response requested." (TURN-5). The last step that is neither a reminder
+/// Returns the place of "No response requested." (TURN-5). The last step that is neither an attachment
 /// nor a system line decides: if it is a user line, its answer is missing, and this text replaces it,
-/// after the line and the reminders that follow it, before a system line. A command that the user ran
-/// by hand does not need an answer (TURN-6), nor does a summary with reminders after it (TURN-9).
-fn place_of_sentinel(steps: &[Step]) -> Option<usize> {
+/// after the line and the reminders that follow it, before a system line. The same holds for an open
+/// call, and for an error with attachments after it. A command that the user ran by hand does not need
+/// an answer (TURN-6), nor does a summary with attachments after it (TURN-9).
+fn place_of_sentinel(steps: &[Step], answered: &HashSet<String>) -> Option<usize> {
     let mut place = steps.len();
-    let mut has_reminder = false;
+    let mut attached = false;
     for (index, step) in steps.iter().enumerate().rev() {
-        match step.kind {
-            Kind::Reminder => has_reminder = true,
-            Kind::Silent => {}
-            Kind::LocalCommand => place = index,
-            Kind::User if ends_with_hand_run_command(steps) => return None,
-            Kind::User if has_reminder && step.is_summary() => return None,
-            Kind::User => return Some(place),
-            Kind::Assistant | Kind::ApiError => return None,
-        }
+        let needs_answer = match step.kind {
+            Kind::Reminder | Kind::Silent => {
+                attached |= step.is_attachment();
+                continue;
+            }
+            Kind::LocalCommand => {
+                place = index;
+                continue;
+            }
+            Kind::User if ends_with_hand_run_command(steps) => false,
+            Kind::User => !(attached && step.is_summary()),
+            Kind::Assistant | Kind::ApiError if step.is_error() => attached,
+            Kind::Assistant => is_open(step, answered),
+            Kind::ApiError => false,
+        };
+        return needs_answer.then_some(place);
     }
     // Reminders alone are a turn without an answer, too.
+    let has_reminder = steps.iter().any(|step| step.kind == Kind::Reminder);
     has_reminder.then_some(place)
 }
 

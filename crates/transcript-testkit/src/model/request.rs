@@ -214,7 +214,8 @@ impl Reader {
             }
             "assistant" if flag("isVirtual") => return None,
             "assistant" => {
-                step.kind = if flag("isApiErrorMessage") {
+                let is_synthetic = message["model"] == "<synthetic>";
+                step.kind = if flag("isApiErrorMessage") && is_synthetic {
                     Kind::ApiError
                 } else {
                     Kind::Assistant
@@ -252,13 +253,15 @@ impl Reader {
     fn user_blocks(&self, entry: &Map<String, Value>, content: &Value) -> Vec<Value> {
         let flag = |name: &str| entry.get(name) == Some(&Value::Bool(true));
         let mut blocks = blocks(content);
-        if entry.get("origin").unwrap_or(&Value::Null)["kind"] == "task-notification" {
-            return notification(blocks);
-        }
         let is_text = matches!(&blocks[..], [block] if block["type"] == "text");
-        if self.version.wraps_own_notes() && flag("isMeta") && flag("ownNote") && is_text {
+        let is_note =
+            self.version.wraps_own_notes() && flag("isMeta") && flag("ownNote") && is_text;
+        if is_note {
             let text = blocks[0]["text"].as_str().unwrap_or_default();
-            return vec![text_block(&rendered::wrap(text))];
+            blocks = vec![text_block(&rendered::wrap(text))];
+        }
+        if entry.get("origin").unwrap_or(&Value::Null)["kind"] == "task-notification" {
+            blocks = notification(blocks);
         }
         let is_known = |name: &str| {
             client_tools::is_known(name, self.is_newer)
@@ -340,6 +343,11 @@ impl Step {
 
     pub(super) fn is_attachment(&self) -> bool {
         self.entry.get("type") == Some(&"attachment".into())
+    }
+
+    /// Returns whether an assistant line reports a failed request.
+    pub(super) fn is_error(&self) -> bool {
+        self.entry.get("isApiErrorMessage") == Some(&Value::Bool(true))
     }
 
     /// Returns whether a user line is the summary of a compaction.

@@ -102,7 +102,9 @@ fn with_siblings_of(
             followers.extend(taken);
         };
         take(&mut lost_results, &|result| answers.contains(&result));
-        take(&mut lost_loose, &|loose| next.is_some_and(|next| loose < *next));
+        take(&mut lost_loose, &|loose| {
+            next.is_some_and(|next| loose < *next)
+        });
         followers.sort_unstable();
         out.extend(laid_out(graph, lines, followers));
     }
@@ -110,12 +112,16 @@ fn with_siblings_of(
     out
 }
 
-/// Returns the lines of a stretch with what follows them. A loose line that is sent as text stands before
-/// the lines that the file has after it.
+/// Returns the lines of a stretch with what follows them. A loose line below one of the lines that is sent
+/// as text stands before the lines that the file has after it.
 fn laid_out(graph: &Graph, lines: Vec<usize>, followers: Vec<usize>) -> Vec<usize> {
     let is_between = |index: &usize| {
+        let mut above = graph.ancestors(*index).into_iter();
+        let above = above.find(|above| !graph.entries[*above].is_loose());
         let entry = &graph.entries[*index];
-        entry.is_loose() && entry.kind != Kind::Attachment
+        entry.is_loose()
+            && entry.kind != Kind::Attachment
+            && above.is_some_and(|above| lines.contains(&above))
     };
     let mut out: Vec<usize> = Vec::new();
     let mut waiting = followers;
@@ -137,7 +143,9 @@ fn is_found(graph: &Graph, result: usize, members: &[usize]) -> bool {
         let mut entries = graph.entries.iter();
         entries.position(|entry| entry.answers.contains(call)) == Some(result)
     };
-    let below = graph.parent(result).is_some_and(|parent| members.contains(&parent));
+    let below = graph
+        .parent(result)
+        .is_some_and(|parent| members.contains(&parent));
     below || graph.entries[result].answers.iter().any(is_first)
 }
 

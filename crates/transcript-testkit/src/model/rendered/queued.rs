@@ -40,7 +40,8 @@ pub(super) fn queued_command(attachment: &Value) -> Part {
 fn framed(attachment: &Value, text: &str) -> String {
     let origin = attachment.get("origin").filter(|origin| origin.is_object());
     let kind = origin.map(|origin| origin["kind"].as_str().unwrap_or_default());
-    if attachment["commandMode"] == "task-notification" || kind == Some("task-notification") {
+    let is_notification = attachment["commandMode"] == "task-notification";
+    if kind == Some("task-notification") || (kind.is_none() && is_notification) {
         return notification(text);
     }
     let escaped = escape::closing_tags(text);
