@@ -115,6 +115,7 @@ fn text(attachment: &Value) -> Option<String> {
             Some(_) => field("content"),
             None => "(no content)".to_owned(),
         },
+        "model" => model(attachment)?,
         "total_tokens_reminder" => field("text"),
         "date" => {
             attachment.get("date")?;
@@ -170,6 +171,23 @@ fn text(attachment: &Value) -> Option<String> {
         ),
         _ => return None,
     })
+}
+
+/// The model that answers.
+fn model(attachment: &Value) -> Option<String> {
+    if let Some(text) = attachment["text"].as_str() {
+        return Some(text.to_owned());
+    }
+    let identity = attachment
+        .get("identity")
+        .filter(|identity| identity.is_object())?;
+    Some(format!(
+        "You are powered by the model named {}. The exact model ID is {}. Assistant knowledge cutoff \
+         is {}.",
+        self::field(identity, "marketingName"),
+        self::field(identity, "modelId"),
+        self::field(identity, "knowledgeCutoff")
+    ))
 }
 
 /// The output of a hook. Only that of these events is meant for the model.
