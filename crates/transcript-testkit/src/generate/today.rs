@@ -61,12 +61,17 @@ fn attachments_to_render() -> Vec<Value> {
         json!({"type": "queued_command", "prompt": "done", "commandMode": "task-notification"}),
         json!({"type": "queued_command", "prompt": "hi", "isMeta": true}),
         json!({"type": "queued_command", "prompt": "hi", "origin": {"kind": "channel", "server": "s"}}),
-        json!({"type": "queued_command", "prompt": [
-            {"type": "text", "text": "look"},
-            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": IMAGE}},
-        ]}),
         json!({"type": "deferred_tools_delta", "addedNames": [], "addedLines": [], "removedNames": ["X"]}),
     ]
+}
+
+/// A prompt with an image that was queued.
+fn queued_image() -> Value {
+    let source = json!({"type": "base64", "media_type": "image/png", "data": IMAGE});
+    json!({"type": "queued_command", "prompt": [
+        {"type": "text", "text": "look"},
+        {"type": "image", "source": source},
+    ]})
 }
 
 /// An attachment that records a tool of a server.
@@ -97,12 +102,15 @@ impl Writer {
 
     /// Writes a line that only clients of today write.
     pub(super) fn line_of_today(&mut self) {
-        match self.rng.below(5) {
+        match self.rng.below(6) {
             0 => self.note(),
             1 => self.notification(),
             2 => self.output_for_the_person(),
             3 => {
                 self.append("attachment", vec![("attachment", recorded_tool())]);
+            }
+            4 => {
+                self.append("attachment", vec![("attachment", queued_image())]);
             }
             _ => {
                 let in_chain = !self.rng.one_in(4);
@@ -203,11 +211,13 @@ impl Writer {
 
     /// Returns a tool that the result of a search refers to.
     pub(super) fn referenced_tool(&mut self) -> &'static str {
-        if self.rng.one_in(3) {
-            *self.rng.pick(&["Gone", "mcp__s__q", "Glob"])
-        } else {
-            self.rng.pick(CLIENT_TOOLS).name
-        }
+        let unknown = ["Gone", "mcp__s__q", "Glob"];
+        let known = CLIENT_TOOLS.iter().map(|tool| tool.name);
+        // As many unknown names as there are known ones.
+        let known = known.chain(unknown.into_iter().cycle().take(CLIENT_TOOLS.len()));
+        let names: Vec<&str> = known.collect();
+        let at = self.rng.below(names.len());
+        names[at]
     }
 
     /// Replaces the last lines by an end at which today's clients differ from earlier ones.

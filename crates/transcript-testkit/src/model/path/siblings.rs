@@ -106,7 +106,7 @@ fn with_siblings_of(
             next.is_some_and(|next| loose < *next)
         });
         followers.sort_unstable();
-        out.extend(laid_out(graph, lines, followers));
+        out.extend(laid_out(graph, &lines, followers));
     }
     out.extend(rest);
     out
@@ -114,7 +114,7 @@ fn with_siblings_of(
 
 /// Returns the lines of a stretch with what follows them. A loose line below one of the lines that is sent
 /// as text stands before the lines that the file has after it.
-fn laid_out(graph: &Graph, lines: Vec<usize>, followers: Vec<usize>) -> Vec<usize> {
+fn laid_out(graph: &Graph, lines: &[usize], followers: Vec<usize>) -> Vec<usize> {
     let is_between = |index: &usize| {
         let mut above = graph.ancestors(*index).into_iter();
         let above = above.find(|above| !graph.entries[*above].is_loose());

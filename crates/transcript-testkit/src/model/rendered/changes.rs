@@ -8,7 +8,7 @@ const AMBIENT: &str = "This is ambient context — do not narrate it to the user
                        it is directly relevant to their request.";
 
 /// Returns the paragraphs as one text; `None` if there are none.
-fn joined(paragraphs: Vec<String>) -> Option<String> {
+fn joined(paragraphs: &[String]) -> Option<String> {
     (!paragraphs.is_empty()).then(|| paragraphs.join("\n\n"))
 }
 
@@ -43,7 +43,7 @@ pub(super) fn agents(attachment: &Value) -> Option<String> {
     if !removed.is_empty() {
         paragraphs.push(AMBIENT.to_owned());
     }
-    joined(paragraphs)
+    joined(&paragraphs)
 }
 
 /// The instructions of MCP servers.
@@ -66,7 +66,7 @@ pub(super) fn server_instructions(attachment: &Value) -> Option<String> {
         ));
         paragraphs.push(AMBIENT.to_owned());
     }
-    joined(paragraphs)
+    joined(&paragraphs)
 }
 
 /// The tools that a search can load, and the servers that have no tools yet.
@@ -108,7 +108,7 @@ pub(super) fn deferred_tools(attachment: &Value) -> Option<String> {
     paragraphs.extend(servers_to_authorise(attachment));
     paragraphs.extend(failed_servers(attachment));
     paragraphs.extend(servers_that_connect(attachment));
-    joined(paragraphs)
+    joined(&paragraphs)
 }
 
 fn servers_to_authorise(attachment: &Value) -> Option<String> {

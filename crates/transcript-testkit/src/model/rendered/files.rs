@@ -43,10 +43,9 @@ pub(super) fn file(attachment: &Value) -> Vec<Part> {
         return parts;
     };
     parts.push(part(&format!("Result of calling the Read tool:\n{result}")));
-    let was_changed = ["text", "notebook"]
-        .iter()
-        .any(|kind| content["type"] == *kind)
-        && file.to_string() != escape::brackets_of_closing_tags(&file.to_string());
+    let is_text = content["type"] == "text" || content["type"] == "notebook";
+    let json = file.to_string();
+    let was_changed = is_text && escape::brackets_of_closing_tags(&json) != json;
     if was_changed {
         parts.push(part(&changed_note(attachment)));
     }
