@@ -165,9 +165,9 @@ fn place_of_sentinel(steps: &[Step], answered: &HashSet<String>) -> Option<usize
         };
         return needs_answer.then_some(place);
     }
-    // Reminders alone are a turn without an answer, too.
-    let has_reminder = steps.iter().any(|step| step.kind == Kind::Reminder);
-    has_reminder.then_some(place)
+    // Attachments alone are a turn without an answer, too.
+    let last = steps.iter().rposition(Step::is_attachment);
+    last.map(|last| last + 1)
 }
 
 /// Returns whether the conversation ends with a command that the user ran by hand: the caveat line,

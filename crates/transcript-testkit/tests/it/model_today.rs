@@ -361,6 +361,12 @@ fn a_boundary_after_one_with_a_list_removes_what_is_before_it() {
         .answer("a")
         .boundary("first", &json!({}));
     assert_eq!(session.sent().expect("resumed")[0], "user u");
+    // A last boundary with an invalid list of its own removes nothing.
+    let invalid = json!({"preservedMessages": {"anchorUuid": "x", "uuids": ["gone"]}});
+    let mut session = Session::default();
+    session.prompt("u").answer("a").compaction(&["gone"]);
+    session.prompt("v").answer("b").boundary("last", &invalid);
+    assert_eq!(session.sent().expect("resumed")[1], "assistant b");
 }
 
 #[test]

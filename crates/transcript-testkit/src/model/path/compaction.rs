@@ -71,18 +71,19 @@ fn segment_uuids(graph: &Graph, segment: &Value) -> Option<Vec<String>> {
 /// children of their tail. Without the anchor they start the conversation. Everything else before the
 /// boundary is removed.
 ///
-/// A boundary that keeps nothing removes everything before it as well, if it has an empty list, or an
-/// earlier one has a list or a segment, whether or not that is valid (COMPACT-12).
+/// A boundary with an empty list removes everything before it as well, and so does one without a list or
+/// segment, if an earlier boundary has one, valid or not (COMPACT-12).
 pub(super) fn splice(graph: &mut Graph) -> Tail {
     let Some(boundary) = graph.entries.iter().rposition(Entry::is_boundary) else {
         return Tail::None;
     };
     let metadata = graph.entries[boundary].object.get("compactMetadata");
     let Some(Kept { uuids, anchor }) = metadata.and_then(|metadata| kept(graph, metadata)) else {
-        let empty = metadata.map(|metadata| &metadata["preservedMessages"]["uuids"]);
-        let is_empty = empty.is_some_and(|uuids| uuids.as_array().is_some_and(Vec::is_empty));
+        let last = &graph.entries[boundary];
         let mut earlier = graph.entries[..boundary].iter();
-        if is_empty || earlier.any(|entry| entry.is_boundary() && names_kept_entries(entry)) {
+        let follows_list = !names_kept_entries(last)
+            && earlier.any(|entry| entry.is_boundary() && names_kept_entries(entry));
+        if has_empty_list(last) || follows_list {
             let gone = graph.entries[..boundary].iter();
             graph.remove(&gone.map(|entry| entry.key.clone()).collect());
         }
@@ -121,8 +122,15 @@ pub(super) fn splice(graph: &mut Graph) -> Tail {
 fn names_kept_entries(boundary: &Entry) -> bool {
     let metadata = boundary.object.get("compactMetadata");
     metadata.is_some_and(|metadata| {
-        metadata["preservedMessages"].is_object() || metadata["preservedSegment"].is_object()
+        metadata["preservedMessages"]["uuids"].is_array()
+            || metadata["preservedSegment"].is_object()
     })
+}
+
+fn has_empty_list(boundary: &Entry) -> bool {
+    let metadata = boundary.object.get("compactMetadata");
+    let list = metadata.and_then(|metadata| metadata["preservedMessages"]["uuids"].as_array());
+    list.is_some_and(Vec::is_empty)
 }
 
 /// Cuts the chain at its last boundary, where the conversation starts (COMPACT-2).

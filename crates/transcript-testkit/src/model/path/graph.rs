@@ -200,6 +200,10 @@ impl Graph {
         self.entries.iter().any(Entry::is_message)
     }
 
+    pub(super) fn has_main_entry(&self) -> bool {
+        self.entries.iter().any(|entry| !entry.is_sidechain)
+    }
+
     pub(super) fn has_main_message(&self) -> bool {
         let mut messages = self.entries.iter().filter(|entry| entry.is_message());
         messages.any(|entry| !entry.is_sidechain)

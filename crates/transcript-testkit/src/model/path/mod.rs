@@ -55,7 +55,7 @@ pub(super) fn path(lines: &[Line], version: Version) -> Path {
     if graph.entries.is_empty() {
         return refuse("the file holds no conversation");
     }
-    if !graph.has_main_message() && graph.has_message() {
+    if !graph.has_main_message() && (graph.has_message() || !graph.has_main_entry()) {
         return refuse("nothing but sidechains is left of the conversation");
     }
     let leaf = match leaf::leaf(&graph, lines, tail) {
