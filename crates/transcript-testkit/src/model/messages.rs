@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
+use transcript_format::texts::{CALL_REPEATED, NO_CONTENT, ORPHAN_REMOVED, RESULT_MISSING};
 
 use super::reminders::{self, text_block};
 use super::request::{Kind, MessageId, Step};
@@ -249,7 +250,7 @@ pub(super) fn drop_blank_user_texts(messages: &mut [Message]) {
         }
         message.blocks.retain(|block| !is_blank(block));
         if message.blocks.is_empty() {
-            message.blocks.push(text_block("(no content)"));
+            message.blocks.push(text_block(NO_CONTENT));
         }
     }
 }
@@ -317,7 +318,7 @@ pub(super) fn pair(messages: Vec<Message>) -> Vec<Message> {
                     _ => true,
                 });
                 if had_blocks && message.blocks.is_empty() {
-                    message.blocks.push(synthetic("[Tool use interrupted]"));
+                    message.blocks.push(synthetic(CALL_REPEATED));
                 }
                 paired.push(message);
             }
@@ -338,9 +339,9 @@ pub(super) fn pair(messages: Vec<Message>) -> Vec<Message> {
                     .splice(0..0, missing.iter().map(|id| missing_result(id)));
                 if message.blocks.is_empty() {
                     message.blocks.push(text_block(if paired.is_empty() {
-                        "[Orphaned tool result removed due to conversation resume]"
+                        ORPHAN_REMOVED
                     } else {
-                        "(no content)"
+                        NO_CONTENT
                     }));
                 }
                 paired.push(message);
@@ -367,7 +368,7 @@ fn missing_result(id: &str) -> Value {
     json!({
         "type": "tool_result",
         "tool_use_id": id,
-        "content": "[Tool result missing due to internal error]",
+        "content": RESULT_MISSING,
         "is_error": true,
     })
 }
@@ -389,7 +390,7 @@ fn synthetic(text: &str) -> Value {
 pub(super) fn finish(mut message: Message) -> Value {
     if message.role == "assistant" {
         if message.blocks.is_empty() {
-            message.blocks.push(synthetic("(no content)"));
+            message.blocks.push(synthetic(NO_CONTENT));
         }
         message
             .blocks
@@ -448,7 +449,7 @@ pub(super) fn without_nuls(value: Value) -> Value {
 /// Returns whether the text is blank, or the placeholder of the client for an empty message.
 pub(super) fn is_blank(block: &Value) -> bool {
     let text = block["text"].as_str().unwrap_or("not a text");
-    block["type"] == "text" && (js::trim(text).is_empty() || text == "(no content)")
+    block["type"] == "text" && (js::trim(text).is_empty() || text == NO_CONTENT)
 }
 
 /// Reduces a failed result to its texts, joined to one text if it has other blocks (MSG-13).

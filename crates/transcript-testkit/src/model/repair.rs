@@ -4,16 +4,9 @@
 use std::collections::HashSet;
 
 use serde_json::json;
+use transcript_format::texts::{CALL_INTERRUPTED, NO_RESPONSE};
 
 use super::request::{Kind, MessageId, Step};
-
-/// Result of a call that was running when the session ended.
-const INTERRUPTED: &str = "[Tool call interrupted: the session ended before this call's result was \
-                           recorded, so its outcome is unknown. Check whether it took effect \
-                           before relying on it or running it again.]";
-
-/// The synthetic answer of a turn that was never answered.
-const NO_RESPONSE: &str = "No response requested.";
 
 /// Drops the calls without a result. Returns the ids of the calls that get a synthetic result instead:
 /// those of the last message, when only results and reminders follow it.
@@ -128,7 +121,7 @@ pub(super) fn repair(steps: &mut Vec<Step>) {
     // The results of interrupted calls follow the real ones (TURN-1).
     for id in open {
         steps.push(Step::user(vec![json!({
-            "type": "tool_result", "tool_use_id": id, "content": INTERRUPTED, "is_error": true,
+            "type": "tool_result", "tool_use_id": id, "content": CALL_INTERRUPTED, "is_error": true,
         })]));
     }
     if let Some(at) = place_of_sentinel(steps, &answered(steps)) {

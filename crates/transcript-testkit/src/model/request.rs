@@ -3,7 +3,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value};
-use transcript_format::client_tools;
+use transcript_format::texts::MEDIA_TOO_LARGE;
+use transcript_format::{client_tools, texts};
 
 use super::messages::{self, is_blank, is_thinking};
 use super::path::{Path, path};
@@ -425,7 +426,7 @@ fn note_if_too_large(block: Value) -> Value {
         return block;
     }
     text_block(&format!(
-        "[media left out: {}, {:.1} MB, more than the {limit} MB that the API takes]",
+        "{MEDIA_TOO_LARGE}{}, {:.1} MB, more than the {limit} MB that the API takes]",
         source["media_type"].as_str().unwrap_or_default(),
         len as f64 / MB as f64
     ))
@@ -457,14 +458,12 @@ fn load_tools(blocks: &mut Vec<Value>, is_known: impl Fn(&str) -> bool) {
             !is_reference(block) || block["tool_name"].as_str().is_some_and(&is_known)
         });
         if content.is_empty() && before > 0 {
-            content.push(text_block(
-                "[Tool references removed - tools no longer available]",
-            ));
+            content.push(text_block(texts::TOOL_REFERENCES_REMOVED));
         }
         loads |= content.iter().any(is_reference);
     }
     if loads {
-        blocks.push(text_block("Tool loaded."));
+        blocks.push(text_block(texts::TOOL_LOADED));
     }
 }
 
@@ -578,7 +577,7 @@ fn strip_media(blocks: &mut Vec<Value>, media: &str) {
         {
             content.retain(|inner| inner["type"] != media);
             if content.is_empty() {
-                content.push(text_block("(media removed — rejected by API)"));
+                content.push(text_block(texts::MEDIA_REJECTED));
             }
         }
     }

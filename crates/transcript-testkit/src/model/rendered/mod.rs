@@ -8,6 +8,7 @@ mod queued;
 mod work;
 
 use serde_json::Value;
+use transcript_format::texts::NO_CONTENT;
 
 pub(super) use self::queued::notification;
 use super::js;
@@ -113,7 +114,7 @@ fn text(attachment: &Value) -> Option<String> {
         // An empty reminder is sent with the placeholder of empty content.
         "critical_system_reminder" => match given(attachment, "content") {
             Some(_) => field("content"),
-            None => "(no content)".to_owned(),
+            None => NO_CONTENT.to_owned(),
         },
         "model" => model(attachment)?,
         "total_tokens_reminder" => field("text"),
