@@ -1,7 +1,8 @@
 //! The slow model, generators and fake devices that the other crates are tested with.
 //!
 //! - [`model`] rebuilds a conversation in the most obvious way, over plain JSON values and without
-//!   any code of the other crates. Every fast path must give the same answer as the model.
+//!   any code of the other crates, only with the texts and tables of transcript-format. Every fast
+//!   path must give the same answer as the model.
 //! - [`generate`] makes sessions, [`trees`] folders of them, [`streams`] makes streamed replies.
 //! - [`changes`] changes the files of a tree, and the filters that searches leave behind.
 //! - [`damage`] damages sessions; [`campaign`] damages them, too, and knows what can be recovered.
