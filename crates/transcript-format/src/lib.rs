@@ -18,6 +18,7 @@
 
 pub mod attachment;
 pub mod client_tools;
+pub mod client_version;
 pub mod compact;
 pub mod content;
 pub mod context_refs;

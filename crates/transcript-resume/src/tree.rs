@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use transcript_format::client_version::ClientVersion;
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{ContentKind, Flags};
 use transcript_reader::{Boundary, EntryNo, EntryRef, Id, Index, OtherFiles, Preserved};
@@ -73,6 +74,8 @@ pub struct Tree<'i> {
     pub(crate) index: &'i Index,
     policy: Policy,
     pub(crate) others: Option<&'i OtherFiles>,
+    /// The client whose rules hold; `None` for the newest.
+    client_version: Option<ClientVersion>,
     /// For each node, the number of the entry whose body counts.
     content: Vec<EntryNo>,
     pub(crate) parents: Vec<ParentSlot>,
@@ -156,7 +159,8 @@ impl<'i> Tree<'i> {
     #[must_use]
     pub fn without(&self, entries: &HashSet<EntryNo>) -> Self {
         let is_there = |entry_ref: &EntryRef<'_>| !entries.contains(&entry_ref.number());
-        Self::with(self.index, self.policy, self.others, &is_there)
+        let tree = Self::with(self.index, self.policy, self.others, &is_there);
+        tree.for_client(self.client_version)
     }
 
     /// Returns the tree as it was when the file ended before entry `end`.
@@ -179,6 +183,7 @@ impl<'i> Tree<'i> {
             index,
             policy,
             others,
+            client_version: index.client_version(),
             content: Vec::new(),
             parents: Vec::new(),
             first_child: Vec::new(),
@@ -219,6 +224,19 @@ impl<'i> Tree<'i> {
                 || entry.is_salvaged()
                 || self.is_foreign(node)
         });
+    }
+
+    /// Applies the rules of the client of this version, where versions differ; those of the newest
+    /// with `None`. By default the last line that names a version decides.
+    #[must_use]
+    pub fn for_client(mut self, version: Option<ClientVersion>) -> Self {
+        self.client_version = version;
+        self
+    }
+
+    /// Returns whether the client that resumes is older than `version`.
+    pub(crate) fn is_client_before(&self, version: ClientVersion) -> bool {
+        self.client_version.is_some_and(|client| client < version)
     }
 
     /// Returns whose rules apply.
@@ -534,6 +552,10 @@ impl<'i> Tree<'i> {
         let Some(boundary) = self.index.boundary(entry_ref) else {
             return;
         };
+        if self.policy == Policy::Vendor && self.clears_history(node, boundary) {
+            self.removed[..node.at()].fill(true);
+            return;
+        }
         let form = match boundary.preserved {
             Preserved::Nothing => return,
             Preserved::List { .. } => SpliceForm::List,
@@ -605,6 +627,22 @@ impl<'i> Tree<'i> {
             anchor,
             entries: kept,
         });
+    }
+
+    /// Returns whether the last boundary, which preserves nothing, removes everything before it: with
+    /// an empty list, or without a list and a segment when an earlier boundary has one, even an
+    /// invalid one (COMPACT-12).
+    fn clears_history(&self, last: NodeId, boundary: &Boundary) -> bool {
+        match &boundary.preserved {
+            Preserved::List { uuids, .. } => uuids.is_empty(),
+            Preserved::Segment { .. } => false,
+            Preserved::Nothing => (0..last.0).map(NodeId).any(|node| {
+                let entry = self.entry(node);
+                let boundary = entry.is_boundary().then(|| self.index.boundary(entry.number()));
+                let earlier = boundary.flatten();
+                earlier.is_some_and(|earlier| !matches!(earlier.preserved, Preserved::Nothing))
+            }),
+        }
     }
 
     /// Returns whether the preserved entries of this boundary are looked for. For `vendor` that is

@@ -329,6 +329,7 @@ impl LiveRequest {
         let steps = self.rest.iter().enumerate();
         let steps: Vec<(usize, &Step)> = steps
             .filter_map(|(at, entry)| Some((at, entry.step.as_ref()?)))
+            .filter(|(_, step)| step.kind != StepKind::Silent)
             .collect();
         let mut last_use: HashMap<u64, usize> = HashMap::new();
         for (at, step) in &steps {

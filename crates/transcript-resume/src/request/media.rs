@@ -56,6 +56,10 @@ fn rejected(error: &Step) -> Option<BlockKind> {
 fn lines_before(steps: &[Step]) -> Vec<usize> {
     let mut lines = Vec::new();
     for (at, step) in steps.iter().enumerate().rev() {
+        // A system entry between them protects the media; an entry that is not sent does not.
+        if step.kind == StepKind::Silent && !step.is_system() {
+            continue;
+        }
         let is_user = step.kind == StepKind::User;
         if is_user {
             lines.push(at);

@@ -113,6 +113,7 @@ pub(super) fn merge(
             // An API error is not sent, but has already stopped reminders; the prompts around it
             // merge (ERR-1).
             StepKind::ApiError => log.omit(step.origin(), OmissionReason::ApiError),
+            StepKind::Silent => {}
             StepKind::User | StepKind::LocalCommand => merge.add_user(step.blocks),
             StepKind::Reminder => {
                 let reminder = step.reminder.map_or_else(Reminder::default, |boxed| *boxed);
@@ -224,6 +225,12 @@ impl Merge {
     fn add_reminder(&mut self, parts: Vec<Vec<Block>>) {
         self.add_parts(parts, |merge, blocks| {
             if let Some(message) = merge.user_message() {
+                if blocks.iter().any(|block| block.kind() != BlockKind::Text) {
+                    // A reminder with an image is not folded, nor is what follows it (NOTE-11).
+                    message.fold();
+                    message.blocks.extend(blocks);
+                    return;
+                }
                 for block in blocks {
                     add_reminder_block(message, block);
                 }

@@ -40,6 +40,7 @@
 //! newer models get. Attachments without a stored text are rendered as far as the text of the
 //! client is known; others are omitted.
 
+mod frames;
 mod live;
 mod media;
 mod merge;
@@ -69,7 +70,7 @@ use crate::path::{ConversationPath, PathEntry, Refusal};
 use crate::state::{PathState, StateReader, Usage};
 use crate::tree::{Policy, Tree};
 pub use live::LiveRequest;
-use step::{Reading, Step, StepContext, StepKind};
+use step::{Reading, Rules, Step, StepContext, StepKind};
 
 /// Provides the bodies of entries, so that this module does not have to read a file.
 pub trait BodySource {
@@ -352,7 +353,7 @@ impl RequestOptions {
         part: Part,
         log: &mut Log,
     ) -> Vec<Message> {
-        references::resolve(&mut steps, self.tools.as_ref(), policy, log);
+        references::resolve(&mut steps, self.tools.as_ref(), model, policy, log);
         if policy == Policy::Recover {
             thinking::drop_emptied(&mut steps, stored_thoughts, log);
         }
@@ -418,7 +419,7 @@ impl<'i> Loaded<'i> {
         };
         if record.is_some() {
             // The state follows from the bodies in their order.
-            let mut names = StepContext::new(record, store());
+            let mut names = StepContext::new(Rules::of(tree), record, store());
             loaded.add(
                 PathPart::read(tree, &path.entries, &mut names, bodies)?,
                 log,
@@ -428,7 +429,7 @@ impl<'i> Loaded<'i> {
         }
         let parts: Vec<&[PathEntry]> = path.entries.chunks(PART).collect();
         let read = |number: usize, bodies: &mut B| {
-            let mut names = StepContext::new(None, store());
+            let mut names = StepContext::new(Rules::of(tree), None, store());
             PathPart::read(tree, parts[number], &mut names, bodies)
         };
         bodies.in_parts(parts.len(), read, |part| {
@@ -514,7 +515,7 @@ fn read_entry<B: BodySource>(
 ) -> Result<Result<Option<ReadStep>, step::Unusable>, B::Error> {
     let number = entry_ref.number();
     if !may_be_sent(entry_ref) {
-        return Ok(Ok(None));
+        return Ok(Ok(Some((Step::silent(entry_ref), Vec::new()))));
     }
     if entry_ref.flags().contains(Flags::TOO_MANY) {
         log.omit(origin(number), OmissionReason::TooMany);
@@ -522,14 +523,13 @@ fn read_entry<B: BodySource>(
     }
     let step = match Step::read(bodies.body(entry_ref)?, entry_ref, names, log) {
         Ok(Reading::Step(step)) => step,
-        Ok(Reading::Unsent) => return Ok(Ok(None)),
         Ok(Reading::Virtual) => {
             log.omit(origin(number), OmissionReason::Virtual);
             return Ok(Ok(None));
         }
-        Ok(Reading::Empty) => {
-            log.omit(origin(number), OmissionReason::Empty);
-            return Ok(Ok(None));
+        Ok(Reading::Silent(step, reason)) => {
+            log.omit(origin(number), reason);
+            return Ok(Ok(Some((step, Vec::new()))));
         }
         Err(unusable) => return Ok(Err(unusable)),
     };
@@ -567,7 +567,7 @@ fn wants_system_role(model: &str) -> bool {
 /// result nor before any assistant entry, sent or not (NOTE-2).
 fn bubble_up(steps: &mut [Step]) {
     let stops = |step: &Step| match step.kind {
-        StepKind::Reminder | StepKind::LocalCommand => false,
+        StepKind::Reminder | StepKind::LocalCommand | StepKind::Silent => false,
         StepKind::User => step.has_results(),
         StepKind::Assistant | StepKind::ApiError => true,
     };

@@ -3,53 +3,56 @@
 use std::collections::BTreeSet;
 
 use transcript_format::object::{Object, Raw};
-use transcript_format::texts;
+use transcript_format::{client_tools, texts};
 use transcript_messages::{Block, BlockKind, Log, OmissionReason, Role, SyntheticKind};
 
+use super::wants_system_role;
 use super::step::{Step, StepKind};
 use crate::tree::Policy;
 
-/// The tools of the client when it is started without any options.
-const OF_THE_CLIENT: &[&str] = &[
-    "Agent",
-    "Bash",
-    "CronCreate",
-    "CronDelete",
-    "CronList",
-    "Edit",
-    "EnterWorktree",
-    "ExitWorktree",
-    "Glob",
-    "Grep",
-    "Monitor",
-    "NotebookEdit",
-    "Read",
-    "SendMessage",
-    "Skill",
-    "TaskCreate",
-    "TaskGet",
-    "TaskList",
-    "TaskStop",
-    "TaskUpdate",
-    "ToolSearch",
-    "WebFetch",
-    "WebSearch",
-    "Write",
-];
+/// Returns the tools that an attachment records with their definitions, as those that a tool search
+/// may find (MSG-14).
+pub(super) fn recorded_tools(entry: &Object<'_>) -> Vec<String> {
+    let attachment = entry.get("attachment").and_then(Raw::object);
+    let is_record = |attachment: &Object<'_>| {
+        let kind = attachment.get("type").and_then(Raw::str);
+        kind.as_deref() == Some("deferred_tools_record")
+    };
+    let Some(record) = attachment.filter(is_record) else {
+        return Vec::new();
+    };
+    let tools = record.get("entries").and_then(Raw::array).unwrap_or_default();
+    let name = |tool: Raw<'_>| {
+        let tool = tool.object()?;
+        let schema = tool.get("input_schema")?.object()?;
+        let is_complete = tool.get("defer_loading").and_then(Raw::bool) == Some(true)
+            && schema.get("type")?.str()? == "object";
+        let name = tool.get("name")?.str()?;
+        is_complete.then(|| name.into_owned())
+    };
+    tools.into_iter().filter_map(name).collect()
+}
 
 /// Removes the references to tools that the request does not have, and adds a text after the blocks
 /// of an entry that refers to one, as the API requires user content there (MSG-14).
 pub(super) fn resolve(
     steps: &mut [Step],
     tools: Option<&BTreeSet<String>>,
+    model: Option<&str>,
     policy: Policy,
     log: &mut Log,
 ) {
+    let is_newer = model.is_some_and(wants_system_role);
+    let reminders = steps.iter().filter_map(|step| step.reminder.as_ref());
+    let recorded = reminders.flat_map(|reminder| reminder.tools.iter().cloned());
+    let recorded: BTreeSet<String> = recorded.collect();
+    let is_of_client =
+        |name: &str| client_tools::is_known(name, is_newer) || recorded.contains(name);
     let is_known = |name: &str| match tools {
         Some(tools) => tools.contains(name),
         // The options a session was started with are not in its file, so `recover` removes nothing
         // on a guess.
-        None => policy == Policy::Recover || OF_THE_CLIENT.contains(&name),
+        None => policy == Policy::Recover || is_of_client(name),
     };
     for step in steps.iter_mut().filter(|step| step.kind == StepKind::User) {
         let mut refers = false;

@@ -6,11 +6,35 @@ use hashbrown::HashSet;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{JsonKind, ParseObjectError, Raw, Str, unescape};
 use transcript_format::scan::Body;
-use transcript_messages::{Block, BlockKind, BlockStore, Log, Place, within_limits};
+use transcript_messages::{
+    Block, BlockKind, BlockStore, Log, OmissionReason, Place, within_limits,
+};
 use transcript_reader::{EntryMarks, EntryNo, EntryRef};
 
-use super::reminders;
+use super::{frames, references, reminders};
 use crate::state::{NO_MODEL, StateReader};
+use crate::tree::{Policy, Tree};
+
+/// The model of answers that the client made itself.
+const SYNTHETIC_MODEL: &str = NO_MODEL;
+
+/// The rules by which entries are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rules {
+    /// Texts that the client wrote are framed (MSG-20, MSG-23).
+    pub(super) frames_notes: bool,
+    /// Every report of a failed request is omitted, whatever its model.
+    pub(super) omits_errors: bool,
+}
+
+impl Rules {
+    pub(super) fn of(tree: &Tree<'_>) -> Self {
+        Self {
+            frames_notes: !tree.is_client_before(frames::FRAMES_NOTES),
+            omits_errors: tree.policy() == Policy::Recover,
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepKind {
@@ -22,6 +46,9 @@ pub(super) enum StepKind {
     LocalCommand,
     /// An attachment with a text.
     Reminder,
+    /// An entry that is not sent, although it counts for the entries around it: an attachment
+    /// without a text, another system entry, a user entry that is empty or only displayed.
+    Silent,
 }
 
 #[derive(Clone, Debug)]
@@ -32,6 +59,12 @@ pub(super) struct Step {
     /// The message that an assistant entry is a line of.
     pub(super) answer: Option<Arc<Answer>>,
     pub(super) is_meta: bool,
+    /// What the entry is; `None` for a synthetic step.
+    pub(super) entry_kind: Option<EntryKind>,
+    /// For a user entry: it is the summary of a compaction.
+    pub(super) is_summary: bool,
+    /// For an answer: it reports a failed request.
+    pub(super) is_error: bool,
     /// For an API error: the nearest entry with media is the cause (ERR-3).
     pub(super) heals_distinct_carrier: bool,
     pub(super) blocks: Vec<Block>,
@@ -54,19 +87,19 @@ pub(super) struct Reminder {
     pub(super) is_for_system_role: bool,
     /// It contains a file, which newer models get as user text (NOTE-7).
     pub(super) is_file: bool,
-    /// Its messages, each a list of text blocks.
+    /// Its messages, each a list of blocks.
     pub(super) parts: Vec<Vec<Block>>,
+    /// The tools that it records with their definitions (MSG-14).
+    pub(super) tools: Vec<String>,
 }
 
 /// The result of reading a body.
 pub(super) enum Reading {
     Step(Step),
-    /// The entry is of a kind that is never sent.
-    Unsent,
-    /// The entry is only displayed (MSG-6).
+    /// An answer that is only displayed (MSG-6).
     Virtual,
-    /// A user entry without any block is not sent either (MSG-6).
-    Empty,
+    /// A user entry that is not sent, and why (MSG-6).
+    Silent(Step, OmissionReason),
 }
 
 impl Step {
@@ -112,34 +145,43 @@ impl Step {
         }
         // Other flags, such as `isMeta` and `isVisibleInTranscriptOnly`, and the model
         // `<synthetic>` do not keep an entry out of the request (MSG-7).
-        if flag("isVirtual") {
-            return Ok(Reading::Virtual);
-        }
-
-        let mut step = Self::new(StepKind::User, Vec::new());
-        step.entry = Some(entry_ref.number());
+        let is_virtual = flag("isVirtual");
+        let mut step = Self::silent(entry_ref);
         match entry_ref.kind() {
             EntryKind::User => {
-                step.blocks = blocks(&body, text, place, origin, log);
-                step.is_meta = flag("isMeta");
-                if step.blocks.is_empty() {
-                    return Ok(Reading::Empty);
+                if is_virtual {
+                    return Ok(Reading::Silent(step, OmissionReason::Virtual));
                 }
+                let blocks = blocks(&body, text, place, origin, log);
+                if blocks.is_empty() {
+                    return Ok(Reading::Silent(step, OmissionReason::Empty));
+                }
+                step.kind = StepKind::User;
+                step.blocks = frames::framed(blocks, object, names.rules.frames_notes);
+                step.is_meta = flag("isMeta");
+                step.is_summary = flag("isCompactSummary");
             }
+            EntryKind::Assistant if is_virtual => return Ok(Reading::Virtual),
             EntryKind::Assistant => {
                 let is_error = flag("isApiErrorMessage");
-                step.kind = if is_error {
+                // The client goes by the model: an error under the name of another one is an answer
+                // (MSG-6).
+                let is_synthetic = model.as_deref() == Some(SYNTHETIC_MODEL);
+                step.kind = if is_error && (is_synthetic || names.rules.omits_errors) {
                     StepKind::ApiError
                 } else {
                     StepKind::Assistant
                 };
+                step.is_error = is_error;
                 step.heals_distinct_carrier = is_error && flag("healsDistinctCarrier");
                 step.answer = Some(names.shared(of_message("id").map_or("", Raw::text), model));
                 step.blocks = blocks(&body, text, place, origin, log);
             }
             EntryKind::System => {
-                let Some(output) = object.get("content") else {
-                    return Ok(Reading::Unsent);
+                // Output that only the person sees is not sent (MSG-6).
+                let output = object.get("content").filter(|_| !flag("isDisplayOnly"));
+                let Some(output) = output else {
+                    return Ok(Reading::Step(step));
                 };
                 step.kind = StepKind::LocalCommand;
                 step.blocks = match output.kind() {
@@ -152,18 +194,20 @@ impl Step {
                 };
             }
             EntryKind::Attachment => {
-                step.kind = StepKind::Reminder;
                 let reminder = Reminder {
                     is_for_system_role: reminders::is_for_system_role(object),
                     is_file: reminders::is_file(object),
                     parts: reminders::parts(object, origin, log),
+                    tools: references::recorded_tools(object),
                 };
-                if reminder.parts.is_empty() {
-                    return Ok(Reading::Unsent);
+                if !reminder.parts.is_empty() {
+                    step.kind = StepKind::Reminder;
                 }
-                step.reminder = Some(Box::new(reminder));
+                if !reminder.parts.is_empty() || !reminder.tools.is_empty() {
+                    step.reminder = Some(Box::new(reminder));
+                }
             }
-            _ => return Ok(Reading::Unsent),
+            _ => {}
         }
         Ok(Reading::Step(step))
     }
@@ -174,10 +218,30 @@ impl Step {
             entry: None,
             answer: None,
             is_meta: false,
+            entry_kind: None,
+            is_summary: false,
+            is_error: false,
             heals_distinct_carrier: false,
             blocks,
             reminder: None,
         }
+    }
+
+    /// Returns the step of an entry that is not sent.
+    pub(super) fn silent(entry_ref: &EntryRef<'_>) -> Self {
+        Self {
+            entry: Some(entry_ref.number()),
+            entry_kind: Some(entry_ref.kind()),
+            ..Self::new(StepKind::Silent, Vec::new())
+        }
+    }
+
+    pub(super) fn is_attachment(&self) -> bool {
+        self.entry_kind == Some(EntryKind::Attachment)
+    }
+
+    pub(super) fn is_system(&self) -> bool {
+        self.entry_kind == Some(EntryKind::System)
     }
 
     pub(super) fn user(block: Block) -> Self {
@@ -263,6 +327,7 @@ pub(super) struct StepContext<'i> {
     pub(super) record: Option<StateReader<'i>>,
     /// Where long blocks stay.
     store: Option<Arc<dyn BlockStore>>,
+    pub(super) rules: Rules,
 }
 
 impl std::fmt::Debug for StepContext<'_> {
@@ -274,10 +339,15 @@ impl std::fmt::Debug for StepContext<'_> {
 }
 
 impl<'i> StepContext<'i> {
-    pub(super) fn new(record: Option<StateReader<'i>>, store: Option<Arc<dyn BlockStore>>) -> Self {
+    pub(super) fn new(
+        rules: Rules,
+        record: Option<StateReader<'i>>,
+        store: Option<Arc<dyn BlockStore>>,
+    ) -> Self {
         Self {
             record,
             store,
+            rules,
             ..Self::default()
         }
     }
@@ -287,6 +357,7 @@ impl<'i> StepContext<'i> {
         StepContext {
             last_answerer: self.last_answerer.clone(),
             answerers: self.answerers.clone(),
+            rules: self.rules,
             ..StepContext::default()
         }
     }
