@@ -22,6 +22,7 @@ use transcript_reader::{EntryNo, Index};
 
 use super::step::{Step, StepContext, StepKind};
 use super::thinking::Thought;
+use super::step::Rules;
 use super::{BodySource, Request, RequestOptions, read_entry};
 use crate::live::LiveConversation;
 use crate::path::{ConversationPath, PathEntry};
@@ -176,13 +177,16 @@ impl LiveRequest {
         index: &Index,
         bodies: &mut B,
     ) -> Result<bool, B::Error> {
-        let is_settled = path.len() >= self.settled.entries.len()
+        let rules = Rules::of_index(index);
+        let is_settled = self.models.rules == rules
+            && path.len() >= self.settled.entries.len()
             && path
                 .iter()
                 .zip(&self.settled.entries)
                 .all(|(entry, settled)| entry.entry_no() == *settled);
         if !is_settled {
             self.reset();
+            self.models.rules = rules;
         }
         let after = &path[self.settled.entries.len()..];
         let is_continued = after.len() >= self.rest.len()

@@ -60,14 +60,13 @@ impl Draft {
     /// Returns whether it separates answers: after it an answer starts again, even if one with its
     /// id precedes it (MSG-1).
     fn separates_answers(&self) -> bool {
+        self.role == Role::User && self.has_line && !self.has_results()
+    }
+
+    fn has_results(&self) -> bool {
         let is_result = |block: &Block| block.kind() == BlockKind::ToolResult;
-        self.role == Role::User
-            && self.has_line
-            && self
-                .moved
-                .as_ref()
-                .is_none_or(|moved| moved.front.is_empty())
-            && !self.blocks.iter().any(is_result)
+        let moved = self.moved.as_ref();
+        moved.is_some_and(|moved| !moved.front.is_empty()) || self.blocks.iter().any(is_result)
     }
 
     /// Folds the waiting reminders into the last result.
@@ -106,6 +105,7 @@ pub(super) fn merge(
         answers: HashMap::new(),
         earlier_answers: HashMap::new(),
         checked: 0,
+        last_without_result: None,
     };
     for step in steps {
         match step.kind {
@@ -147,6 +147,8 @@ struct Merge {
     earlier_answers: HashMap<Arc<str>, usize>,
     /// The number of drafts that are complete and were checked for separating answers.
     checked: usize,
+    /// The last of them that is a user message without a result.
+    last_without_result: Option<usize>,
 }
 
 impl Merge {
@@ -155,11 +157,23 @@ impl Merge {
     /// same one (MSG-2). Different messages in a row stay separate.
     fn add_assistant(&mut self, step: Step) {
         self.flush();
-        if self.drafts[self.checked..]
-            .iter()
-            .any(Draft::separates_answers)
-        {
+        let unchecked = self.drafts.iter().enumerate().skip(self.checked);
+        let without_result = unchecked
+            .clone()
+            .filter(|(_, draft)| draft.role == Role::User && !draft.has_results());
+        self.last_without_result = without_result
+            .map(|(at, _)| at)
+            .last()
+            .or(self.last_without_result);
+        if unchecked.into_iter().any(|(_, draft)| draft.separates_answers()) {
             self.earlier_answers.extend(self.answers.drain());
+        }
+        // A line without an id does not look past a message of reminders (MSG-2).
+        if step.message_id().is_none()
+            && let Some(at) = self.answers.get(&step.merge_key())
+            && Some(*at) < self.last_without_result
+        {
+            self.answers.remove(&step.merge_key());
         }
         // A result of the API's own tools has to be in the message of its call.
         if self.policy == Policy::Recover

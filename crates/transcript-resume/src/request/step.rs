@@ -9,7 +9,7 @@ use transcript_format::scan::Body;
 use transcript_messages::{
     Block, BlockKind, BlockStore, Log, OmissionReason, Place, within_limits,
 };
-use transcript_reader::{EntryMarks, EntryNo, EntryRef};
+use transcript_reader::{EntryMarks, EntryNo, EntryRef, Index};
 
 use super::{frames, references, reminders};
 use crate::state::{NO_MODEL, StateReader};
@@ -19,7 +19,7 @@ use crate::tree::{Policy, Tree};
 const SYNTHETIC_MODEL: &str = NO_MODEL;
 
 /// The rules by which entries are read.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rules {
     /// Texts that the client wrote are framed (MSG-20, MSG-23).
     pub(super) frames_notes: bool,
@@ -28,6 +28,15 @@ pub(super) struct Rules {
 }
 
 impl Rules {
+    /// Returns the rules under [`Policy::Recover`].
+    pub(super) fn of_index(index: &Index) -> Self {
+        let version = index.client_version();
+        Self {
+            frames_notes: version.is_none_or(|version| version >= frames::FRAMES_NOTES),
+            omits_errors: true,
+        }
+    }
+
     pub(super) fn of(tree: &Tree<'_>) -> Self {
         Self {
             frames_notes: !tree.is_client_before(frames::FRAMES_NOTES),
