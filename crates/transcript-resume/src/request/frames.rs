@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn closing_tags_are_escaped_in_any_case_and_with_white_space() {
-        let escaped = |text| without_tags(text, Tags::Closing);
+        let escaped = |text: &str| without_tags(text, Tags::Closing);
         for tag in ["</system-reminder>", "</System-Reminder >", "< / system-reminder\n>"] {
             assert_eq!(escaped(&format!("a {tag} b")), "a &lt;/system-reminder&gt; b", "{tag}");
         }
