@@ -71,7 +71,11 @@ mod tests {
             assert_eq!(text.parse(), Ok(version), "{text}");
         }
         for text in ["", "2.1", "2.1.", "v2.1.331", "2..1", "2.1.99999999999"] {
-            assert_eq!(text.parse::<ClientVersion>(), Err(ParseVersionError), "{text}");
+            assert_eq!(
+                text.parse::<ClientVersion>(),
+                Err(ParseVersionError),
+                "{text}"
+            );
         }
         assert_eq!(version.to_string(), "2.1.331");
     }

@@ -455,7 +455,8 @@ fn is_sound(kind: BlockKind, id: Option<&str>, object: &Object<'_>) -> bool {
             id.is_some_and(is_call_id)
                 && get("input").map(Raw::kind) == Some(JsonKind::Object)
                 && get("name").is_some_and(|name| {
-                    starts_plainly(name) && name
+                    starts_plainly(name)
+                        && name
                             .str()
                             .is_some_and(|name| name != RENAMED_TOOL && name != MESSAGE_TOOL)
                 })

@@ -47,9 +47,7 @@ impl Tree<'_> {
     /// Returns whether the client finds no message to end at, after a compaction that keeps entries
     /// (LEAF-18).
     pub(crate) fn has_no_end(&self) -> bool {
-        self.policy() == Policy::Vendor
-            && self.kept_entries().is_some()
-            && self.ends().is_empty()
+        self.policy() == Policy::Vendor && self.kept_entries().is_some() && self.ends().is_empty()
     }
 
     /// Returns the messages of the main conversation that no other message follows, directly or

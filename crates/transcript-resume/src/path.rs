@@ -182,7 +182,9 @@ impl Tree<'_> {
     fn has_only_sidechains(&self) -> bool {
         let nodes = || self.nodes().filter(|node| !self.is_removed(*node));
         let is_sidechain = |node: NodeId| self.entry(node).flags().contains(Flags::SIDECHAIN);
-        let mut messages = nodes().filter(|node| self.entry(*node).kind().is_message()).peekable();
+        let mut messages = nodes()
+            .filter(|node| self.entry(*node).kind().is_message())
+            .peekable();
         match messages.peek() {
             Some(_) => messages.all(is_sidechain),
             None => nodes().all(is_sidechain),

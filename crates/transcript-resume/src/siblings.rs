@@ -132,7 +132,9 @@ impl Tree<'_> {
             None => self.nodes().find(makes_one),
         };
         let message = self.message(line?)?;
-        let lines = self.nodes().filter(|line| self.message(*line) == Some(message));
+        let lines = self
+            .nodes()
+            .filter(|line| self.message(*line) == Some(message));
         let calls: HashSet<ToolKey> = lines
             .flat_map(|line| self.tool_keys(line, ToolRole::Use))
             .collect();
@@ -413,11 +415,13 @@ impl Groups {
                 self.list[group].lost_followers.push((*node, *node));
             }
         }
-        let mut makes_calls: HashSet<usize> =
-            self.calls.iter().map(|(group, _)| *group).collect();
+        let mut makes_calls: HashSet<usize> = self.calls.iter().map(|(group, _)| *group).collect();
         if tree.policy() == Policy::Vendor {
             // Nothing goes with a line that has no message id.
-            let unnamed = self.of_line.iter().filter(|(line, _)| tree.message(**line).is_none());
+            let unnamed = self
+                .of_line
+                .iter()
+                .filter(|(line, _)| tree.message(**line).is_none());
             unnamed.for_each(|(_, group)| {
                 makes_calls.remove(group);
             });
@@ -433,8 +437,7 @@ impl Groups {
                 // (CHAIN-9).
                 let is_of_chain =
                     |loose: NodeId| !tree.is_sidechain(loose) || tree.is_sidechain(node);
-                let loose =
-                    loose.filter(|loose| walk.may_be_added(*loose) && is_of_chain(*loose));
+                let loose = loose.filter(|loose| walk.may_be_added(*loose) && is_of_chain(*loose));
                 let loose = loose.map(|loose| (loose, node));
                 self.list[group].lost_followers.extend(loose);
             }
@@ -527,7 +530,8 @@ impl Groups {
             .collect();
         for (follower, of) in &group.lost_followers {
             let at = if walk.tree.is_loose(*follower) {
-                let is_after = |start: &Option<NodeId>| start.is_some_and(|start| start > *follower);
+                let is_after =
+                    |start: &Option<NodeId>| start.is_some_and(|start| start > *follower);
                 starts[1..].iter().position(is_after).unwrap_or(last)
             } else {
                 let above = || walk.tree.parent_node(*of).and_then(stretch_of);
@@ -546,12 +550,7 @@ impl Groups {
 impl Groups {
     /// Returns the lines of a stretch and what follows them. A loose entry below a line that is sent
     /// as text comes before the lines that the file has after it (CHAIN-8).
-    fn laid_out(
-        &self,
-        tree: &Tree<'_>,
-        lines: Vec<NodeId>,
-        followers: Vec<NodeId>,
-    ) -> Vec<NodeId> {
+    fn laid_out(&self, tree: &Tree<'_>, lines: Vec<NodeId>, followers: Vec<NodeId>) -> Vec<NodeId> {
         if lines.len() < 2 {
             return lines.into_iter().chain(followers).collect();
         }
@@ -561,7 +560,9 @@ impl Groups {
             if !tree.is_loose(*node) {
                 return false;
             }
-            let known = tree.parent_node(*node).and_then(|parent| owners.get(&parent));
+            let known = tree
+                .parent_node(*node)
+                .and_then(|parent| owners.get(&parent));
             let owner = known.copied().unwrap_or_else(|| tree.owner_of_loose(*node));
             owners.insert(*node, owner);
             tree.entry(*node).kind() != EntryKind::Attachment

@@ -638,7 +638,9 @@ impl<'i> Tree<'i> {
             Preserved::Segment { .. } => false,
             Preserved::Nothing => (0..last.0).map(NodeId).any(|node| {
                 let entry = self.entry(node);
-                let boundary = entry.is_boundary().then(|| self.index.boundary(entry.number()));
+                let boundary = entry
+                    .is_boundary()
+                    .then(|| self.index.boundary(entry.number()));
                 let earlier = boundary.flatten();
                 earlier.is_some_and(|earlier| !matches!(earlier.preserved, Preserved::Nothing))
             }),

@@ -95,7 +95,13 @@ pub(super) fn without_tags(text: &str, tags: Tags) -> String {
         let (before, tag) = rest.split_at(at);
         escaped += before;
         rest = match (tags, Tag::at_start_of(tag)) {
-            (Tags::Closing, Some(Tag { is_closing: true, end: Some(end) })) => {
+            (
+                Tags::Closing,
+                Some(Tag {
+                    is_closing: true,
+                    end: Some(end),
+                }),
+            ) => {
                 escaped += "&lt;/system-reminder&gt;";
                 &tag[end..]
             }
@@ -143,10 +149,24 @@ mod tests {
     #[test]
     fn closing_tags_are_escaped_in_any_case_and_with_white_space() {
         let escaped = |text: &str| without_tags(text, Tags::Closing);
-        for tag in ["</system-reminder>", "</System-Reminder >", "< / system-reminder\n>"] {
-            assert_eq!(escaped(&format!("a {tag} b")), "a &lt;/system-reminder&gt; b", "{tag}");
+        for tag in [
+            "</system-reminder>",
+            "</System-Reminder >",
+            "< / system-reminder\n>",
+        ] {
+            assert_eq!(
+                escaped(&format!("a {tag} b")),
+                "a &lt;/system-reminder&gt; b",
+                "{tag}"
+            );
         }
-        for text in ["<system-reminder>", "</system-reminder x>", "a < b", "</system-remind", "<é"] {
+        for text in [
+            "<system-reminder>",
+            "</system-reminder x>",
+            "a < b",
+            "</system-remind",
+            "<é",
+        ] {
             assert_eq!(escaped(text), text);
         }
         assert_eq!(

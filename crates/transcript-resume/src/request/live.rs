@@ -20,9 +20,9 @@ use std::sync::Arc;
 use transcript_messages::{Block, BlockKind, FRESH_ID, Log, Message, Part, Role};
 use transcript_reader::{EntryNo, Index};
 
+use super::step::Rules;
 use super::step::{Step, StepContext, StepKind};
 use super::thinking::Thought;
-use super::step::Rules;
 use super::{BodySource, Request, RequestOptions, read_entry};
 use crate::live::LiveConversation;
 use crate::path::{ConversationPath, PathEntry};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use transcript_format::object::Raw;
 use transcript_messages::block::{ApiTool, kind_of, with_newline};
-use transcript_messages::text::{js_trim, quoted};
+use transcript_messages::text::{js_trim, quoted, wrapped};
 use transcript_messages::{Block, BlockKind, Log, Message, OmissionReason, Role};
 
 use super::reminders::{is_attribution, unwrapped};
@@ -117,7 +117,9 @@ pub(super) fn merge(
             StepKind::User | StepKind::LocalCommand => merge.add_user(step.blocks),
             StepKind::Reminder => {
                 let reminder = step.reminder.map_or_else(Reminder::default, |boxed| *boxed);
-                if system_role && reminder.is_for_system_role {
+                if system_role && reminder.is_for_older_models {
+                    // It is about tools that newer models do not have.
+                } else if system_role && reminder.is_for_system_role {
                     merge.system_reminders.push(reminder.parts);
                 } else if system_role && reminder.is_file {
                     // Newer models get a file as if the user had written it (NOTE-7).
@@ -165,7 +167,10 @@ impl Merge {
             .map(|(at, _)| at)
             .last()
             .or(self.last_without_result);
-        if unchecked.into_iter().any(|(_, draft)| draft.separates_answers()) {
+        if unchecked
+            .into_iter()
+            .any(|(_, draft)| draft.separates_answers())
+        {
             self.earlier_answers.extend(self.answers.drain());
         }
         // A line without an id does not look past a message of reminders (MSG-2).
@@ -271,24 +276,28 @@ impl Merge {
             .filter(|message| message.role == Role::User)
     }
 
-    /// Ends a turn. The system reminders of a turn without a user message are sent in text form
-    /// (NOTE-7).
+    /// Ends a turn: its system reminders become one message, or, in a turn without a user message, one
+    /// reminder in text form (NOTE-7).
     fn flush(&mut self) {
-        let system_reminders = std::mem::take(&mut self.system_reminders);
-        if system_reminders.is_empty() {
+        let reminders = std::mem::take(&mut self.system_reminders);
+        let texts = reminders.iter().map(|parts| {
+            let texts = parts.iter().flatten().filter_map(Block::text_field);
+            let texts: Vec<String> = texts.map(|text| unwrapped(&text).to_owned()).collect();
+            texts.join("\n")
+        });
+        let texts: Vec<String> = texts.filter(|text| !js_trim(text).is_empty()).collect();
+        if texts.is_empty() {
             return;
         }
-        if self.user_message().is_none() {
-            system_reminders
-                .into_iter()
-                .for_each(|parts| self.add_reminder(parts));
-            return;
+        let text = texts.join("\n\n");
+        if self.user_message().is_some() {
+            let block = Block::plain_text(&text);
+            self.drafts.push(Draft::new(Role::System, vec![block]));
+        } else {
+            let first = reminders.iter().flatten().flatten().next();
+            let block = Block::plain_text(&wrapped(&text));
+            self.add_reminder(vec![vec![block.with_origin(first.and_then(Block::origin))]]);
         }
-        let texts = system_reminders.iter().flatten().flatten();
-        let texts = texts.filter_map(Block::text_field);
-        let texts: Vec<String> = texts.map(|text| unwrapped(&text).to_owned()).collect();
-        let block = Block::plain_text(&texts.join("\n\n"));
-        self.drafts.push(Draft::new(Role::System, vec![block]));
     }
 }
 

@@ -6,8 +6,8 @@ use transcript_format::object::{Object, Raw};
 use transcript_format::{client_tools, texts};
 use transcript_messages::{Block, BlockKind, Log, OmissionReason, Role, SyntheticKind};
 
-use super::wants_system_role;
 use super::step::{Step, StepKind};
+use super::wants_system_role;
 use crate::tree::Policy;
 
 /// Returns the tools that an attachment records with their definitions, as those that a tool search
@@ -21,7 +21,10 @@ pub(super) fn recorded_tools(entry: &Object<'_>) -> Vec<String> {
     let Some(record) = attachment.filter(is_record) else {
         return Vec::new();
     };
-    let tools = record.get("entries").and_then(Raw::array).unwrap_or_default();
+    let tools = record
+        .get("entries")
+        .and_then(Raw::array)
+        .unwrap_or_default();
     let name = |tool: Raw<'_>| {
         let tool = tool.object()?;
         let schema = tool.get("input_schema")?.object()?;

@@ -88,8 +88,7 @@ fn is_open(step: &Step, answered: &HashSet<&str>) -> bool {
 /// Returns where the last turn starts, its last user entry without a result, if that turn was
 /// interrupted: it has a result or an attachment, and no text or error of the model ends it (TURN-8).
 fn start_of_open_turn(steps: &[Step], answered: &HashSet<&str>) -> Option<usize> {
-    let starts_turn =
-        |step: &Step| step.entry_kind == Some(EntryKind::User) && !step.has_results();
+    let starts_turn = |step: &Step| step.entry_kind == Some(EntryKind::User) && !step.has_results();
     let start = steps.iter().rposition(starts_turn)?;
     let turn = &steps[start + 1..];
     let is_interrupted = turn

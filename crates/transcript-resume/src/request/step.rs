@@ -94,6 +94,8 @@ pub(super) struct Answer {
 pub(super) struct Reminder {
     /// Newer models get it as a `system` message (NOTE-6).
     pub(super) is_for_system_role: bool,
+    /// Newer models do not get it at all.
+    pub(super) is_for_older_models: bool,
     /// It contains a file, which newer models get as user text (NOTE-7).
     pub(super) is_file: bool,
     /// Its messages, each a list of blocks.
@@ -205,6 +207,7 @@ impl Step {
             EntryKind::Attachment => {
                 let reminder = Reminder {
                     is_for_system_role: reminders::is_for_system_role(object),
+                    is_for_older_models: reminders::is_for_older_models(object),
                     is_file: reminders::is_file(object),
                     parts: reminders::parts(object, origin, log),
                     tools: references::recorded_tools(object),

@@ -66,6 +66,11 @@ fn blocks(pieces: &[Piece], origin: Option<usize>, log: &mut Log) -> Vec<Block> 
     pieces.iter().filter_map(&mut block).collect()
 }
 
+/// Returns whether a reminder is about tools that newer models do not have.
+pub(super) fn is_for_older_models(object: &Object<'_>) -> bool {
+    kind(object) == Kind::TaskReminder && stored::contents(object).is_none()
+}
+
 /// Returns the time in milliseconds at which an attachment was written. It stands for the time of the
 /// request, from which the client counts the age of memories: nothing here depends on a clock.
 fn written_at(object: &Object<'_>) -> Option<i64> {
