@@ -1,8 +1,8 @@
 //! Checks whether a strict provider would accept a request.
 //!
 //! Providers differ in what they accept; these are the rules of the strictest that users report.
-//! The client itself sends some requests that fail here, as its own provider joins adjacent
-//! messages of the same role.
+//! The API that the client talks to joins adjacent messages of the same role first, and the client
+//! relies on that: [`join_roles`] does the same.
 
 use std::borrow::Cow;
 use std::collections::hash_map::Entry;
@@ -141,6 +141,21 @@ const DOCUMENTED: [&str; 11] = [
     "tool_reference",
     "tool_search_tool_result",
 ];
+
+/// Joins adjacent messages of one role, as the API that the client talks to does before it checks a
+/// request. The [`lint`] of the result is that of the API: it has no objection to two answers in a
+/// row, but still one to a call without a result.
+#[must_use]
+pub fn join_roles(messages: Vec<Message>) -> Vec<Message> {
+    let mut joined: Vec<Message> = Vec::with_capacity(messages.len());
+    for message in messages {
+        match joined.last_mut().filter(|last| last.role == message.role) {
+            Some(last) => last.blocks.extend(message.blocks.iter().cloned()),
+            None => joined.push(message),
+        }
+    }
+    joined
+}
 
 /// Returns the objections of a strict provider to `messages`.
 #[must_use]

@@ -14,6 +14,7 @@ mod conversation;
 mod options;
 pub mod repair;
 mod report;
+mod running;
 pub mod salvage;
 mod secrets;
 mod session;

@@ -1,5 +1,6 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -242,14 +243,16 @@ fn a_session_that_is_written_to_stays() {
         // Clients open the file for each write alone, and register themselves.
         let registry = rig.folder.path().join("sessions");
         fs::create_dir(&registry).unwrap();
-        let own = registry.join(format!("{}.json", std::process::id()));
-        fs::write(&own, format!("{{\"sessionId\":\"{ID}\"}}")).unwrap();
-        assert_eq!(
-            rig.run(MoveOptions::new()).refused[0].reason,
-            MoveRefusal::Busy
-        );
+        let mut client = Command::new("sleep").arg("600").spawn().unwrap();
+        let registration = registry.join(format!("{}.json", client.id()));
+        fs::write(&registration, format!("{{\"sessionId\":\"{ID}\"}}")).unwrap();
+        let refused = rig.run(MoveOptions::new()).refused;
+        client.kill().unwrap();
+        client.wait().unwrap();
+        assert_eq!(refused[0].reason, MoveRefusal::Busy);
+        let words = format!("process {} runs it; end it first", client.id());
+        assert_eq!(refused[0].detail, words);
         assert_eq!(rig.files(), before);
-        fs::remove_file(own).unwrap();
     }
     assert_eq!(rig.run(MoveOptions::new()).moved.len(), 1);
 }
