@@ -1,10 +1,10 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tempfile::TempDir;
+use transcript_testkit::running_client::RunningClient;
 
 use super::*;
 
@@ -241,14 +241,8 @@ fn a_session_that_is_written_to_stays() {
     drop(writer);
     if cfg!(target_os = "linux") {
         // Clients open the file for each write alone, and register themselves.
-        let registry = rig.folder.path().join("sessions");
-        fs::create_dir(&registry).unwrap();
-        let mut client = Command::new("sleep").arg("600").spawn().unwrap();
-        let registration = registry.join(format!("{}.json", client.id()));
-        fs::write(&registration, format!("{{\"sessionId\":\"{ID}\"}}")).unwrap();
+        let client = RunningClient::of(&path, "").unwrap();
         let refused = rig.run(MoveOptions::new()).refused;
-        client.kill().unwrap();
-        client.wait().unwrap();
         assert_eq!(refused[0].reason, MoveRefusal::Busy);
         let words = format!("process {} runs it; end it first", client.id());
         assert_eq!(refused[0].detail, words);
