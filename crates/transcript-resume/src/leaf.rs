@@ -47,7 +47,7 @@ impl Tree<'_> {
     /// Returns whether the client finds no message to end at, after a compaction that keeps entries
     /// (LEAF-18).
     pub(crate) fn has_no_end(&self) -> bool {
-        self.policy() == Policy::Vendor && self.kept_entries().is_some() && self.ends().is_empty()
+        self.policy() == Policy::Vendor && self.follows_kept_entries() && self.ends().is_empty()
     }
 
     /// Returns the messages of the main conversation that no other message follows, directly or
@@ -85,7 +85,7 @@ impl Tree<'_> {
             return None;
         }
         if goes_by_time && self.policy() == Policy::Vendor {
-            if self.kept_entries().is_some() {
+            if self.follows_kept_entries() {
                 let end = self.ends().into_iter().max()?;
                 return Some((end, LeafReason::LastTip));
             }
@@ -206,7 +206,7 @@ impl Tree<'_> {
         }
         // After a compaction that keeps entries only the end of a conversation can be pinned
         // (LEAF-18).
-        if self.kept_entries().is_some() && !self.ends().contains(&pin) {
+        if self.follows_kept_entries() && !self.ends().contains(&pin) {
             return None;
         }
         if is_last {

@@ -87,6 +87,8 @@ pub struct Tree<'i> {
     /// [`ParentSlot::NOT_SPLICED`]; empty without a splice, which may replace those of most nodes.
     pub(crate) spliced: Vec<ParentSlot>,
     kept: Option<KeptEntries>,
+    /// A compaction before the entries keeps some of its own.
+    is_after_kept: bool,
     /// For each entry of the index, its node; for a progress entry, the node above it (CHAIN-2).
     node_of: Vec<ParentSlot>,
     /// For each repeated uuid that a link names: the line it refers to, as found by the first
@@ -191,6 +193,7 @@ impl<'i> Tree<'i> {
             removed: Vec::new(),
             spliced: Vec::new(),
             kept: None,
+            is_after_kept: false,
             node_of: vec![ParentSlot::OPEN; index.len()],
             named: HashMap::new(),
             is_all_sidechain: false,
@@ -232,6 +235,17 @@ impl<'i> Tree<'i> {
     pub fn for_client(mut self, version: Option<ClientVersion>) -> Self {
         self.client_version = version;
         self
+    }
+
+    /// Says whether the last compaction, which is not in the index, keeps entries (LEAF-18).
+    pub(crate) fn after_kept_entries(mut self, is_after_kept: bool) -> Self {
+        self.is_after_kept = is_after_kept;
+        self
+    }
+
+    /// Returns whether the last compaction keeps entries.
+    pub(crate) fn follows_kept_entries(&self) -> bool {
+        self.kept.is_some() || self.is_after_kept
     }
 
     /// Returns whether the client that resumes is older than `version`.

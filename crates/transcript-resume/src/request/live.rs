@@ -45,6 +45,8 @@ pub struct LiveRequest {
     rest: Vec<ReadEntry>,
     /// The models of all entries that were read.
     models: StepContext<'static>,
+    /// The rules by which they were read.
+    rules: Rules,
     /// Whether the conversation may be divided; false when its parts turned out to be connected.
     may_settle: bool,
     hasher: RandomState,
@@ -99,6 +101,7 @@ impl LiveRequest {
             settled: Settled::default(),
             rest: Vec::new(),
             models: StepContext::default(),
+            rules: Rules::default(),
             may_settle: true,
             hasher: RandomState::new(),
             full_reads: 0,
@@ -178,7 +181,7 @@ impl LiveRequest {
         bodies: &mut B,
     ) -> Result<bool, B::Error> {
         let rules = Rules::of_index(index);
-        let is_settled = self.models.rules == rules
+        let is_settled = self.rules == rules
             && path.len() >= self.settled.entries.len()
             && path
                 .iter()
@@ -186,7 +189,7 @@ impl LiveRequest {
                 .all(|(entry, settled)| entry.entry_no() == *settled);
         if !is_settled {
             self.reset();
-            self.models.rules = rules;
+            self.rules = rules;
         }
         let after = &path[self.settled.entries.len()..];
         let is_continued = after.len() >= self.rest.len()
@@ -205,6 +208,7 @@ impl LiveRequest {
             let entry_ref = index.entry(entry.entry_no());
             let mut log = Log::default();
             let names = &mut self.models;
+            names.rules = rules;
             names.answerer = None;
             let read = read_entry(&entry_ref, index, Policy::Recover, names, bodies, &mut log)?;
             let Ok(read) = read else {
