@@ -161,8 +161,6 @@ impl Tree<'_> {
             let is_session = self.nodes().any(is_of_session);
             let refusal = if !is_session {
                 Some(Refusal::NoConversation)
-            } else if self.policy() == Policy::Vendor && self.has_only_sidechains() {
-                Some(Refusal::OnlySidechains)
             } else {
                 self.has_no_end().then_some(Refusal::NoEnd)
             };
@@ -171,15 +169,12 @@ impl Tree<'_> {
                 ..ConversationPath::default()
             });
         };
-        let mut path = self.path_with_pin(leaf, reason);
-        if self.policy() == Policy::Vendor && self.has_only_sidechains() {
-            path.refusal = Some(Refusal::OnlySidechains);
-        }
-        self.no_less_than_the_client(path)
+        self.no_less_than_the_client(self.path_with_pin(leaf, reason))
     }
 
-    /// Returns whether nothing but the conversation of a subagent is left (LEAF-19).
-    fn has_only_sidechains(&self) -> bool {
+    /// Returns whether nothing but the conversation of a subagent is left. It has a path, although the
+    /// client does not resume it (LEAF-19).
+    pub(crate) fn has_only_sidechains(&self) -> bool {
         let nodes = || self.nodes().filter(|node| !self.is_removed(*node));
         let is_sidechain = |node: NodeId| self.entry(node).flags().contains(Flags::SIDECHAIN);
         let mut messages = nodes()

@@ -337,10 +337,14 @@ impl RequestOptions {
             Some(at) => path.cut_after(at).then_some(path),
             None => Some(path),
         });
-        path.unwrap_or_else(|| ConversationPath {
+        let mut path = path.unwrap_or_else(|| ConversationPath {
             refusal: Some(Refusal::NoConversation),
             ..ConversationPath::default()
-        })
+        });
+        if tree.policy() == Policy::Vendor && self.leaf.is_none() && tree.has_only_sidechains() {
+            path.refusal = path.refusal.or(Some(Refusal::OnlySidechains));
+        }
+        path
     }
 
     /// Turns the steps of a conversation into messages, or those of a part of it.
