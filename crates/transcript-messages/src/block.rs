@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use transcript_format::object::{JsonKind, Object, Raw, Str};
 
 use super::lint::is_call_id;
+use super::numbers::as_doubles;
 use super::stored::{Place, SHORTEST, Stored};
 use super::text::{is_space, quoted, safe};
 
@@ -281,6 +282,16 @@ impl Block {
     /// Marks the block as one of a list: its message got more than its string (MSG-18).
     pub fn unlink_from_string(&mut self) {
         self.is_plain = false;
+    }
+
+    /// Prints each number as the double that the client reads (MSG-22). Texts have none.
+    pub(super) fn print_numbers(&mut self) {
+        let is_text = self.is_sound && self.kind == BlockKind::Text;
+        if let (Json::Own(json), false) = (&self.json, is_text)
+            && let Some(printed) = as_doubles(json)
+        {
+            self.replace(printed);
+        }
     }
 
     /// Returns whether the content was a string, not a list with this block.

@@ -20,6 +20,7 @@ mod lint;
 mod log;
 mod media;
 mod message;
+mod numbers;
 mod pair;
 mod stored;
 pub mod stream;

@@ -38,6 +38,7 @@ pub fn pair(messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
     let mut paired = pairing.paired;
     for message in &mut paired {
         finish(message, log);
+        message.blocks.iter_mut().for_each(Block::print_numbers);
     }
     paired
 }

@@ -526,11 +526,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "20-agent-of-the-parent/subagents/agent-c58d2a17",
         findings: "",
-        vendor: reported(
-            "u1 a2",
-            r#"u: "Find the next br" | a: "C/2025 R3.""#,
-            "truncated u1",
-        ),
+        vendor: reported("u1 a2", "refused", "truncated u1"),
         recover: Some(reported(
             "u1 a2",
             r#"u: "Find the next br" | a: "C/2025 R3.""#,
