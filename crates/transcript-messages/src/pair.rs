@@ -38,7 +38,6 @@ pub fn pair(messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
     let mut paired = pairing.paired;
     for message in &mut paired {
         finish(message, log);
-        message.blocks.iter_mut().for_each(Block::print_numbers);
     }
     paired
 }
@@ -184,6 +183,7 @@ pub(super) fn finish(message: &mut Message, log: &mut Log) {
         // An empty text next to another block is not sent (MSG-11).
         message.blocks.retain(|block| !is_empty_text(block));
     }
+    message.blocks.iter_mut().for_each(Block::print_numbers);
     for block in message.blocks.iter_mut().filter(|block| !block.is_sound()) {
         match block.kind() {
             BlockKind::ToolUse => correct_call(block),

@@ -272,6 +272,7 @@ impl Tree<'_> {
         walk.add_siblings();
         let is_refused = self.policy() == Policy::Vendor
             && self.is_client_before(TIMELESS_LEAF)
+            && self.entry(leaf).kind() != EntryKind::Attachment
             && self.entry(leaf).millis().is_none();
         ConversationPath {
             leaf: Some(entry),

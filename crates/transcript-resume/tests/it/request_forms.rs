@@ -205,26 +205,26 @@ fn blocks_that_are_only_moved_keep_their_text() {
 
 #[test]
 fn an_edit_touches_one_field_only() {
-    let first = r#"{"x":1e2,"type":"text","text":"Q\u00e9","y":"z"}"#;
+    let first = r#"{"x":2.5,"type":"text","text":"Q\u00e9","y":"z"}"#;
     let session = Session::default()
         .user(&format!("[{first}]"))
         .user(r#""R""#)
-        .assistant("m", &CALL.replace(r#""Bash""#, r#""Task" ,"big":1.0"#))
-        .user(r#"[{"type":"tool_result","tool_use_id":"t","z":1e1,"is_error":false}]"#)
+        .assistant("m", &CALL.replace(r#""Bash""#, r#""Task" ,"big":1.5"#))
+        .user(r#"[{"type":"tool_result","tool_use_id":"t","z":3.5,"is_error":false}]"#)
         .reminder("system", "r");
     let sent = session.sent(&RequestOptions::new());
     assert_eq!(
         sent[0],
-        r#"{"role":"user","content":[{"x":1e2,"type":"text","text":"Q\u00e9\n","y":"z"},{"type":"text","text":"R"}]}"#
+        r#"{"role":"user","content":[{"x":2.5,"type":"text","text":"Q\u00e9\n","y":"z"},{"type":"text","text":"R"}]}"#
     );
     assert!(
-        sent[1].contains(r#""name":"Agent" ,"big":1.0"#),
+        sent[1].contains(r#""name":"Agent" ,"big":1.5"#),
         "{}",
         sent[1]
     );
     assert_eq!(
         sent[2],
-        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","z":1e1,"is_error":false,"content":"<system-reminder>\nr\n</system-reminder>"}]}"#
+        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","z":3.5,"is_error":false,"content":"<system-reminder>\nr\n</system-reminder>"}]}"#
     );
 }
 
