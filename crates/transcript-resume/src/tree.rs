@@ -568,6 +568,12 @@ impl<'i> Tree<'i> {
         };
         if self.policy == Policy::Vendor && self.clears_history(node, boundary) {
             self.removed[..node.at()].fill(true);
+            for child in self.nodes().skip(node.at()) {
+                let parent = self.parent_node(child);
+                if parent.is_some_and(|parent| self.removed[parent.at()]) {
+                    self.parents[child.at()] = ParentSlot::LOST;
+                }
+            }
             return;
         }
         let form = match boundary.preserved {
