@@ -181,8 +181,7 @@ impl Tree<'_> {
     /// Returns whether only entries of subagents are left of a main conversation, or there are no
     /// messages at all (LEAF-19).
     fn is_left_without_main(&self) -> bool {
-        let is_message =
-            |node: NodeId| !self.is_removed(node) && self.entry(node).kind().is_message();
+        let is_message = |node: NodeId| self.entry(node).kind().is_message();
         self.nodes().next().is_some()
             && (!self.is_all_sidechain || !self.nodes().any(is_message))
             && self.has_only_sidechains()
