@@ -158,7 +158,6 @@ impl Merge {
     /// them, but not across user text (MSG-1). Lines without an id are merged as if they had the
     /// same one (MSG-2). Different messages in a row stay separate.
     fn add_assistant(&mut self, step: Step) {
-        self.flush();
         let unchecked = self.drafts.iter().enumerate().skip(self.checked);
         let without_result = unchecked
             .clone()
@@ -189,13 +188,13 @@ impl Merge {
             self.drafts[*at].blocks.extend(step.blocks);
             return;
         }
-        let at = *self
-            .answers
-            .entry(step.merge_key())
-            .or_insert(self.drafts.len());
-        match self.drafts.get_mut(at) {
-            Some(answer) => answer.blocks.extend(step.blocks),
-            None => self.drafts.push(Draft::new(Role::Assistant, step.blocks)),
+        // A line of an earlier answer does not end the turn.
+        if let Some(at) = self.answers.get(&step.merge_key()) {
+            self.drafts[*at].blocks.extend(step.blocks);
+        } else {
+            self.flush();
+            self.answers.insert(step.merge_key(), self.drafts.len());
+            self.drafts.push(Draft::new(Role::Assistant, step.blocks));
         }
         // Only the last draft still grows.
         self.checked = self.drafts.len() - 1;

@@ -185,7 +185,8 @@ impl Step {
                 };
                 step.is_error = is_error;
                 step.heals_distinct_carrier = is_error && flag("healsDistinctCarrier");
-                step.answer = Some(names.shared(of_message("id").map_or("", Raw::text), model));
+                let id = of_message("id").filter(|id| !id.is_null());
+                step.answer = Some(names.shared(id.map_or("", Raw::text), model));
                 step.blocks = blocks(&body, text, place, origin, log);
             }
             EntryKind::System => {
