@@ -57,7 +57,9 @@ impl Tree<'_> {
             |node: &NodeId| !self.is_removed(*node) && self.entry(*node).kind().is_message();
         let mut followed = vec![false; self.nodes().count()];
         for message in self.nodes().filter(is_message) {
-            for above in self.ancestors(message).skip(1) {
+            // Within a cycle a message is above itself.
+            let above = self.ancestors(message).skip(1);
+            for above in above.take_while(|above| *above != message) {
                 let was_followed = std::mem::replace(&mut followed[above.at()], true);
                 if was_followed || is_message(&above) {
                     break;
