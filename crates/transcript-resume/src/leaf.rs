@@ -186,7 +186,8 @@ impl Tree<'_> {
         // message above it is ignored (LEAF-7).
         let pin = self
             .find_live(id)
-            .filter(|pin| messages.has_message(*pin))?;
+            .filter(|pin| messages.has_message(*pin))
+            .filter(|pin| self.cleared_by.is_none_or(|boundary| *pin > boundary))?;
         let is_under_pin = |node: NodeId| self.leads_past(node, pin);
 
         let later = (line.number().get() + 1..self.index.len())

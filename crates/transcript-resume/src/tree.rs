@@ -87,6 +87,9 @@ pub struct Tree<'i> {
     /// [`ParentSlot::NOT_SPLICED`]; empty without a splice, which may replace those of most nodes.
     pub(crate) spliced: Vec<ParentSlot>,
     kept: Option<KeptEntries>,
+    /// The last boundary, if the client removes everything before it (COMPACT-12). `recover` keeps
+    /// these entries, but no pin leads back to them.
+    pub(crate) cleared_by: Option<NodeId>,
     /// A compaction before the entries keeps some of its own.
     is_after_kept: bool,
     /// For each entry of the index, its node; for a progress entry, the node above it (CHAIN-2).
@@ -193,6 +196,7 @@ impl<'i> Tree<'i> {
             removed: Vec::new(),
             spliced: Vec::new(),
             kept: None,
+            cleared_by: None,
             is_after_kept: false,
             node_of: vec![ParentSlot::OPEN; index.len()],
             named: HashMap::new(),
@@ -566,7 +570,10 @@ impl<'i> Tree<'i> {
         let Some(boundary) = self.index.boundary(entry_ref) else {
             return;
         };
-        if self.policy == Policy::Vendor && self.clears_history(node, boundary) {
+        if self.clears_history(node, boundary) {
+            self.cleared_by = Some(node);
+        }
+        if self.policy == Policy::Vendor && self.cleared_by.is_some() {
             self.removed[..node.at()].fill(true);
             for child in self.nodes().skip(node.at()) {
                 let parent = self.parent_node(child);
