@@ -20,6 +20,7 @@ use std::sync::Arc;
 use transcript_messages::{Block, BlockKind, FRESH_ID, Log, Message, Part, Role};
 use transcript_reader::{EntryNo, Index};
 
+use super::repair::may_be_silent;
 use super::step::Rules;
 use super::step::{Step, StepContext, StepKind};
 use super::thinking::Thought;
@@ -351,7 +352,10 @@ impl LiveRequest {
             let before = place.checked_sub(1).map(|place| steps[place].1);
             if open.is_empty() && reached < *at {
                 let is_cut = match step.kind {
-                    StepKind::Assistant => !is_any_unnamed && follows_user(&steps[..place]),
+                    // An answer that is not sent does not end the message before it.
+                    StepKind::Assistant => {
+                        !is_any_unnamed && !may_be_silent(step) && follows_user(&steps[..place])
+                    }
                     _ => {
                         before.is_some_and(|before| before.kind == StepKind::Assistant)
                             && starts_turn(&steps[place..])

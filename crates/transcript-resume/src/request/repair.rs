@@ -192,6 +192,11 @@ fn drop_lone_thoughts(steps: &mut Vec<Step>, log: &mut Log) {
     retain(steps, keep, OmissionReason::Silent, log);
 }
 
+/// Returns whether an answer may not be sent: an empty one, or one of only thinking or blank text.
+pub(super) fn may_be_silent(step: &Step) -> bool {
+    step.blocks.is_empty() || is_thinking(step) || is_blank(step)
+}
+
 fn is_thinking(step: &Step) -> bool {
     step.kind == StepKind::Assistant
         && !step.blocks.is_empty()
