@@ -395,7 +395,11 @@ fn follows_user(steps: &[(usize, &Step)]) -> bool {
 fn starts_turn(steps: &[(usize, &Step)]) -> bool {
     let is_beside = |kind| matches!(kind, StepKind::Reminder | StepKind::LocalCommand);
     let first = steps.iter().find(|(_, step)| !is_beside(step.kind));
-    first.is_some_and(|(_, step)| step.kind == StepKind::User && !step.has_results())
+    // A blank prompt is not sent.
+    let says_something = |block: &Block| block.kind() != BlockKind::Text || block.is_sound();
+    first.is_some_and(|(_, step)| {
+        step.kind == StepKind::User && !step.has_results() && step.blocks.iter().any(says_something)
+    })
 }
 
 /// Returns whether a call got another id. These are numbered over the whole conversation.
