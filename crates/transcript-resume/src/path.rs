@@ -134,6 +134,8 @@ pub enum Refusal {
     OnlySidechains,
     /// After a compaction that keeps entries, no message ends a conversation (LEAF-18).
     NoEnd,
+    /// The client cannot render an attachment (NOTE-9).
+    UnusableAttachment,
 }
 
 impl Refusal {
@@ -144,6 +146,7 @@ impl Refusal {
             Self::NoConversation => "the file holds no conversation",
             Self::LeafWithoutTime => "the leaf has no valid timestamp",
             Self::OnlySidechains => "the file holds only the conversation of a subagent",
+            Self::UnusableAttachment => "the client fails on an attachment that lacks its content",
             Self::NoEnd => "no message is the end of a conversation",
         }
     }

@@ -19,7 +19,7 @@ pub enum Policy {
     /// there is evidence, and the request is one that a strict provider accepts.
     #[default]
     Recover,
-    /// Exactly what the client (2.1.329) does with the file (`docs/client-behaviour.md`).
+    /// Exactly what the client does with the file (`docs/client-behaviour.md`).
     Vendor,
 }
 

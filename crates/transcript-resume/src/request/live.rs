@@ -210,6 +210,7 @@ impl LiveRequest {
             let mut log = Log::default();
             let names = &mut self.models;
             names.rules = rules;
+            names.now = self.options.now;
             names.answerer = None;
             let read = read_entry(&entry_ref, index, Policy::Recover, names, bodies, &mut log)?;
             let Ok(read) = read else {

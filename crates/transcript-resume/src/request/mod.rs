@@ -1,4 +1,4 @@
-//! Builds the next request from a path: under policy `vendor` the one that the client (2.1.329)
+//! Builds the next request from a path: under policy `vendor` the one that the client
 //! would send, under `recover` one that a strict provider accepts.
 //!
 //! Start with [`RequestOptions::request`]. The passes run in the order in which the client was
@@ -167,6 +167,7 @@ pub struct RequestOptions {
     is_live: bool,
     tools: Option<BTreeSet<String>>,
     long_blocks_in: Option<Source>,
+    now: Option<i64>,
 }
 
 impl RequestOptions {
@@ -219,6 +220,13 @@ impl RequestOptions {
     /// Stops after this entry of the path. When it is not on the path there is no conversation.
     pub fn at(mut self, entry_no: EntryNo) -> Self {
         self.at = Some(entry_no);
+        self
+    }
+
+    /// Says when the request is made, in milliseconds since 1970: the client tells the model how old
+    /// a memory without a heading is. By default that is its age when it was recalled.
+    pub fn now(mut self, millis: i64) -> Self {
+        self.now = Some(millis);
         self
     }
 
@@ -288,7 +296,7 @@ impl RequestOptions {
             for entry_no in &lost {
                 log.omit(origin(*entry_no), OmissionReason::UnusableBody);
             }
-            let path = self.path(tree);
+            let mut path = self.path(tree);
             if path.refusal.is_some() {
                 return Ok((Request::refused(path, log), None));
             }
@@ -299,10 +307,22 @@ impl RequestOptions {
                 let (source, is_lost) = (source?.clone(), Arc::clone(&is_lost));
                 Some(Arc::new(InFile { source, is_lost }) as Arc<dyn BlockStore>)
             };
-            let loaded = Loaded::new(tree, &path, reader(&path), &store, bodies, &mut log)?;
+            let loaded = Loaded::new(
+                tree,
+                &path,
+                self.now,
+                reader(&path),
+                &store,
+                bodies,
+                &mut log,
+            )?;
             if !loaded.unusable.is_empty() {
                 lost.extend(loaded.unusable);
                 continue;
+            }
+            if tree.policy() == Policy::Vendor && loaded.steps.iter().any(|step| step.is_unusable) {
+                path.refusal = Some(Refusal::UnusableAttachment);
+                return Ok((Request::refused(path, log), None));
             }
             let asked = self.model.as_deref().map(Arc::from);
             let model: Option<Arc<str>> = asked.or(loaded.names.last_answerer);
@@ -384,7 +404,7 @@ fn messages(
     log: &mut Log,
 ) -> Vec<Message> {
     bubble_up(&mut steps);
-    media::remove_rejected(&mut steps, log);
+    media::remove_rejected(&mut steps, policy, log);
     thinking::drop_foreign(&mut steps, model, log);
     let messages = merge::merge(steps, model.is_some_and(wants_system_role), policy, log);
     match policy {
@@ -410,6 +430,7 @@ impl<'i> Loaded<'i> {
     fn new<B: BodySource>(
         tree: &Tree<'_>,
         path: &ConversationPath,
+        now: Option<i64>,
         record: Option<StateReader<'i>>,
         store: &(dyn Fn() -> Option<Arc<dyn BlockStore>> + Sync),
         bodies: &mut B,
@@ -423,7 +444,7 @@ impl<'i> Loaded<'i> {
         };
         if record.is_some() {
             // The state follows from the bodies in their order.
-            let mut names = StepContext::new(Rules::of(tree), record, store());
+            let mut names = StepContext::new(Rules::of(tree), now, record, store());
             loaded.add(
                 PathPart::read(tree, &path.entries, &mut names, bodies)?,
                 log,
@@ -433,7 +454,7 @@ impl<'i> Loaded<'i> {
         }
         let parts: Vec<&[PathEntry]> = path.entries.chunks(PART).collect();
         let read = |number: usize, bodies: &mut B| {
-            let mut names = StepContext::new(Rules::of(tree), None, store());
+            let mut names = StepContext::new(Rules::of(tree), now, None, store());
             PathPart::read(tree, parts[number], &mut names, bodies)
         };
         bodies.in_parts(parts.len(), read, |part| {

@@ -364,6 +364,7 @@ fn build<B: BodySource>(
         &tree,
         &tree.path_to_leaf(leaf),
         None,
+        None,
         &|| None,
         bodies,
         &mut log,

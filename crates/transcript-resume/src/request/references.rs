@@ -49,8 +49,10 @@ pub(super) fn resolve(
     let reminders = steps.iter().filter_map(|step| step.reminder.as_ref());
     let recorded = reminders.flat_map(|reminder| reminder.tools.iter().cloned());
     let recorded: BTreeSet<String> = recorded.collect();
+    let referred = referred_tools(steps);
+    let is_referred = |name: &str| referred.contains(name);
     let is_of_client =
-        |name: &str| client_tools::is_known(name, is_newer) || recorded.contains(name);
+        |name: &str| client_tools::is_known(name, is_newer, is_referred) || recorded.contains(name);
     let is_known = |name: &str| match tools {
         Some(tools) => tools.contains(name),
         // The options a session was started with are not in its file, so `recover` removes nothing
@@ -70,13 +72,30 @@ pub(super) fn resolve(
     }
 }
 
+/// Returns the names of all tools that results refer to.
+fn referred_tools(steps: &[Step]) -> BTreeSet<String> {
+    let blocks = steps.iter().flat_map(|step| &step.blocks);
+    let results = blocks.filter(|block| may_refer(block));
+    let mut referred = BTreeSet::new();
+    for result in results {
+        let content = result.object();
+        let content = content.and_then(|result| result.get("content")?.array());
+        let blocks = content.unwrap_or_default().into_iter();
+        referred.extend(blocks.filter_map(|raw| referred_tool(&raw.object()?)));
+    }
+    referred
+}
+
+/// Returns whether the block is a result that may refer to tools: a sound one holds only texts.
+fn may_refer(block: &Block) -> bool {
+    block.kind() == BlockKind::ToolResult
+        && !block.is_sound()
+        && block.json().contains("tool_reference")
+}
+
 /// Returns whether the block is a result with a reference to a known tool.
 fn resolve_block(block: &mut Block, is_known: impl Fn(&str) -> bool, log: &mut Log) -> bool {
-    // A sound result contains only texts.
-    if block.kind() != BlockKind::ToolResult
-        || block.is_sound()
-        || !block.json().contains("tool_reference")
-    {
+    if !may_refer(block) {
         return false;
     }
     let content = block.object();

@@ -129,8 +129,9 @@ fn drop_empty(steps: &mut Vec<Step>, log: &mut Log) {
 
 /// The message in which the conversation stopped, if it did (TURN-1).
 struct LastMessage<'s> {
-    last_line: Option<usize>,
-    id: Option<Str<'s>>,
+    last_line: Option<(usize, &'s Step)>,
+    /// Where its turn starts: after the last user entry without a result.
+    turn: usize,
 }
 
 impl<'s> LastMessage<'s> {
@@ -140,9 +141,12 @@ impl<'s> LastMessage<'s> {
                 // Entries that are not sent are not the last message.
                 StepKind::Assistant if is_thinking(step) || is_blank(step) => {}
                 StepKind::Assistant => {
+                    let starts_turn =
+                        |step: &Step| step.kind == StepKind::User && !step.has_results();
+                    let turn = steps[..at].iter().rposition(starts_turn);
                     return Self {
-                        last_line: Some(at),
-                        id: step.message_id(),
+                        last_line: Some((at, step)),
+                        turn: turn.map_or(0, |prompt| prompt + 1),
                     };
                 }
                 // Several messages for one attachment end the turn.
@@ -156,12 +160,15 @@ impl<'s> LastMessage<'s> {
         }
         Self {
             last_line: None,
-            id: None,
+            turn: 0,
         }
     }
 
     fn has(&self, at: usize, line: &Step) -> bool {
-        self.last_line == Some(at) || (self.id.is_some() && self.id == line.message_id())
+        // Lines without an id are one message only within a turn (MSG-2).
+        let is_near = at >= self.turn || line.message_id().is_some();
+        self.last_line
+            .is_some_and(|(last, step)| last == at || is_near && step.is_of_message(line))
     }
 }
 

@@ -18,6 +18,9 @@ use crate::tree::{Policy, Tree};
 /// The model of answers that the client made itself.
 const SYNTHETIC_MODEL: &str = NO_MODEL;
 
+/// The key of answers without an id that are merged (MSG-2).
+const SHARED_ID: &str = "";
+
 /// The rules by which entries are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rules {
@@ -72,6 +75,8 @@ pub(super) struct Step {
     pub(super) entry_kind: Option<EntryKind>,
     /// For a user entry: it is the summary of a compaction.
     pub(super) is_summary: bool,
+    /// For an attachment: the client fails on it.
+    pub(super) is_unusable: bool,
     /// For an answer: it reports a failed request.
     pub(super) is_error: bool,
     /// For an API error: the nearest entry with media is the cause (ERR-3).
@@ -185,8 +190,18 @@ impl Step {
                 };
                 step.is_error = is_error;
                 step.heals_distinct_carrier = is_error && flag("healsDistinctCarrier");
+                // Without an id only answers to a recorded request count as one (MSG-2).
                 let id = of_message("id").filter(|id| !id.is_null());
-                step.answer = Some(names.shared(id.map_or("", Raw::text), model));
+                let own;
+                let key = match id {
+                    Some(id) => id.text(),
+                    None if object.get("requestId").is_some() => SHARED_ID,
+                    None => {
+                        own = entry_ref.number().to_string();
+                        &own
+                    }
+                };
+                step.answer = Some(names.shared(key, model));
                 step.blocks = blocks(&body, text, place, origin, log);
             }
             EntryKind::System => {
@@ -206,11 +221,12 @@ impl Step {
                 };
             }
             EntryKind::Attachment => {
+                step.is_unusable = reminders::is_unusable(object);
                 let reminder = Reminder {
                     is_for_system_role: reminders::is_for_system_role(object),
                     is_for_older_models: reminders::is_for_older_models(object),
                     is_file: reminders::is_file(object),
-                    parts: reminders::parts(object, origin, log),
+                    parts: reminders::parts(object, origin, names.now, log),
                     tools: references::recorded_tools(object),
                 };
                 if !reminder.parts.is_empty() {
@@ -233,6 +249,7 @@ impl Step {
             is_meta: false,
             entry_kind: None,
             is_summary: false,
+            is_unusable: false,
             is_error: false,
             heals_distinct_carrier: false,
             blocks,
@@ -282,6 +299,16 @@ impl Step {
     pub(super) fn message_id(&self) -> Option<Str<'_>> {
         let json = &self.answer.as_ref()?.merge_key;
         Some(unescape(json.strip_prefix('"')?.strip_suffix('"')?))
+    }
+
+    /// Returns whether two lines of answers belong to one message: those of one id, and those without
+    /// an id that are merged (MSG-2).
+    pub(super) fn is_of_message(&self, other: &Self) -> bool {
+        let key = |step: &Self| {
+            let key = step.answer.as_ref()?.merge_key.clone();
+            (*key == *SHARED_ID || step.message_id().is_some()).then_some(key)
+        };
+        key(self).is_some_and(|own| key(other) == Some(own))
     }
 
     /// Returns the same as JSON, as [`Answer`] has it.
@@ -341,6 +368,8 @@ pub(super) struct StepContext<'i> {
     /// Where long blocks stay.
     store: Option<Arc<dyn BlockStore>>,
     pub(super) rules: Rules,
+    /// The time of the request.
+    pub(super) now: Option<i64>,
 }
 
 impl std::fmt::Debug for StepContext<'_> {
@@ -354,6 +383,7 @@ impl std::fmt::Debug for StepContext<'_> {
 impl<'i> StepContext<'i> {
     pub(super) fn new(
         rules: Rules,
+        now: Option<i64>,
         record: Option<StateReader<'i>>,
         store: Option<Arc<dyn BlockStore>>,
     ) -> Self {
@@ -361,6 +391,7 @@ impl<'i> StepContext<'i> {
             record,
             store,
             rules,
+            now,
             ..Self::default()
         }
     }
@@ -371,6 +402,7 @@ impl<'i> StepContext<'i> {
             last_answerer: self.last_answerer.clone(),
             answerers: self.answerers.clone(),
             rules: self.rules,
+            now: self.now,
             ..StepContext::default()
         }
     }

@@ -79,11 +79,17 @@ fn lines_of_last_message(steps: &[Step]) -> Vec<usize> {
             // Lines that are not sent are not the last message.
             Kind::Assistant if step.is_thinking() || step.is_blank() => {}
             Kind::Assistant => {
-                let is_line = |&at: &usize| {
-                    at == index
-                        || (steps[at].kind == Kind::Assistant
-                            && steps[at].id.is_same_given(&step.id))
+                // Lines without an id are one message only within a turn (MSG-2).
+                let prompt = steps[..index]
+                    .iter()
+                    .rposition(|step| step.kind == Kind::User && !step.is_result());
+                let is_near = |at: usize| prompt.is_none_or(|prompt| at > prompt);
+                let is_same = |at: usize| match step.id {
+                    MessageId::Missing => is_near(at) && steps[at].id == MessageId::Missing,
+                    _ => steps[at].id.is_same_given(&step.id),
                 };
+                let is_line =
+                    |&at: &usize| at == index || (steps[at].kind == Kind::Assistant && is_same(at));
                 return (0..steps.len()).filter(is_line).collect();
             }
             // Several messages for one attachment end the turn (TURN-1).

@@ -93,6 +93,7 @@ fn request_messages(path: &Path, version: Version, options: &Options<'_>) -> Vec
         is_newer,
         now: options.now.unwrap_or_else(current_time),
         recorded_tools: recorded_tools(path),
+        referred_tools: referred_tools(path),
     };
 
     let mut steps: Vec<Step> = path
@@ -149,9 +150,9 @@ pub(super) enum Kind {
 pub(super) enum MessageId {
     /// The value of `message.id`.
     Given(Value),
-    /// The line does not have an id. Such lines merge as if they shared one (MSG-2).
+    /// The line does not have an id, but a `requestId`. Such lines merge as if they shared one (MSG-2).
     Missing,
-    /// A synthetic message of the client; no other line belongs to it.
+    /// A synthetic message of the client, or a line with neither; no other line belongs to it.
     Own,
 }
 
@@ -188,6 +189,8 @@ struct Reader {
     now: i64,
     /// The tools that the session itself records (MSG-14).
     recorded_tools: Vec<String>,
+    /// The tools that results of the path refer to.
+    referred_tools: Vec<String>,
 }
 
 impl Reader {
@@ -223,7 +226,10 @@ impl Reader {
                 };
                 step.blocks = blocks(&message["content"]);
                 step.id = match message.get("id") {
-                    None | Some(Value::Null) => MessageId::Missing,
+                    None | Some(Value::Null) if entry.contains_key("requestId") => {
+                        MessageId::Missing
+                    }
+                    None | Some(Value::Null) => MessageId::Own,
                     Some(id) => MessageId::Given(id.clone()),
                 };
             }
@@ -255,18 +261,26 @@ impl Reader {
         let flag = |name: &str| entry.get(name) == Some(&Value::Bool(true));
         let mut blocks = blocks(content);
         let is_text = matches!(&blocks[..], [block] if block["type"] == "text");
-        let is_note =
-            self.version.wraps_own_notes() && flag("isMeta") && flag("ownNote") && is_text;
-        if is_note {
-            let text = blocks[0]["text"].as_str().unwrap_or_default();
-            blocks = vec![text_block(&rendered::wrap(text))];
+        if self.version.wraps_own_notes() && flag("isMeta") && is_text {
+            let text = blocks[0]["text"].as_str().unwrap_or_default().to_owned();
+            let mut framed = None;
+            if flag("hookText") {
+                framed = Some(rendered::wrap(&rendered::hook_text(&text)));
+            }
+            if flag("ownNote") {
+                framed = Some(rendered::wrap(framed.as_deref().unwrap_or(&text)));
+            }
+            if let Some(framed) = framed {
+                blocks = vec![text_block(&framed)];
+            }
         }
         if entry.get("origin").unwrap_or(&Value::Null)["kind"] == "task-notification" {
             blocks = notification(blocks);
         }
         let is_known = |name: &str| {
-            client_tools::is_known(name, self.is_newer)
-                || self.recorded_tools.iter().any(|tool| tool == name)
+            client_tools::is_known(name, self.is_newer, |tool| {
+                self.referred_tools.iter().any(|referred| referred == tool)
+            }) || self.recorded_tools.iter().any(|tool| tool == name)
         };
         load_tools(&mut blocks, is_known);
         blocks
@@ -292,6 +306,19 @@ fn notification(blocks: Vec<Value>) -> Vec<Value> {
         .collect();
     let text = rendered::wrap(&rendered::notification(&texts.join("\n")));
     std::iter::once(text_block(&text)).chain(others).collect()
+}
+
+/// Returns the names of the tools that results of the path refer to.
+fn referred_tools(path: &Path) -> Vec<String> {
+    let lists = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let entries = path.entries.iter();
+    let blocks = entries.flat_map(|entry| lists(&entry.value["message"]["content"]));
+    let results = blocks.filter(|block| block["type"] == "tool_result");
+    let inner = results.flat_map(|result| lists(&result["content"]));
+    let references = inner.filter(|block| block["type"] == "tool_reference");
+    references
+        .filter_map(|block| block["tool_name"].as_str().map(str::to_owned))
+        .collect()
 }
 
 /// Returns the names of the tools that attachments of the path record with their definitions.
@@ -521,14 +548,13 @@ fn remove_rejected_media(steps: &mut Vec<Step>) {
             continue;
         }
         let text = steps[error].text().unwrap_or_default();
-        let media = if text.starts_with("Image was too large. Try resizing") {
-            "image"
-        } else if text.starts_with("PDF is password protected")
-            || text.starts_with("The PDF file was not valid")
-        {
-            "document"
-        } else {
-            continue;
+        let media = match text {
+            "Image was too large. Try resizing the image or using a different approach." => "image",
+            "PDF is password protected. Try using a CLI tool to extract or convert the PDF."
+            | "The PDF file was not valid. Try converting it to text first (e.g., pdftotext)." => {
+                "document"
+            }
+            _ => continue,
         };
         for carrier in carriers(&steps[..error], media, &steps[error]) {
             strip_media(&mut steps[carrier].blocks, media);

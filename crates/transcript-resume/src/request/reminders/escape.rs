@@ -22,7 +22,7 @@ pub(super) fn brackets_of_closing_tags(text: &str) -> String {
 }
 
 /// Replaces the bracket of all tags: in the output of hooks.
-pub(super) fn brackets(text: &str) -> String {
+pub(in crate::request) fn brackets(text: &str) -> String {
     replaced(text, |inside| tag_name(inside).map(|_| ("&lt;", inside)))
 }
 

@@ -16,7 +16,9 @@ use transcript_format::time;
 use transcript_messages::text::wrapped;
 use transcript_messages::{Block, BlockKind, Log, Role, SyntheticKind, within_limits};
 
+pub(super) use self::escape::brackets;
 use self::fields::Fields;
+pub(super) use self::queued::notification;
 use self::rendered::{Piece, Rendered};
 
 /// The start of the one reminder that is never folded into a tool result (NOTE-5).
@@ -33,13 +35,22 @@ pub(super) fn is_attribution(block: &Block) -> bool {
 
 /// Returns what an attachment is sent as: a list of messages, each a list of texts and images. Empty
 /// when nothing is sent.
-pub(super) fn parts(object: &Object<'_>, origin: Option<usize>, log: &mut Log) -> Vec<Vec<Block>> {
+///
+/// `now` is the time of the request in milliseconds, from which the client counts the age of
+/// memories; by default that at which the attachment was written.
+pub(super) fn parts(
+    object: &Object<'_>,
+    origin: Option<usize>,
+    now: Option<i64>,
+    log: &mut Log,
+) -> Vec<Vec<Block>> {
     // The text that was sent the first time counts, whatever the attachment contains (NOTE-1).
     if let Some(contents) = stored::contents(object) {
         return stored::parts(contents, origin);
     }
     let attachment = attachment(object);
-    let Rendered { parts, is_own } = rendered::rendered(&attachment, written_at(object));
+    let Rendered { parts, is_own } =
+        rendered::rendered(&attachment, now.or_else(|| written_at(object)));
     let parts: Vec<Vec<Block>> = parts
         .into_iter()
         .map(|pieces| blocks(&pieces, origin, log))
@@ -71,8 +82,20 @@ pub(super) fn is_for_older_models(object: &Object<'_>) -> bool {
     kind(object) == Kind::TaskReminder && stored::contents(object).is_none()
 }
 
-/// Returns the time in milliseconds at which an attachment was written. It stands for the time of the
-/// request, from which the client counts the age of memories: nothing here depends on a clock.
+/// Returns whether the client fails on an attachment, which ends the resume (NOTE-9).
+pub(super) fn is_unusable(object: &Object<'_>) -> bool {
+    let attachment = attachment(object);
+    let lacks = |key: &str| attachment.get(key).is_none_or(Raw::is_null);
+    let is_unusable = match attachment.kind() {
+        Kind::NestedMemory | Kind::SelectedLinesInIde => lacks("content"),
+        Kind::RelevantMemories => attachment.get("memories").and_then(Raw::array).is_none(),
+        Kind::HookBlockingError => lacks("blockingError"),
+        _ => false,
+    };
+    is_unusable && stored::contents(object).is_none()
+}
+
+/// Returns the time in milliseconds at which an attachment was written.
 fn written_at(object: &Object<'_>) -> Option<i64> {
     let timestamp = object.get("timestamp")?.str()?;
     time::millis(timestamp.as_bytes())

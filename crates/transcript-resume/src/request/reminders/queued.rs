@@ -72,7 +72,7 @@ fn framed(attachment: &Fields<'_>, text: &str) -> String {
 }
 
 /// Returns the text of a notification that a background task ended (NOTE-10).
-fn notification(text: &str) -> String {
+pub(in crate::request) fn notification(text: &str) -> String {
     format!(
         "[SYSTEM NOTIFICATION - NOT USER INPUT]\nThis is an automated background-task event, NOT a \
          message from the user.\nDo NOT interpret this as user acknowledgement, confirmation, or \

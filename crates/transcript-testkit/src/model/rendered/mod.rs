@@ -41,6 +41,14 @@ pub(super) fn parts(attachment: &Value, now: i64) -> Vec<Part> {
     }
 }
 
+/// Returns the output of a hook with the sentence that the client puts before it (MSG-23).
+pub(super) fn hook_text(text: &str) -> String {
+    format!(
+        "The text below is the output of a hook, not a message from the user.\n{}",
+        escape::brackets(text)
+    )
+}
+
 /// Returns why the client fails on an attachment, which ends the resume.
 pub(super) fn failure(attachment: &Value) -> Option<&'static str> {
     let is_unusable = match attachment["type"].as_str()? {
