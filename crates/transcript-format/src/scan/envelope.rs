@@ -579,7 +579,11 @@ impl<'l> Reader<'l, '_> {
                 });
             }
             Member::Timestamp => self.parts.timestamp = self.id()?,
-            Member::Version => self.parts.client_version = self.id()?,
+            // It links nothing, so it may be there twice.
+            Member::Version => {
+                self.parts.client_version = self.text_or_skip(1)?;
+                return Ok(0);
+            }
             Member::SessionId => self.parts.session_id = self.id()?,
             Member::IsSidechain => self.flag(Flags::SIDECHAIN)?,
             Member::Message => {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use transcript_messages::Message;
 use transcript_reader::Bodies;
 use transcript_resume::request::{Request, RequestOptions};
-use transcript_resume::{Policy, Tree};
+use transcript_resume::{Policy, Refusal, Tree};
 
 const OLDER_MODEL: &str = "claude-opus-4-5";
 const NEWER_MODEL: &str = "claude-opus-5-5";
@@ -14,6 +14,10 @@ const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mN
 
 /// Makes the request of a session whose last turn is one attachment line.
 fn request(line: Value, model: &str) -> Request {
+    request_under(Policy::Vendor, line, model)
+}
+
+fn request_under(policy: Policy, line: Value, model: &str) -> Request {
     let mut lines = [
         json!({"type": "user", "uuid": "u", "parentUuid": null,
             "message": {"role": "user", "content": "Ask"}}),
@@ -31,7 +35,7 @@ fn request(line: Value, model: &str) -> Request {
     }
     let lines = lines.map(|line| format!("{line}\n"));
     let (_file, source, index) = crate::load(lines.concat().as_bytes());
-    let tree = Tree::new(&index, Policy::Vendor);
+    let tree = Tree::new(&index, policy);
     let options = RequestOptions::new().prompt("Next").model(model);
     options.request(&tree, &mut Bodies::new(&source)).unwrap()
 }
@@ -311,12 +315,35 @@ fn attachments_without_content_are_not_sent() {
         json!({"type": "deferred_tools_delta"}),
         json!({"type": "task_reminder"}),
         json!({"type": "date"}),
-        // The client fails on these.
+    ] {
+        check(attachment, &[]);
+    }
+}
+
+#[test]
+fn an_attachment_that_the_client_fails_on_ends_its_resume_and_not_ours() {
+    for attachment in [
         json!({"type": "nested_memory", "path": "/a"}),
+        json!({"type": "relevant_memories"}),
         json!({"type": "selected_lines_in_ide", "filename": "a"}),
         json!({"type": "hook_blocking_error", "hookName": "h"}),
     ] {
-        check(attachment, &[]);
+        let line = json!({"type": "attachment", "attachment": attachment});
+        let vendor = request(line.clone(), OLDER_MODEL);
+        assert_eq!(
+            vendor.path.refusal,
+            Some(Refusal::UnusableAttachment),
+            "{attachment}"
+        );
+        let recover = request_under(Policy::Recover, line, OLDER_MODEL);
+        assert!(
+            recover.is_resumable() && !recover.messages.is_empty(),
+            "{attachment}"
+        );
+        // The stored text needs no content.
+        let stored = json!({"type": "attachment", "attachment": attachment,
+            "rendered": [{"content": "r"}]});
+        assert!(request(stored, OLDER_MODEL).is_resumable(), "{attachment}");
     }
 }
 

@@ -93,6 +93,9 @@ fn entry(number: usize, line: &str) -> Value {
         }
         _ => panic!("{line}"),
     };
+    if ["text", "call", "blocks"].contains(&kind) {
+        entry["requestId"] = "req".into();
+    }
     entry["type"] = type_name.into();
     if !message.is_null() {
         entry["message"] = message;

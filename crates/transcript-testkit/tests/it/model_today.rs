@@ -540,7 +540,7 @@ fn a_file_without_messages_sends_its_commands_and_reminders() {
 
 #[test]
 fn a_system_line_protects_media_from_the_error_after_it() {
-    let text = "Image was too large. Try resizing the image";
+    let text = "Image was too large. Try resizing the image or using a different approach.";
     let mut error = answer_of("e", &json!({"type": "text", "text": text}));
     error["isApiErrorMessage"] = json!(true);
     error["message"]["model"] = json!("<synthetic>");
