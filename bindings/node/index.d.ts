@@ -231,6 +231,8 @@ export interface RequestOptions extends ArchiveOptions {
   prompt?: string;
   /** The model that gets the request; that of the last answer by default. */
   model?: string;
+  /** The version of the client whose rules hold, such as `2.1.331`; that of the last line with one by default. */
+  clientVersion?: string;
   /** The last entry of the conversation to continue. */
   leaf?: string;
   /** Reads the whole file, also where its end is enough. */

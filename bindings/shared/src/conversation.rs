@@ -2,7 +2,9 @@
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 use serde_json::json;
@@ -13,6 +15,7 @@ use transcript::wire::{
     EntryRecord, ReplayEnd, ReplayHead, ReplayRecord, ResumeRefusal, ResumeReport,
 };
 use transcript::{ErrorKind, History, PathState, Policy, ReadEnd, RedactedDisk, Redactor, Usage};
+use transcript_format::client_version::ClientVersion;
 use transcript_page::{PageFile, write_page};
 use transcript_reader::{Bodies, Source, subagents_on};
 use transcript_render::{
@@ -52,6 +55,8 @@ pub(crate) struct RequestOptions {
     policy: PolicyName,
     prompt: Option<String>,
     model: Option<String>,
+    /// The version of the client whose rules hold.
+    client_version: Option<String>,
     /// The last entry of the conversation to continue, by its uuid.
     leaf: Option<String>,
     /// Reads the whole file, also where its end is enough.
@@ -188,8 +193,16 @@ fn read_for_request(
 
 /// Writes the request that the history makes. Returns false if more than that has to be read for it.
 fn write_request(options: &RequestOptions, history: &History, out: &mut Out<'_>) -> Result<bool> {
-    let tree = history.tree(options.policy.into());
-    let mut request_options = request::RequestOptions::new().long_blocks_in(history.source());
+    let mut tree = history.tree(options.policy.into());
+    if let Some(version) = &options.client_version {
+        let version = ClientVersion::from_str(version);
+        let version =
+            version.map_err(|error| Failure::options(format!("clientVersion: {error}")))?;
+        tree = tree.for_client(Some(version));
+    }
+    let mut request_options = request::RequestOptions::new()
+        .now(now_millis())
+        .long_blocks_in(history.source());
     if let Some(prompt) = &options.prompt {
         request_options = request_options.prompt(prompt);
     }
@@ -219,6 +232,12 @@ fn write_request(options: &RequestOptions, history: &History, out: &mut Out<'_>)
     report.write(&mut text, &request.messages, |json| json.into())?;
     out.json(&text)?;
     Ok(true)
+}
+
+/// Returns the current time in milliseconds since 1970.
+fn now_millis() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis().try_into().unwrap_or(i64::MAX))
 }
 
 fn entry(history: &History, name: &str) -> std::result::Result<transcript::EntryNo, Failure> {

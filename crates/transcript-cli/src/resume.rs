@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use jiff::Zoned;
+use jiff::{Timestamp, Zoned};
 use transcript::wire::{self, ResumeRefusal, ResumeReport};
 use transcript::{History, ReadEnd};
+use transcript_format::client_version::ClientVersion;
 use transcript_format::time;
 use transcript_messages::{Block, Message, lint};
 use transcript_reader::{Bodies, EntryNo, ErrorKind, Index};
@@ -42,6 +43,10 @@ pub(crate) struct Args {
     /// Model that will get the request [default: the model of the last answer]
     #[arg(long, value_name = "ID")]
     model: Option<String>,
+    /// Version of the client whose rules hold, such as 2.1.331 [default: that of the last line that
+    /// names one]
+    #[arg(long, value_name = "VERSION")]
+    client_version: Option<ClientVersion>,
     /// Print only the messages, as JSON
     #[arg(long)]
     request: bool,
@@ -106,10 +111,15 @@ struct Answer {
 
 /// Builds the request that `args` ask for.
 fn answer<'h>(args: &Args, session: &'h History) -> Result<(Tree<'h>, Answer)> {
-    let tree = session.tree(args.path_args.policy());
+    let mut tree = session.tree(args.path_args.policy());
+    if args.client_version.is_some() {
+        tree = tree.for_client(args.client_version);
+    }
     args.path_args.validate(&tree)?;
     // What is printed verbatim stays in the file until then.
-    let mut options = request::RequestOptions::new().long_blocks_in(session.source());
+    let mut options = request::RequestOptions::new()
+        .now(Timestamp::now().as_millisecond())
+        .long_blocks_in(session.source());
     if let Some(prompt) = &args.prompt {
         options = options.prompt(prompt);
     }

@@ -17,6 +17,8 @@
 //!     the characters that change the text around them.
 
 pub mod attachment;
+pub mod client_tools;
+pub mod client_version;
 pub mod compact;
 pub mod content;
 pub mod context_refs;

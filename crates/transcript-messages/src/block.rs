@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use transcript_format::object::{JsonKind, Object, Raw, Str};
 
 use super::lint::is_call_id;
+use super::numbers::as_doubles;
 use super::stored::{Place, SHORTEST, Stored};
 use super::text::{is_space, quoted, safe};
 
@@ -90,6 +91,9 @@ pub enum BlockKind {
 
 /// The tool that has another name now (MSG-15).
 pub(super) const RENAMED_TOOL: &str = "Task";
+
+/// The tool whose calls the client writes with fields that it does not send (MSG-21).
+pub(super) const MESSAGE_TOOL: &str = "SendMessage";
 
 const PLAIN_START: &str = r#"{"type":"text","text":"#;
 
@@ -280,6 +284,22 @@ impl Block {
         self.is_plain = false;
     }
 
+    /// Prints each number as the double that the client reads (MSG-22). Texts have none.
+    pub(super) fn print_numbers(&mut self) {
+        let is_text = self.is_sound && self.kind == BlockKind::Text;
+        if let (Json::Own(json), false) = (&self.json, is_text)
+            && let Some(printed) = as_doubles(json)
+        {
+            self.replace(printed);
+        }
+    }
+
+    /// Returns whether the content was a string, not a list with this block.
+    #[must_use]
+    pub fn is_plain_string(&self) -> bool {
+        self.is_plain
+    }
+
     /// Returns the string that is the content when the block is the only one of its message, as
     /// JSON.
     pub(super) fn as_plain(&self) -> Option<&str> {
@@ -446,7 +466,10 @@ fn is_sound(kind: BlockKind, id: Option<&str>, object: &Object<'_>) -> bool {
             id.is_some_and(is_call_id)
                 && get("input").map(Raw::kind) == Some(JsonKind::Object)
                 && get("name").is_some_and(|name| {
-                    starts_plainly(name) && name.str().is_some_and(|name| name != RENAMED_TOOL)
+                    starts_plainly(name)
+                        && name
+                            .str()
+                            .is_some_and(|name| name != RENAMED_TOOL && name != MESSAGE_TOOL)
                 })
         }
         BlockKind::ToolResult => {

@@ -6,11 +6,11 @@ use std::collections::{HashMap, HashSet};
 use transcript_format::object::Raw;
 use transcript_format::texts;
 
-use super::block::{Block, BlockKind, RENAMED_TOOL, kind_of, text_of};
+use super::block::{Block, BlockKind, MESSAGE_TOOL, RENAMED_TOOL, kind_of, text_of};
 use super::lint::Rule;
 use super::log::{Log, OmissionReason, SyntheticKind};
 use super::message::{Message, Role};
-use super::text::js_trim;
+use super::text::{js_trim, quoted};
 
 /// Pairs the calls and results of `messages` as the client does, and finishes each message.
 #[must_use]
@@ -183,9 +183,10 @@ pub(super) fn finish(message: &mut Message, log: &mut Log) {
         // An empty text next to another block is not sent (MSG-11).
         message.blocks.retain(|block| !is_empty_text(block));
     }
+    message.blocks.iter_mut().for_each(Block::print_numbers);
     for block in message.blocks.iter_mut().filter(|block| !block.is_sound()) {
         match block.kind() {
-            BlockKind::ToolUse => rename_task(block),
+            BlockKind::ToolUse => correct_call(block),
             BlockKind::ToolResult => text_only(block),
             _ => {}
         }
@@ -228,13 +229,36 @@ pub(super) fn put_calls_last(message: &mut Message) {
     *message.blocks = sorted;
 }
 
-/// Renames the tool `Task` to `Agent`; no other tool changed its name (MSG-15).
-fn rename_task(call: &mut Block) {
-    let name = call
-        .object()
-        .and_then(|call| Some(call.get("name")?.str()?.into_owned()));
+/// Renames the tool `Task` to `Agent`, the only one that changed its name (MSG-15), and takes out of a
+/// message to another agent what the client writes into the call itself (MSG-21).
+fn correct_call(call: &mut Block) {
+    const WRITTEN_BY_CLIENT: [&str; 6] = [
+        "type",
+        "recipient",
+        "recipient_kind",
+        "content",
+        "request_id",
+        "approve",
+    ];
+    let Some(object) = call.object() else {
+        return;
+    };
+    let name = object.get("name").and_then(Raw::str);
     if name.as_deref() == Some(RENAMED_TOOL) {
         call.set("name", "\"Agent\"");
+    } else if name.as_deref() == Some(MESSAGE_TOOL)
+        && let Some(input) = object.get("input").and_then(Raw::object)
+        && input.get("to").is_some()
+        && input.get("message").is_some()
+    {
+        let kept = input
+            .members()
+            .iter()
+            .filter(|(name, _)| !WRITTEN_BY_CLIENT.contains(&&**name));
+        let kept: Vec<String> = kept
+            .map(|(name, value)| format!("{}:{}", quoted(name), value.text()))
+            .collect();
+        call.set("input", &format!("{{{}}}", kept.join(",")));
     }
 }
 

@@ -7,7 +7,13 @@ use transcript_format::object::unit_at;
 /// Trims white space as JavaScript defines it: U+FEFF is, U+0085 is not (NOTE-3).
 #[must_use]
 pub fn js_trim(text: &str) -> &str {
-    text.trim_matches(|c: char| c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}'))
+    text.trim_matches(is_js_space)
+}
+
+/// Returns whether the character is white space in JavaScript.
+#[must_use]
+pub fn is_js_space(c: char) -> bool {
+    c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}')
 }
 
 /// Wraps the text of a reminder.

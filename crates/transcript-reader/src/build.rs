@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 
+use transcript_format::client_version::ClientVersion;
 use transcript_format::finding::{Code, Finding};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::{EntryKind, SystemKind};
@@ -521,6 +522,9 @@ impl PartialIndex {
             .timestamp()
             .and_then(|time| time::millis(&time.bytes()));
         marks |= uuid_marks | link_marks;
+        let version = envelope.client_version();
+        let version = version.and_then(|version| ClientVersion::parse(version.raw()));
+        self.side.client_version = version.or(self.side.client_version);
         let tools = self.tools.len() as u32;
         self.tools.extend(
             envelope
@@ -699,8 +703,9 @@ fn preserved(
     odd: &mut Interner,
 ) -> Preserved {
     // The client only knows the names as written on disk, not their snake_case forms.
-    if let Some(list) = list {
-        let uuids = list.get("uuids").and_then(Raw::array).unwrap_or_default();
+    if let Some(list) = list
+        && let Some(uuids) = list.get("uuids").and_then(Raw::array)
+    {
         let mut id = |uuid: Raw<'_>| Some(intern(&uuid.str()?, odd));
         return Preserved::List {
             uuids: uuids.into_iter().map(&mut id).collect(),
@@ -804,6 +809,7 @@ pub(crate) fn append(index: &mut Index, part: PartialIndex) {
         }));
     index.tools.extend(part.tools);
     index.side.has_tombstones |= part.side.has_tombstones;
+    index.side.client_version = part.side.client_version.or(index.side.client_version);
     let unknown_keys = part.side.unknown_keys;
     index.side.unknown_keys.append(unknown_keys, first_line);
     index

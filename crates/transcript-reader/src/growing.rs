@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
+use transcript_format::client_version::ClientVersion;
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Line};
 use transcript_format::scan::{Envelope, Scanner};
 
@@ -184,6 +185,7 @@ struct Lengths {
     sessions: usize,
     agents: usize,
     has_tombstones: bool,
+    client_version: Option<ClientVersion>,
 }
 
 impl Lengths {
@@ -200,6 +202,7 @@ impl Lengths {
             sessions: index.side.sessions.len(),
             agents: index.side.agents.len(),
             has_tombstones: index.side.has_tombstones,
+            client_version: index.side.client_version,
         }
     }
 
@@ -216,6 +219,7 @@ impl Lengths {
         index.side.sessions.truncate(self.sessions);
         index.side.agents.truncate(self.agents);
         index.side.has_tombstones = self.has_tombstones;
+        index.side.client_version = self.client_version;
     }
 }
 

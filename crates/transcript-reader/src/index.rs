@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use bitflags::bitflags;
 use hashbrown::HashTable;
+use transcript_format::client_version::ClientVersion;
 use transcript_format::finding::Finding;
 use transcript_format::ids::Uuid;
 use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
@@ -52,6 +53,8 @@ pub(crate) struct SideTables {
     pub(crate) agents: Interner,
     /// Whether a line is a tombstone.
     pub(crate) has_tombstones: bool,
+    /// The version on the last line that has one.
+    pub(crate) client_version: Option<ClientVersion>,
     pub(crate) unknown_keys: UnknownKeys,
 }
 
@@ -434,6 +437,12 @@ impl Index {
     #[must_use]
     pub fn starts_at(&self) -> u64 {
         self.starts_at
+    }
+
+    /// Returns the version of the client that wrote the last line which names one.
+    #[must_use]
+    pub fn client_version(&self) -> Option<ClientVersion> {
+        self.side.client_version
     }
 
     /// Returns the ids of the sessions that lines name, in file order.

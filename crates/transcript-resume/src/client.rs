@@ -20,6 +20,7 @@ impl<'i> Tree<'i> {
         let is_salvaged_line = |line: EntryRef<'_>| line.is_salvaged();
         let was_repaired = self.recovery.has_changed_links()
             || self.index.has_repeated_uuids()
+            || self.cleared_by.is_some()
             || self.decisions.iter().any(changes_the_path)
             || self.index.entries().any(is_salvaged_line)
             || self.nodes().any(|node| self.is_unfinished(node));

@@ -30,6 +30,49 @@ impl Tree<'_> {
         let mut messages = MessagesAbove::new(self);
         self.pinned_leaf(&mut messages)
             .or_else(|| self.last_tip(&mut messages))
+            .or_else(|| self.last_tip_without_message())
+    }
+
+    /// Returns the last tip of a file without any message (LEAF-16).
+    fn last_tip_without_message(&self) -> Option<(NodeId, LeafReason)> {
+        let is_there = |node: &NodeId| !self.is_removed(*node);
+        if (self.nodes().filter(is_there)).any(|node| self.entry(node).kind().is_message()) {
+            return None;
+        }
+        let mut main = self.main_backwards().filter(is_there);
+        let tip = main.find(|node| self.is_tip(*node))?;
+        Some((tip, LeafReason::LastTip))
+    }
+
+    /// Returns whether the client finds no message to end at, after a compaction that keeps entries
+    /// (LEAF-18).
+    pub(crate) fn has_no_end(&self) -> bool {
+        self.policy() == Policy::Vendor && self.follows_kept_entries() && self.ends().is_empty()
+    }
+
+    /// Returns the messages of the main conversation that no other message follows, directly or
+    /// through entries of other kinds. Messages of a subagent count as followers (LEAF-18).
+    fn ends(&self) -> HashSet<NodeId> {
+        let is_message =
+            |node: &NodeId| !self.is_removed(*node) && self.entry(*node).kind().is_message();
+        let mut followed = vec![false; self.nodes().count()];
+        for message in self.nodes().filter(is_message) {
+            // Within a cycle a message is above itself.
+            let above = self.ancestors(message).skip(1);
+            for above in above.take_while(|above| *above != message) {
+                let was_followed = std::mem::replace(&mut followed[above.at()], true);
+                if was_followed || is_message(&above) {
+                    break;
+                }
+            }
+        }
+        let is_end = |node: &NodeId| {
+            is_message(node)
+                && !followed[node.at()]
+                && !self.is_sidechain(*node)
+                && !self.is_foreign(*node)
+        };
+        self.nodes().filter(is_end).collect()
     }
 
     /// Returns the last tip (LEAF-1); when the entries form a cycle and there is none, the last
@@ -40,11 +83,17 @@ impl Tree<'_> {
         messages: &mut MessagesAbove<'_, '_>,
     ) -> Option<(NodeId, LeafReason)> {
         let goes_by_time = self.goes_by_time(messages);
-        if goes_by_time
-            && self.policy() == Policy::Vendor
-            && let Some(newest) = self.newest_message()
-        {
-            return Some((newest, LeafReason::Newest));
+        if self.has_no_end() {
+            return None;
+        }
+        if goes_by_time && self.policy() == Policy::Vendor {
+            if self.follows_kept_entries() {
+                let end = self.ends().into_iter().max()?;
+                return Some((end, LeafReason::LastTip));
+            }
+            if let Some(newest) = self.newest_message() {
+                return Some((newest, LeafReason::Newest));
+            }
         }
         let mut tips = self.main_backwards().filter(|node| self.is_tip(*node));
         if let Some(tip) = tips.find(|node| messages.can_be_leaf(*node)) {
@@ -137,7 +186,8 @@ impl Tree<'_> {
         // message above it is ignored (LEAF-7).
         let pin = self
             .find_live(id)
-            .filter(|pin| messages.has_message(*pin))?;
+            .filter(|pin| messages.has_message(*pin))
+            .filter(|pin| self.cleared_by.is_none_or(|boundary| *pin > boundary))?;
         let is_under_pin = |node: NodeId| self.leads_past(node, pin);
 
         let later = (line.number().get() + 1..self.index.len())
@@ -152,13 +202,20 @@ impl Tree<'_> {
             .filter_map(|entry_ref| self.node_of_line(&entry_ref))
             .filter(|node| !self.is_sidechain(*node))
             .peekable();
-        if later.peek().is_none() {
-            // Nothing was written after the pin. It gives way to a last tip below it (LEAF-8),
-            // unless a person chose the place (LEAF-11).
-            let is_explicit = line.flags().contains(Flags::EXPLICIT);
+        let is_last = later.peek().is_none();
+        if is_last && line.flags().contains(Flags::EXPLICIT) {
+            // A person chose the place (LEAF-11).
+            return Some((pin, LeafReason::Pinned));
+        }
+        // After a compaction that keeps entries only the end of a conversation can be pinned
+        // (LEAF-18).
+        if self.follows_kept_entries() && !self.ends().contains(&pin) {
+            return None;
+        }
+        if is_last {
+            // Nothing was written after the pin. It gives way to a last tip below it (LEAF-8).
             let tip = self.last_tip(messages);
-            let gives_way = !is_explicit && tip.is_some_and(|(tip, _)| is_under_pin(tip));
-            return if gives_way {
+            return if tip.is_some_and(|(tip, _)| is_under_pin(tip)) {
                 None
             } else {
                 Some((pin, LeafReason::Pinned))
@@ -181,12 +238,15 @@ impl Tree<'_> {
     }
 
     /// Returns whether the conversation that ends with `leaf` shows `entry`: as an ancestor by the
-    /// links in the file (LEAF-9), as a line of a message on the way, or as the result of one of
-    /// its calls (LEAF-12). With parallel calls the pin is often on a line outside the chain.
+    /// links in the file (LEAF-9), as a line of a message on the way, as the result of one of its
+    /// calls, or as an entry that goes with either (LEAF-12). With parallel calls the pin is often on a line outside the chain.
     fn leads_past(&self, leaf: NodeId, entry: NodeId) -> bool {
         if self.ancestors(leaf).any(|above| above == entry) {
             return true;
         }
+        let Some(entry) = self.member_of_loose(entry) else {
+            return false;
+        };
         let lines: HashSet<NodeId> = match self.message(entry) {
             Some(_) => HashSet::from([entry]),
             None => {

@@ -5,7 +5,7 @@
 //! clock: the same index always gives the same path. [`LiveConversation`] has the same path while
 //! the file grows.
 //!
-//! The rules of [`Policy::Vendor`] are those of client 2.1.329 as observed from outside. They are
+//! The rules of [`Policy::Vendor`] are those of clients 2.1.329 and 2.1.331 as observed from outside. They are
 //! listed in `docs/client-behaviour.md`; comments cite their ids, as in (LEAF-1). The tests compare
 //! the results with an independent, slow model of these rules.
 

@@ -398,6 +398,7 @@ fn find_window(tree: &Tree<'_>, path: &ConversationPath, facts: &Facts) -> Optio
         .iter()
         .rposition(|entry| entry.entry_no() == first)?;
     window.start_at(above);
+    window.follow_kept_entries(tree.kept_entries().is_some());
     let has_pin = window.has_pin();
     let is_equal = |found: &ConversationPath, path: &ConversationPath, above: usize| {
         let numbers = |entries: &[PathEntry]| -> Vec<EntryNo> {
@@ -586,9 +587,10 @@ impl Facts {
             }
             let is_side = entry.flags().contains(Flags::SIDECHAIN);
             if kind == Kind::Entry && is_side && self.is_main {
-                // An attachment is on the path when the entry above it is, even so.
-                let is_attachment = entry.kind() == EntryKind::Attachment;
-                return match is_linked(entry, index) && !is_attachment {
+                // An entry that goes with a message is on the path when that is, even so.
+                let may_be_loose = entry.kind() != EntryKind::Assistant
+                    && (entry.kind() != EntryKind::User || entry.flags().contains(Flags::META));
+                return match is_linked(entry, index) && !may_be_loose {
                     true => Effect::Nothing,
                     false => Effect::Global,
                 };
@@ -641,7 +643,8 @@ impl Facts {
             EntryKind::Assistant => true,
             EntryKind::User => {
                 entry.tools().is_empty()
-                    && !flags.intersects(Flags::COMPACT_SUMMARY | Flags::HAS_TOOL_RESULT)
+                    && !flags
+                        .intersects(Flags::COMPACT_SUMMARY | Flags::HAS_TOOL_RESULT | Flags::META)
             }
             _ => false,
         };

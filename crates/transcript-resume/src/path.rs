@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use bitflags::bitflags;
+use transcript_format::client_version::ClientVersion;
 use transcript_format::kind::EntryKind;
+use transcript_format::scan::Flags;
 use transcript_reader::EntryNo;
 
 use crate::branches::Branches;
@@ -117,6 +119,9 @@ impl Via {
     }
 }
 
+/// The first client that resumes a session whose leaf has no valid time (LEAF-17).
+const TIMELESS_LEAF: ClientVersion = ClientVersion::new(2, 1, 330);
+
 /// Why a client refuses to resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -125,6 +130,12 @@ pub enum Refusal {
     NoConversation,
     /// The leaf has no valid timestamp (LEAF-17).
     LeafWithoutTime,
+    /// Each entry belongs to a subagent (LEAF-19).
+    OnlySidechains,
+    /// After a compaction that keeps entries, no message ends a conversation (LEAF-18).
+    NoEnd,
+    /// The client cannot render an attachment (NOTE-9).
+    UnusableAttachment,
 }
 
 impl Refusal {
@@ -134,6 +145,9 @@ impl Refusal {
         match self {
             Self::NoConversation => "the file holds no conversation",
             Self::LeafWithoutTime => "the leaf has no valid timestamp",
+            Self::OnlySidechains => "the file holds only the conversation of a subagent",
+            Self::UnusableAttachment => "the client fails on an attachment that lacks its content",
+            Self::NoEnd => "no message is the end of a conversation",
         }
     }
 }
@@ -144,16 +158,50 @@ impl Tree<'_> {
     pub fn path(&self) -> ConversationPath {
         let span = tracing::debug_span!("find_path", policy = self.policy().name());
         let _entered = span.enter();
+        if self.policy() == Policy::Vendor && self.is_left_without_main() {
+            return ConversationPath {
+                refusal: Some(Refusal::OnlySidechains),
+                ..ConversationPath::default()
+            };
+        }
         let Some((leaf, reason)) = self.leaf() else {
             // A session without any message is resumed with an empty history (LEAF-16).
             let is_of_session = |node: NodeId| !self.is_foreign(node) && !self.is_tombstoned(node);
             let is_session = self.nodes().any(is_of_session);
+            let refusal = if !is_session {
+                Some(Refusal::NoConversation)
+            } else {
+                self.has_no_end().then_some(Refusal::NoEnd)
+            };
             return self.no_less_than_the_client(ConversationPath {
-                refusal: (!is_session).then_some(Refusal::NoConversation),
+                refusal,
                 ..ConversationPath::default()
             });
         };
         self.no_less_than_the_client(self.path_with_pin(leaf, reason))
+    }
+
+    /// Returns whether only entries of subagents are left of a main conversation, or there are no
+    /// messages at all (LEAF-19).
+    fn is_left_without_main(&self) -> bool {
+        let is_message = |node: NodeId| self.entry(node).kind().is_message();
+        self.nodes().next().is_some()
+            && (!self.is_all_sidechain || !self.nodes().any(is_message))
+            && self.has_only_sidechains()
+    }
+
+    /// Returns whether nothing but the conversation of a subagent is left. It has a path, although the
+    /// client does not resume it (LEAF-19).
+    pub(crate) fn has_only_sidechains(&self) -> bool {
+        let nodes = || self.nodes().filter(|node| !self.is_removed(*node));
+        let is_sidechain = |node: NodeId| self.entry(node).flags().contains(Flags::SIDECHAIN);
+        let mut messages = nodes()
+            .filter(|node| self.entry(*node).kind().is_message())
+            .peekable();
+        match messages.peek() {
+            Some(_) => messages.all(is_sidechain),
+            None => nodes().all(is_sidechain),
+        }
     }
 
     /// Returns the path to a leaf, and reports when a pin hides newer entries (LEAF-10): after a
@@ -240,7 +288,10 @@ impl Tree<'_> {
         walk.add_attachments_below(leaf);
         walk.cut_at_boundary();
         walk.add_siblings();
-        let is_refused = self.policy() == Policy::Vendor && self.entry(leaf).millis().is_none();
+        let is_refused = self.policy() == Policy::Vendor
+            && self.is_client_before(TIMELESS_LEAF)
+            && self.entry(leaf).kind() != EntryKind::Attachment
+            && self.entry(leaf).millis().is_none();
         ConversationPath {
             leaf: Some(entry),
             refusal: is_refused.then_some(Refusal::LeafWithoutTime),
@@ -250,6 +301,17 @@ impl Tree<'_> {
 
     /// Returns the attachments below `node`, and those below these, in file order.
     pub(crate) fn attachments_below(&self, node: NodeId) -> Vec<NodeId> {
+        self.entries_below(node, |child| {
+            self.entry(child).kind() == EntryKind::Attachment
+        })
+    }
+
+    /// Returns the entries below `node` that `counts` accepts, and those below these, in file order.
+    pub(crate) fn entries_below(
+        &self,
+        node: NodeId,
+        counts: impl Fn(NodeId) -> bool,
+    ) -> Vec<NodeId> {
         let mut found = Vec::new();
         let mut at = node;
         let mut looked_at = 0;
@@ -257,7 +319,7 @@ impl Tree<'_> {
             for child in self.children(at) {
                 transcript_format::work::add(1);
                 // Each entry has one parent, so only a cycle through `node` could reach one twice.
-                if self.entry(child).kind() == EntryKind::Attachment && child != node {
+                if child != node && counts(child) {
                     found.push(child);
                 }
             }

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use hashbrown::{HashMap, HashSet};
 use transcript_format::kind::EntryKind;
-use transcript_format::scan::ToolRole;
+use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{MessageKey, ToolKey};
 
 use crate::decision::Decision;
@@ -66,7 +66,7 @@ impl Walk<'_, '_> {
     /// Removed entries stay out of reach, also those that a preserved list removed (COMPACT-7).
     fn may_be_added(&self, node: NodeId) -> bool {
         let is_of_message = || {
-            self.tree.entry(node).kind() == EntryKind::Attachment
+            self.tree.is_loose(node)
                 || self.tree.message(node).is_some()
                 || self.tree.tool_keys(node, ToolRole::Result).next().is_some()
         };
@@ -91,6 +91,64 @@ impl Tree<'_> {
         role: ToolRole,
     ) -> impl Iterator<Item = ToolKey> + '_ {
         tool_keys(self.entry(node), role)
+    }
+
+    /// Returns whether an entry goes with the message that it is below: an attachment, a system
+    /// entry other than a boundary, or a user entry without a result that the client wrote
+    /// (CHAIN-9). Those of a subagent belong to its own messages.
+    pub(crate) fn is_loose(&self, node: NodeId) -> bool {
+        let entry = self.entry(node);
+        let is_loose = match entry.kind() {
+            EntryKind::Attachment => true,
+            EntryKind::System => !entry.is_boundary(),
+            EntryKind::User => {
+                entry.flags().contains(Flags::META)
+                    && self.tool_keys(node, ToolRole::Result).next().is_none()
+            }
+            _ => false,
+        };
+        is_loose && (self.policy() == Policy::Recover || !self.is_sidechain(node))
+    }
+
+    /// Returns the first entry at or above `node` that is not loose.
+    fn owner_of_loose(&self, node: NodeId) -> Option<NodeId> {
+        self.ancestors(node).find(|above| !self.is_loose(*above))
+    }
+
+    /// Returns the line or result that a loose entry goes with, and any other entry itself; `None`
+    /// for a loose entry that goes with no message.
+    pub(crate) fn member_of_loose(&self, entry: NodeId) -> Option<NodeId> {
+        if !self.is_loose(entry) {
+            return Some(entry);
+        }
+        let owner = self.owner_of_loose(entry)?;
+        let answers: HashSet<ToolKey> = self.tool_keys(owner, ToolRole::Result).collect();
+        let makes_one = |line: &NodeId| {
+            let mut calls = self.tool_keys(*line, ToolRole::Use);
+            calls.any(|call| answers.contains(&call))
+        };
+        let line = match self.message(owner) {
+            Some(_) => Some(owner),
+            None => self.nodes().find(makes_one),
+        };
+        let message = self.message(line?)?;
+        let lines = self
+            .nodes()
+            .filter(|line| self.message(*line) == Some(message));
+        let calls: HashSet<ToolKey> = lines
+            .flat_map(|line| self.tool_keys(line, ToolRole::Use))
+            .collect();
+        let is_part = |node: NodeId| {
+            let mut results = self.tool_keys(node, ToolRole::Result);
+            self.message(node) == Some(message) || results.any(|call| calls.contains(&call))
+        };
+        let mut reached = self.entries_below(entry, |child| self.is_loose(child));
+        reached.push(entry);
+        let leads_on = reached.into_iter().any(|node| {
+            let mut children = self.children(node);
+            children.any(|child| !self.is_loose(child) && !is_part(child))
+        });
+        (!calls.is_empty() && !leads_on).then_some(owner)
     }
 
     /// Returns the line that replaced the missing call of a result.
@@ -280,17 +338,14 @@ impl Groups {
         }
     }
 
-    /// Finds the runs of chain entries that belong to each message. An attachment continues a run,
-    /// as the client sorts it with the results (CHAIN-8); anything else ends it.
+    /// Finds the runs of chain entries that belong to each message. A loose entry continues a run, as
+    /// the client sorts it with the results (CHAIN-8); anything else ends it.
     fn find_stretches(&mut self, walk: &Walk<'_, '_>) {
         let mut open: Option<usize> = None;
         for (place, node) in walk.chain.iter().enumerate() {
             let continues = open.is_some_and(|group| match self.of_line.get(node) {
                 Some(own) => *own == group,
-                None => {
-                    walk.tree.entry(*node).kind() == EntryKind::Attachment
-                        || self.is_part(walk.tree, *node, group)
-                }
+                None => walk.tree.is_loose(*node) || self.is_part(walk.tree, *node, group),
             });
             if !continues {
                 open = self.of_line.get(node).copied();
@@ -352,61 +407,88 @@ impl Groups {
         results.extend(orphans);
         results.sort_unstable();
         results.dedup();
+        if tree.policy() == Policy::Vendor {
+            self.forget_later_results(tree, &mut results);
+        }
         for node in &results {
             if let Some(group) = self.of_result(tree, *node) {
                 self.list[group].lost_followers.push((*node, *node));
             }
         }
-        let makes_calls: HashSet<usize> = self.calls.iter().map(|(group, _)| *group).collect();
+        let mut makes_calls: HashSet<usize> = self.calls.iter().map(|(group, _)| *group).collect();
+        if tree.policy() == Policy::Vendor {
+            // Nothing goes with a line that has no message id.
+            let unnamed = self
+                .of_line
+                .iter()
+                .filter(|(line, _)| tree.message(**line).is_none());
+            unnamed.for_each(|(_, group)| {
+                makes_calls.remove(group);
+            });
+        }
         members.sort_unstable();
         members.dedup();
         for node in members {
             let group = self.of_line.get(&node).copied();
             let group = group.or_else(|| self.of_result(tree, node));
             if let Some(group) = group.filter(|group| makes_calls.contains(group)) {
-                let attachments = self.attachments_below(tree, node, group).into_iter();
-                // Attachments of a subagent belong to its own lines; the client does not add them
+                let loose = self.loose_below(tree, node, group).into_iter();
+                // Entries of a subagent belong to its own lines; the client does not add them
                 // (CHAIN-9).
-                let is_of_chain = |attachment: NodeId| {
-                    !tree.is_sidechain(attachment)
-                        || tree.policy() == Policy::Recover && tree.is_sidechain(node)
-                };
-                let attachments = attachments.filter(|attachment| {
-                    walk.may_be_added(*attachment) && is_of_chain(*attachment)
-                });
-                let attachments = attachments.map(|attachment| (attachment, node));
-                self.list[group].lost_followers.extend(attachments);
+                let is_of_chain =
+                    |loose: NodeId| !tree.is_sidechain(loose) || tree.is_sidechain(node);
+                let loose = loose.filter(|loose| walk.may_be_added(*loose) && is_of_chain(*loose));
+                let loose = loose.map(|loose| (loose, node));
+                self.list[group].lost_followers.extend(loose);
             }
         }
     }
 
-    /// Returns the attachments below a line or result of a message, except those that lead to an
-    /// entry outside the message: these are part of another branch (CHAIN-9).
-    fn attachments_below(&self, tree: &Tree<'_>, node: NodeId, group: usize) -> Vec<NodeId> {
-        let mut under = tree.attachments_below(node);
-        let mut has_children: HashSet<NodeId> = HashSet::new();
-        for attachment in &under {
-            let is_other = |child: NodeId| {
-                tree.entry(child).kind() != EntryKind::Attachment
-                    && !self.is_part(tree, child, group)
-            };
-            if tree.children(*attachment).any(is_other) {
-                let above = std::iter::successors(Some(*attachment), |at| tree.parent_node(*at));
-                let mut above = above.take_while(|at| *at != node);
-                while above
-                    .next()
-                    .is_some_and(|attachment| has_children.insert(attachment))
-                {}
+    /// Removes the further results of a call that are not below a line of a message (CHAIN-6).
+    fn forget_later_results(&self, tree: &Tree<'_>, results: &mut Vec<NodeId>) {
+        let is_below_line = |result: &NodeId| {
+            let parent = tree.parent_node(*result);
+            parent.is_some_and(|parent| self.of_line.contains_key(&parent))
+        };
+        if results.iter().all(is_below_line) {
+            return;
+        }
+        let mut first: HashMap<ToolKey, NodeId> = HashMap::new();
+        for node in tree.nodes().filter(|node| !tree.is_removed(*node)) {
+            for call in tree.tool_keys(node, ToolRole::Result) {
+                first.entry(call).or_insert(node);
             }
         }
-        under.retain(|attachment| !has_children.contains(attachment));
+        results.retain(|result| {
+            let mut calls = tree.tool_keys(*result, ToolRole::Result);
+            is_below_line(result) || calls.any(|call| first.get(&call) == Some(result))
+        });
+    }
+
+    /// Returns the loose entries below a line or result of a message, except those that lead to an
+    /// entry outside the message: these are part of another branch (CHAIN-9).
+    fn loose_below(&self, tree: &Tree<'_>, node: NodeId, group: usize) -> Vec<NodeId> {
+        let mut under = tree.entries_below(node, |child| {
+            tree.is_loose(child) && !self.of_line.contains_key(&child)
+        });
+        let mut leads_on: HashSet<NodeId> = HashSet::new();
+        for loose in &under {
+            let is_other =
+                |child: NodeId| !tree.is_loose(child) && !self.is_part(tree, child, group);
+            if tree.children(*loose).any(is_other) {
+                let above = std::iter::successors(Some(*loose), |at| tree.parent_node(*at));
+                let mut above = above.take_while(|at| *at != node);
+                while above.next().is_some_and(|loose| leads_on.insert(loose)) {}
+            }
+        }
+        under.retain(|loose| !leads_on.contains(loose));
         under
     }
 
     /// Rebuilds the stretches of a message. A line from outside the chain is inserted after the
     /// last chain line that precedes it in the file, at the earliest after the first (CHAIN-7). The
-    /// lines come before results and attachments, and these are in file order, each in the stretch
-    /// of the line that it belongs to (CHAIN-8).
+    /// lines come before results and loose entries, and these are in file order (CHAIN-8): results in
+    /// the stretch of their call, loose entries where the file has them.
     fn rebuild(&self, group: &Group, walk: &Walk<'_, '_>) -> Vec<(Range<usize>, Vec<NodeId>)> {
         let is_line = |node: &&NodeId| self.of_line.contains_key(*node);
         let mut stretches: Vec<(Vec<NodeId>, Vec<NodeId>)> = group
@@ -442,17 +524,66 @@ impl Groups {
             let of_call = calls.filter_map(|call| stretch_of_call.get(&call)).min();
             stretch_of_line.get(&node).or(of_call).copied()
         };
+        let starts: Vec<Option<NodeId>> = stretches
+            .iter()
+            .map(|(lines, _)| lines.first().copied())
+            .collect();
         for (follower, of) in &group.lost_followers {
-            let above = || walk.tree.parent_node(*of).and_then(stretch_of);
-            let at = stretch_of(*of).or_else(above).unwrap_or(last);
+            let at = if walk.tree.is_loose(*follower) {
+                let is_after =
+                    |start: &Option<NodeId>| start.is_some_and(|start| start > *follower);
+                starts[1..].iter().position(is_after).unwrap_or(last)
+            } else {
+                let above = || walk.tree.parent_node(*of).and_then(stretch_of);
+                stretch_of(*of).or_else(above).unwrap_or(last)
+            };
             stretches[at].1.push(*follower);
         }
-        let stretches = stretches.into_iter().map(|(mut lines, mut followers)| {
+        let stretches = stretches.into_iter().map(|(lines, mut followers)| {
             followers.sort_unstable();
-            lines.append(&mut followers);
-            lines
+            self.laid_out(walk.tree, lines, followers)
         });
         group.stretches.iter().cloned().zip(stretches).collect()
+    }
+}
+
+impl Groups {
+    /// Returns the lines of a stretch and what follows them. A loose entry below a line that is sent
+    /// as text comes before the lines that the file has after it (CHAIN-8).
+    fn laid_out(&self, tree: &Tree<'_>, lines: Vec<NodeId>, followers: Vec<NodeId>) -> Vec<NodeId> {
+        if lines.len() < 2 {
+            return lines.into_iter().chain(followers).collect();
+        }
+        // In file order a parent comes first, so that each step upwards is taken once.
+        let mut owners: HashMap<NodeId, Option<NodeId>> = HashMap::new();
+        let mut is_text = |node: &NodeId| {
+            if !tree.is_loose(*node) {
+                return false;
+            }
+            let known = tree
+                .parent_node(*node)
+                .and_then(|parent| owners.get(&parent));
+            let owner = known.copied().unwrap_or_else(|| tree.owner_of_loose(*node));
+            owners.insert(*node, owner);
+            tree.entry(*node).kind() != EntryKind::Attachment
+                && owner.is_some_and(|owner| self.of_line.contains_key(&owner))
+        };
+        let (texts, others): (Vec<NodeId>, Vec<NodeId>) =
+            followers.into_iter().partition(&mut is_text);
+        let mut laid_out = Vec::with_capacity(lines.len() + texts.len() + others.len());
+        let mut rest = texts.into_iter().peekable();
+        for (at, line) in lines.iter().enumerate() {
+            while at > 0
+                && let Some(text) = rest.next_if(|text| text < line)
+            {
+                laid_out.push(text);
+            }
+            laid_out.push(*line);
+        }
+        let mut after: Vec<NodeId> = rest.chain(others).collect();
+        after.sort_unstable();
+        laid_out.extend(after);
+        laid_out
     }
 }
 

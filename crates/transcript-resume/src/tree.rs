@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use transcript_format::client_version::ClientVersion;
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{ContentKind, Flags};
 use transcript_reader::{Boundary, EntryNo, EntryRef, Id, Index, OtherFiles, Preserved};
@@ -18,7 +19,7 @@ pub enum Policy {
     /// there is evidence, and the request is one that a strict provider accepts.
     #[default]
     Recover,
-    /// Exactly what the client (2.1.329) does with the file (`docs/client-behaviour.md`).
+    /// Exactly what the client does with the file (`docs/client-behaviour.md`).
     Vendor,
 }
 
@@ -73,6 +74,8 @@ pub struct Tree<'i> {
     pub(crate) index: &'i Index,
     policy: Policy,
     pub(crate) others: Option<&'i OtherFiles>,
+    /// The client whose rules hold; `None` for the newest.
+    client_version: Option<ClientVersion>,
     /// For each node, the number of the entry whose body counts.
     content: Vec<EntryNo>,
     pub(crate) parents: Vec<ParentSlot>,
@@ -84,6 +87,11 @@ pub struct Tree<'i> {
     /// [`ParentSlot::NOT_SPLICED`]; empty without a splice, which may replace those of most nodes.
     pub(crate) spliced: Vec<ParentSlot>,
     kept: Option<KeptEntries>,
+    /// The last boundary, if the client removes everything before it (COMPACT-12). `recover` keeps
+    /// these entries, but no pin leads back to them.
+    pub(crate) cleared_by: Option<NodeId>,
+    /// A compaction before the entries keeps some of its own.
+    is_after_kept: bool,
     /// For each entry of the index, its node; for a progress entry, the node above it (CHAIN-2).
     node_of: Vec<ParentSlot>,
     /// For each repeated uuid that a link names: the line it refers to, as found by the first
@@ -156,7 +164,8 @@ impl<'i> Tree<'i> {
     #[must_use]
     pub fn without(&self, entries: &HashSet<EntryNo>) -> Self {
         let is_there = |entry_ref: &EntryRef<'_>| !entries.contains(&entry_ref.number());
-        Self::with(self.index, self.policy, self.others, &is_there)
+        let tree = Self::with(self.index, self.policy, self.others, &is_there);
+        tree.for_client(self.client_version)
     }
 
     /// Returns the tree as it was when the file ended before entry `end`.
@@ -179,6 +188,7 @@ impl<'i> Tree<'i> {
             index,
             policy,
             others,
+            client_version: index.client_version(),
             content: Vec::new(),
             parents: Vec::new(),
             first_child: Vec::new(),
@@ -186,6 +196,8 @@ impl<'i> Tree<'i> {
             removed: Vec::new(),
             spliced: Vec::new(),
             kept: None,
+            cleared_by: None,
+            is_after_kept: false,
             node_of: vec![ParentSlot::OPEN; index.len()],
             named: HashMap::new(),
             is_all_sidechain: false,
@@ -219,6 +231,30 @@ impl<'i> Tree<'i> {
                 || entry.is_salvaged()
                 || self.is_foreign(node)
         });
+    }
+
+    /// Applies the rules of the client of this version, where versions differ; those of the newest
+    /// with `None`. By default the last line that names a version decides.
+    #[must_use]
+    pub fn for_client(mut self, version: Option<ClientVersion>) -> Self {
+        self.client_version = version;
+        self
+    }
+
+    /// Says whether the last compaction, which is not in the index, keeps entries (LEAF-18).
+    pub(crate) fn after_kept_entries(mut self, is_after_kept: bool) -> Self {
+        self.is_after_kept = is_after_kept;
+        self
+    }
+
+    /// Returns whether the last compaction keeps entries.
+    pub(crate) fn follows_kept_entries(&self) -> bool {
+        self.kept.is_some() || self.is_after_kept
+    }
+
+    /// Returns whether the client that resumes is older than `version`.
+    pub(crate) fn is_client_before(&self, version: ClientVersion) -> bool {
+        self.client_version.is_some_and(|client| client < version)
     }
 
     /// Returns whose rules apply.
@@ -320,6 +356,13 @@ impl<'i> Tree<'i> {
     #[must_use]
     pub fn kept_entries(&self) -> Option<&KeptEntries> {
         self.kept.as_ref()
+    }
+
+    /// Returns the last boundary, if the client removes everything before it although it keeps no
+    /// entries (COMPACT-12).
+    #[must_use]
+    pub fn clearing_boundary(&self) -> Option<NodeId> {
+        self.cleared_by
     }
 
     pub(crate) fn entry_no_of(&self, node: NodeId) -> EntryNo {
@@ -534,6 +577,19 @@ impl<'i> Tree<'i> {
         let Some(boundary) = self.index.boundary(entry_ref) else {
             return;
         };
+        if self.clears_history(node, boundary) {
+            self.cleared_by = Some(node);
+        }
+        if self.policy == Policy::Vendor && self.cleared_by.is_some() {
+            self.removed[..node.at()].fill(true);
+            for child in self.nodes().skip(node.at()) {
+                let parent = self.parent_node(child);
+                if parent.is_some_and(|parent| self.removed[parent.at()]) {
+                    self.parents[child.at()] = ParentSlot::LOST;
+                }
+            }
+            return;
+        }
         let form = match boundary.preserved {
             Preserved::Nothing => return,
             Preserved::List { .. } => SpliceForm::List,
@@ -605,6 +661,24 @@ impl<'i> Tree<'i> {
             anchor,
             entries: kept,
         });
+    }
+
+    /// Returns whether the last boundary, which preserves nothing, removes everything before it: with
+    /// an empty list, or without a list and a segment when an earlier boundary has one, even an
+    /// invalid one (COMPACT-12).
+    fn clears_history(&self, last: NodeId, boundary: &Boundary) -> bool {
+        match &boundary.preserved {
+            Preserved::List { uuids, .. } => uuids.is_empty(),
+            Preserved::Segment { .. } => false,
+            Preserved::Nothing => (0..last.0).map(NodeId).any(|node| {
+                let entry = self.entry(node);
+                let boundary = entry
+                    .is_boundary()
+                    .then(|| self.index.boundary(entry.number()));
+                let earlier = boundary.flatten();
+                earlier.is_some_and(|earlier| !matches!(earlier.preserved, Preserved::Nothing))
+            }),
+        }
     }
 
     /// Returns whether the preserved entries of this boundary are looked for. For `vendor` that is

@@ -1,12 +1,13 @@
 //! Lists the oracle cases that the slow model does not explain.
 //!
 //! `cargo run -p transcript-testkit --example model_oracle -- [FOLDER] [PREFIX]` prints each case
-//! with its first difference, then a count per group.
+//! with its first difference, then a count per group. FOLDER is one of the oracle folders, or a path.
 
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use transcript_testkit::model::vendor_request;
 use transcript_testkit::oracle;
@@ -17,7 +18,13 @@ fn main() {
     let prefix = arguments.next().unwrap_or_default();
     // Group → (cases that differ, all cases).
     let mut groups: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for case in oracle::cases(&folder) {
+    let path = Path::new(&folder);
+    let cases = if path.is_absolute() {
+        oracle::cases_in(path)
+    } else {
+        oracle::cases(&folder)
+    };
+    for case in cases {
         if !case.name.starts_with(&prefix) {
             continue;
         }
@@ -25,8 +32,14 @@ fn main() {
         let count = groups.entry(group.join("-")).or_default();
         count.1 += 1;
         let bytes = fs::read(&case.input).expect("a case has both files");
-        let request = vendor_request(&bytes, Some(&case.prompt), None);
-        if let Some(difference) = oracle::difference(&case, request.messages.as_deref()) {
+        let request = |model| vendor_request(&bytes, Some(&case.prompt), model).messages;
+        if let Some(difference) = oracle::difference(&case, request(None).as_deref()) {
+            // A path without an answer does not say which model gets the request.
+            let model = case.model.as_deref();
+            if oracle::difference(&case, request(model).as_deref()).is_none() {
+                println!("{}: equal with the model of the case", case.name);
+                continue;
+            }
             count.0 += 1;
             println!("{}\n  {}\n  {difference}", case.name, case.about);
         }

@@ -5,6 +5,8 @@
 //! (repeated lines, missing lines, children before their parents). [`crate::damage`] adds damage
 //! from outside.
 
+mod today;
+
 use serde_json::{Value, json};
 
 use crate::rng::Rng;
@@ -17,6 +19,7 @@ pub fn session(seed: u64) -> Vec<u8> {
         // From other random numbers than the session, so that a session without rare features does
         // not depend on this choice.
         rare: Rng::new(seed ^ 0x0A4E_F0A4).one_in(2),
+        today: Rng::new(seed ^ 0x70DA_F11E).one_in(4),
         ..Habits::new(&mut rng)
     };
     Writer::new(rng, habits).session()
@@ -87,6 +90,9 @@ struct Habits {
     /// May contain what is rare in real sessions: pins in the middle of a turn, loaded tools, calls
     /// before texts, blank texts, repeated ids, commands run by hand, a boundary as the last line.
     rare: bool,
+    /// Contains what clients from 2.1.331 on write: their notes and notifications, lines beside the
+    /// chain, attachments without stored texts, calls with inputs that are changed.
+    today: bool,
     target_lines: usize,
 }
 
@@ -109,6 +115,7 @@ impl Habits {
             blank_lines: rng.one_in(20),
             no_final_newline: rng.one_in(10),
             rare: false,
+            today: false,
             target_lines: rng.range(5, longest),
         }
     }
@@ -198,8 +205,15 @@ impl Writer {
         if self.rare(30) {
             return self.without_messages();
         }
+        self.habits.today &= !self.habits.old_client;
+        if self.today(25) {
+            return self.only_commands();
+        }
         self.opening();
         while self.lines.len() < self.habits.target_lines {
+            if self.today(4) {
+                self.line_of_today();
+            }
             let calm = self.habits.calm && !self.rng.one_in(5);
             match if calm { 39 } else { self.rng.below(40) } {
                 0..=4 => self.rewind(),
@@ -221,6 +235,8 @@ impl Writer {
         self.lines.truncate(self.habits.target_lines);
         if self.rare(3) {
             self.ending();
+        } else if self.today(3) {
+            self.ending_of_today();
         }
         self.joined()
     }
@@ -347,14 +363,8 @@ impl Writer {
         members.push(("userType", json!("external")));
         members.push(("cwd", json!("/home/dev/work")));
         members.push(("sessionId", json!(self.session_id)));
-        members.push((
-            "version",
-            json!(if self.habits.old_client {
-                "2.1.22"
-            } else {
-                "2.1.329"
-            }),
-        ));
+        let version = self.version();
+        members.push(("version", json!(version)));
         if let Some(agent) = &self.agent {
             members.push(("agentId", json!(agent)));
         } else if self.rng.one_in(400) {
@@ -538,6 +548,10 @@ impl Writer {
             return;
         }
         for _ in 0..self.rng.below(4).saturating_sub(1) {
+            if self.today(2) {
+                self.attachment_to_render(true);
+                continue;
+            }
             if self.rare(3) {
                 let in_chain = self.rng.one_in(2);
                 self.attachment(in_chain);
@@ -739,6 +753,9 @@ impl Writer {
             };
             self.progress();
             self.result(call);
+            if self.today(3) {
+                self.beside();
+            }
             self.within_turn(&calls);
             if self.rng.one_in(4) {
                 self.attachments();
@@ -788,6 +805,9 @@ impl Writer {
             let call = self.call(id);
             self.within_message(id);
             self.result(&call);
+            if self.today(4) {
+                self.beside();
+            }
             self.within_turn(std::slice::from_ref(&call));
         }
     }
@@ -796,14 +816,20 @@ impl Writer {
     fn call(&mut self, id: &str) -> (String, String) {
         self.tools += 1;
         let tool = format!("toolu_{:04}", self.tools);
+        let mut name = "Bash";
         let input = match self.rng.below(3) {
+            _ if self.today(4) => {
+                let (of_today, input) = self.call_of_today();
+                name = of_today;
+                input
+            }
             0 => json!({"command": self.text(), "description": "d"}),
             1 => json!({"todos": [{"id": "1", "type": "tool_use", "uuid": "u"}]}),
             _ => json!({"file_path": "/home/dev/work/a.rs", "tool_use_id": "toolu_none"}),
         };
         let chunk = self.chunk(
             id,
-            &json!({"type": "tool_use", "id": tool, "name": "Bash", "input": input}),
+            &json!({"type": "tool_use", "id": tool, "name": name, "input": input}),
         );
         (self.append("assistant", chunk), tool)
     }
@@ -871,8 +897,7 @@ impl Writer {
         let text = json!({"type": "text", "text": text});
         let found = json!({"type": "search_result", "source": "s", "title": "t", "content": []});
         let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}});
-        let tools = ["WebFetch", "TaskCreate", "Read", "Gone", "mcp__s__q"];
-        let tool = *self.rng.pick(&tools);
+        let tool = self.referenced_tool();
         let reference = json!({"type": "tool_reference", "tool_name": tool});
         let gone = json!({"type": "tool_reference", "tool_name": "Gone"});
         match self.rng.below(8) {
@@ -1504,7 +1529,7 @@ mod tests {
     type Spelling = (&'static str, fn(&str) -> bool);
 
     /// Features that single entries show; the tests count how often they occur.
-    const FEATURES: [Feature; 75] = [
+    const FEATURES: [Feature; 85] = [
         ("plain prompt", |_, e| {
             e["type"] == "user" && e["message"]["content"].is_string()
         }),
@@ -1717,6 +1742,36 @@ mod tests {
             e["subtype"] == "compact_boundary" && s.entries.last() == Some(e)
         }),
         ("no message", |s, _| !s.any(|e| e["message"].is_object())),
+        ("meta line beside the chain", |s, e| {
+            let parent = s.parent(e);
+            e["type"] == "user"
+                && e["isMeta"] == true
+                && has_block(parent, "tool_result")
+                && s.any(|o| o["parentUuid"] == e["parentUuid"] && o != e)
+        }),
+        ("note of the client", |_, e| e["ownNote"] == true),
+        ("notification", |_, e| {
+            e["origin"]["kind"] == "task-notification"
+        }),
+        ("output for the person", |_, e| e["isDisplayOnly"] == true),
+        ("queued image", |_, e| {
+            e["attachment"]["prompt"][1]["type"] == "image"
+        }),
+        ("mentioned image", |_, e| {
+            e["attachment"]["content"]["type"] == "image"
+        }),
+        ("recorded tools", |_, e| {
+            e["attachment"]["type"] == "deferred_tools_record"
+        }),
+        ("virtual attachment", |_, e| {
+            e["type"] == "attachment" && e["isVirtual"] == true
+        }),
+        ("message to an agent", |_, e| {
+            e["message"]["content"][0]["name"] == "SendMessage"
+        }),
+        ("two versions", |s, e| {
+            e["version"] == "2.1.329" && s.any(|o| o["version"] == "2.1.331")
+        }),
     ];
 
     /// Features that the bytes of a session show.

@@ -1,15 +1,15 @@
 //! The oracle folders: transcripts, and the request that the real client sent after resuming each.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use crate::shared;
 
 /// The oracle folders: the first holds one theme each and live sessions, the second more random
-/// cases and tables of cases around one rule.
-pub const FOLDERS: [&str; 2] = ["oracle", "oracle2"];
+/// cases and tables of cases around one rule, the third what clients of today write.
+pub const FOLDERS: [&str; 3] = ["oracle", "oracle2", "oracle3"];
 
 /// One transcript and what the client made of it.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct Case {
     pub input: PathBuf,
     /// The prompt that was given with the resume.
     pub prompt: String,
+    /// The model that got the request, when the case says it.
+    pub model: Option<String>,
     /// The messages of the request; `None` when the client refused.
     pub messages: Option<Vec<Value>>,
 }
@@ -29,13 +31,20 @@ pub struct Case {
 /// Returns all cases of one of the [`FOLDERS`] by name; none on a machine without shared material.
 ///
 /// # Panics
-/// When the folder exists but has an unexpected structure.
+/// When the folder has an unexpected structure.
 #[must_use]
 pub fn cases(folder: &str) -> Vec<Case> {
     let folder = shared().map(|shared| shared.join(folder));
-    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
-        return Vec::new();
-    };
+    let folder = folder.filter(|folder| folder.is_dir());
+    folder.map_or_else(Vec::new, |folder| cases_in(&folder))
+}
+
+/// Returns all cases of a folder by name.
+///
+/// # Panics
+/// When the folder has an unexpected structure.
+#[must_use]
+pub fn cases_in(folder: &Path) -> Vec<Case> {
     let folders = fs::read_dir(folder).expect("the folder is readable");
     let folders = folders.map(|entry| entry.expect("the folder is readable").path());
     let folders = folders.filter(|folder| folder.join("expected.json").is_file());
@@ -49,6 +58,7 @@ pub fn cases(folder: &str) -> Vec<Case> {
                 about: expected["about"].as_str().unwrap_or_default().to_owned(),
                 input: folder.join("input.jsonl"),
                 prompt: expected["prompt"].as_str().expect("a text").to_owned(),
+                model: expected["model"].as_str().map(str::to_owned),
                 messages: expected["messages"].as_array().cloned(),
             }
         })

@@ -58,18 +58,23 @@ def request(
     policy: Policy = "recover",
     prompt: str | None = None,
     model: str | None = None,
+    client_version: str | None = None,
     leaf: str | None = None,
     full: bool = False,
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> Json:
-    """Return what continues a session: ``messages`` for the API, and how they came about. Writes nothing."""
+    """Return what continues a session: ``messages`` for the API, and how they came about. Writes nothing.
+
+    ``client_version`` is the version of the client whose rules hold; by default that of the last line with one.
+    """
     options = {
         "session": os.fspath(session),
         "policy": policy,
         "prompt": prompt,
         "model": model,
+        "clientVersion": client_version,
         "leaf": leaf,
         "full": full,
         "root": _path(root),

@@ -125,8 +125,6 @@ struct NameSpan {
 #[derive(Debug, Default)]
 struct OtherNames {
     names: Vec<NameSpan>,
-    /// `version` of the entry.
-    version: Option<Span>,
 }
 
 /// The envelope of one line; borrows from the line and from the [`Scanner`].
@@ -159,6 +157,7 @@ struct Parts {
     session_id: Option<Span>,
     agent_id: Option<Span>,
     timestamp: Option<Span>,
+    client_version: Option<Span>,
     message: Option<Span>,
     message_id: Option<Span>,
     stop_reason: Option<Span>,
@@ -213,6 +212,8 @@ impl<'a> Envelope<'a> {
         agent_id;
         /// `timestamp`.
         timestamp;
+        /// `version`: that of the client which wrote the line.
+        client_version;
         /// `message.id`.
         message_id;
         /// `message.stop_reason`.
@@ -321,14 +322,6 @@ impl<'a> Envelope<'a> {
             .map(|name| (KeyPlace::AttachmentType, name))
             .into_iter()
             .chain(unknown)
-    }
-
-    /// Returns `version`, of the client that wrote the line. `None` unless the scanner is one
-    /// [`with_unknown_keys`](Scanner::with_unknown_keys).
-    #[must_use]
-    pub fn client_version(&self) -> Option<Text<'a>> {
-        let span = self.others?.version?;
-        Some(self.text(span))
     }
 
     /// Returns the offset in the line directly after the object.
@@ -466,7 +459,6 @@ fn read(
     tools.clear();
     if let Some(others) = &mut others {
         others.names.clear();
-        others.version = None;
     }
     // Offsets are kept in 32 bits; the cap on a line is far below that.
     if u32::try_from(line.len()).is_err() {
@@ -525,13 +517,6 @@ impl<'l> Reader<'l, '_> {
     /// Reads the value of a member of the entry that the envelope does not need.
     #[inline(always)]
     fn other_member(&mut self, name: &'l [u8]) -> Step {
-        if self.others.is_some() && name == b"version" {
-            let version = self.text_or_skip(1)?;
-            if let Some(others) = &mut self.others {
-                others.version = version;
-            }
-            return Ok(());
-        }
         self.other(KeyPlace::Entry, name);
         self.cursor.skip_value(1)
     }
@@ -594,6 +579,11 @@ impl<'l> Reader<'l, '_> {
                 });
             }
             Member::Timestamp => self.parts.timestamp = self.id()?,
+            // It links nothing, so it may be there twice.
+            Member::Version => {
+                self.parts.client_version = self.text_or_skip(1)?;
+                return Ok(0);
+            }
             Member::SessionId => self.parts.session_id = self.id()?,
             Member::IsSidechain => self.flag(Flags::SIDECHAIN)?,
             Member::Message => {
@@ -895,7 +885,7 @@ names! {
     Member {
         4: Uuid = b"uuid" Type = b"type" Data = b"data";
         6: IsMeta = b"isMeta";
-        7: Message = b"message" Subtype = b"subtype" AgentId = b"agentId";
+        7: Message = b"message" Subtype = b"subtype" AgentId = b"agentId" Version = b"version";
         8: TeamName = b"teamName" Explicit = b"explicit" LeafUuid = b"leafUuid";
         9: Timestamp = b"timestamp" SessionId = b"sessionId" IsVirtual = b"isVirtual";
         10: ParentUuid = b"parentUuid" Attachment = b"attachment";

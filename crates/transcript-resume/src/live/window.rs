@@ -21,6 +21,8 @@ pub(super) struct Window {
     chain_end: Option<u32>,
     /// The path of the client has to be the same.
     has_client: bool,
+    /// The last compaction before it keeps entries.
+    follows_kept_entries: bool,
     /// Entries were added since the last walk.
     is_stale: bool,
     /// The length at which the window is to be moved.
@@ -55,6 +57,7 @@ impl Window {
             above: 0,
             chain_end: Some(0),
             has_client: false,
+            follows_kept_entries: false,
             is_stale: false,
             full_at: 2 * KEPT,
         }
@@ -88,6 +91,10 @@ impl Window {
 
     pub(super) fn start_at(&mut self, above: usize) {
         self.above = above;
+    }
+
+    pub(super) fn follow_kept_entries(&mut self, follows: bool) {
+        self.follows_kept_entries = follows;
     }
 
     pub(super) fn compare_with_client(&mut self) {
@@ -158,14 +165,16 @@ impl Window {
     /// differs where it has to be the same.
     pub(super) fn walk(&mut self, index: &Index) -> Option<ConversationPath> {
         let excerpt = index.excerpt(self.numbers());
-        let tree = Tree::new(&excerpt, Policy::Recover);
+        let tree_of =
+            |policy| Tree::new(&excerpt, policy).after_kept_entries(self.follows_kept_entries);
+        let tree = tree_of(Policy::Recover);
         let mut path = tree.path();
         let first = path.entries.first().map(PathEntry::entry_no);
         if first != Some(EntryNo::default()) || tree.client.is_some() {
             return None;
         }
         if self.has_client {
-            let client = Tree::new(&excerpt, Policy::Vendor).path();
+            let client = tree_of(Policy::Vendor).path();
             let numbers = |path: &ConversationPath| -> Vec<EntryNo> {
                 path.entries.iter().map(PathEntry::entry_no).collect()
             };

@@ -20,6 +20,8 @@ use std::sync::Arc;
 use transcript_messages::{Block, BlockKind, FRESH_ID, Log, Message, Part, Role};
 use transcript_reader::{EntryNo, Index};
 
+use super::repair::may_be_silent;
+use super::step::Rules;
 use super::step::{Step, StepContext, StepKind};
 use super::thinking::Thought;
 use super::{BodySource, Request, RequestOptions, read_entry};
@@ -44,6 +46,8 @@ pub struct LiveRequest {
     rest: Vec<ReadEntry>,
     /// The models of all entries that were read.
     models: StepContext<'static>,
+    /// The rules by which they were read.
+    rules: Rules,
     /// Whether the conversation may be divided; false when its parts turned out to be connected.
     may_settle: bool,
     hasher: RandomState,
@@ -98,6 +102,7 @@ impl LiveRequest {
             settled: Settled::default(),
             rest: Vec::new(),
             models: StepContext::default(),
+            rules: Rules::default(),
             may_settle: true,
             hasher: RandomState::new(),
             full_reads: 0,
@@ -176,13 +181,16 @@ impl LiveRequest {
         index: &Index,
         bodies: &mut B,
     ) -> Result<bool, B::Error> {
-        let is_settled = path.len() >= self.settled.entries.len()
+        let rules = Rules::of_index(index);
+        let is_settled = self.rules == rules
+            && path.len() >= self.settled.entries.len()
             && path
                 .iter()
                 .zip(&self.settled.entries)
                 .all(|(entry, settled)| entry.entry_no() == *settled);
         if !is_settled {
             self.reset();
+            self.rules = rules;
         }
         let after = &path[self.settled.entries.len()..];
         let is_continued = after.len() >= self.rest.len()
@@ -201,6 +209,8 @@ impl LiveRequest {
             let entry_ref = index.entry(entry.entry_no());
             let mut log = Log::default();
             let names = &mut self.models;
+            names.rules = rules;
+            names.now = self.options.now;
             names.answerer = None;
             let read = read_entry(&entry_ref, index, Policy::Recover, names, bodies, &mut log)?;
             let Ok(read) = read else {
@@ -329,6 +339,7 @@ impl LiveRequest {
         let steps = self.rest.iter().enumerate();
         let steps: Vec<(usize, &Step)> = steps
             .filter_map(|(at, entry)| Some((at, entry.step.as_ref()?)))
+            .filter(|(_, step)| step.kind != StepKind::Silent)
             .collect();
         let mut last_use: HashMap<u64, usize> = HashMap::new();
         for (at, step) in &steps {
@@ -342,7 +353,10 @@ impl LiveRequest {
             let before = place.checked_sub(1).map(|place| steps[place].1);
             if open.is_empty() && reached < *at {
                 let is_cut = match step.kind {
-                    StepKind::Assistant => !is_any_unnamed && follows_user(&steps[..place]),
+                    // An answer that is not sent does not end the message before it.
+                    StepKind::Assistant => {
+                        !is_any_unnamed && !may_be_silent(step) && follows_user(&steps[..place])
+                    }
                     _ => {
                         before.is_some_and(|before| before.kind == StepKind::Assistant)
                             && starts_turn(&steps[place..])
@@ -382,7 +396,11 @@ fn follows_user(steps: &[(usize, &Step)]) -> bool {
 fn starts_turn(steps: &[(usize, &Step)]) -> bool {
     let is_beside = |kind| matches!(kind, StepKind::Reminder | StepKind::LocalCommand);
     let first = steps.iter().find(|(_, step)| !is_beside(step.kind));
-    first.is_some_and(|(_, step)| step.kind == StepKind::User && !step.has_results())
+    // A blank prompt is not sent.
+    let says_something = |block: &Block| block.kind() != BlockKind::Text || block.is_sound();
+    first.is_some_and(|(_, step)| {
+        step.kind == StepKind::User && !step.has_results() && step.blocks.iter().any(says_something)
+    })
 }
 
 /// Returns whether a call got another id. These are numbered over the whole conversation.

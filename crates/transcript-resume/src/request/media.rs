@@ -5,10 +5,14 @@ use transcript_messages::block::kind_of;
 use transcript_messages::{Block, BlockKind, Log, OmissionReason};
 
 use super::step::{Step, StepKind};
+use crate::tree::Policy;
 
 /// Removes the images or documents that the API refused from the entry that contained them, as the
 /// API would refuse every later request too (ERR-2, ERR-3).
-pub(super) fn remove_rejected(steps: &mut Vec<Step>, log: &mut Log) {
+///
+/// The client knows the errors by their whole text; `recover` by the start, as the text differs from
+/// version to version.
+pub(super) fn remove_rejected(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) {
     let is_any_distinct = steps.iter().any(|step| step.heals_distinct_carrier);
     let mut carriers = Carriers::default();
     for at in 0..steps.len() {
@@ -16,7 +20,7 @@ pub(super) fn remove_rejected(steps: &mut Vec<Step>, log: &mut Log) {
         match rest[0].kind {
             StepKind::User if is_any_distinct => carriers.note(at, &rest[0]),
             StepKind::ApiError => {
-                let Some(media) = rejected(&rest[0]) else {
+                let Some(media) = rejected(&rest[0], policy) else {
                     continue;
                 };
                 let lines = if rest[0].heals_distinct_carrier {
@@ -37,18 +41,34 @@ pub(super) fn remove_rejected(steps: &mut Vec<Step>, log: &mut Log) {
     steps.retain(|step| step.kind != StepKind::User || !step.blocks.is_empty());
 }
 
+/// The starts of the texts of errors about media, the rest of the texts, and the media (ERR-2).
+const REJECTIONS: [(&str, &str, BlockKind); 3] = [
+    (
+        "Image was too large. Try resizing",
+        " the image or using a different approach.",
+        BlockKind::Image,
+    ),
+    (
+        "PDF is password protected",
+        ". Try using a CLI tool to extract or convert the PDF.",
+        BlockKind::Document,
+    ),
+    (
+        "The PDF file was not valid",
+        ". Try converting it to text first (e.g., pdftotext).",
+        BlockKind::Document,
+    ),
+];
+
 /// Returns what the API refused, by the text of the error (ERR-2).
-fn rejected(error: &Step) -> Option<BlockKind> {
+fn rejected(error: &Step, policy: Policy) -> Option<BlockKind> {
     let text = error.blocks.first()?.text_field()?;
-    if text.starts_with("Image was too large. Try resizing") {
-        Some(BlockKind::Image)
-    } else if text.starts_with("PDF is password protected")
-        || text.starts_with("The PDF file was not valid")
-    {
-        Some(BlockKind::Document)
-    } else {
-        None
-    }
+    let is_meant = |start: &str, rest: &str| {
+        let after = text.strip_prefix(start);
+        after.is_some_and(|after| policy == Policy::Recover || after == rest)
+    };
+    let mut rejections = REJECTIONS.into_iter();
+    rejections.find_map(|(start, rest, media)| is_meant(start, rest).then_some(media))
 }
 
 /// Returns the entries that may contain it: the user entry right before the error, and while that
@@ -56,6 +76,10 @@ fn rejected(error: &Step) -> Option<BlockKind> {
 fn lines_before(steps: &[Step]) -> Vec<usize> {
     let mut lines = Vec::new();
     for (at, step) in steps.iter().enumerate().rev() {
+        // A system entry between them protects the media; an entry that is not sent does not.
+        if step.kind == StepKind::Silent && !step.is_system() {
+            continue;
+        }
         let is_user = step.kind == StepKind::User;
         if is_user {
             lines.push(at);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use transcript_format::object::Raw;
 use transcript_messages::block::{ApiTool, kind_of, with_newline};
-use transcript_messages::text::{js_trim, quoted};
+use transcript_messages::text::{js_trim, quoted, wrapped};
 use transcript_messages::{Block, BlockKind, Log, Message, OmissionReason, Role};
 
 use super::reminders::{is_attribution, unwrapped};
@@ -60,14 +60,13 @@ impl Draft {
     /// Returns whether it separates answers: after it an answer starts again, even if one with its
     /// id precedes it (MSG-1).
     fn separates_answers(&self) -> bool {
+        self.role == Role::User && self.has_line && !self.has_results()
+    }
+
+    fn has_results(&self) -> bool {
         let is_result = |block: &Block| block.kind() == BlockKind::ToolResult;
-        self.role == Role::User
-            && self.has_line
-            && self
-                .moved
-                .as_ref()
-                .is_none_or(|moved| moved.front.is_empty())
-            && !self.blocks.iter().any(is_result)
+        let moved = self.moved.as_ref();
+        moved.is_some_and(|moved| !moved.front.is_empty()) || self.blocks.iter().any(is_result)
     }
 
     /// Folds the waiting reminders into the last result.
@@ -106,6 +105,7 @@ pub(super) fn merge(
         answers: HashMap::new(),
         earlier_answers: HashMap::new(),
         checked: 0,
+        last_without_result: None,
     };
     for step in steps {
         match step.kind {
@@ -113,10 +113,13 @@ pub(super) fn merge(
             // An API error is not sent, but has already stopped reminders; the prompts around it
             // merge (ERR-1).
             StepKind::ApiError => log.omit(step.origin(), OmissionReason::ApiError),
+            StepKind::Silent => {}
             StepKind::User | StepKind::LocalCommand => merge.add_user(step.blocks),
             StepKind::Reminder => {
                 let reminder = step.reminder.map_or_else(Reminder::default, |boxed| *boxed);
-                if system_role && reminder.is_for_system_role {
+                if system_role && reminder.is_for_older_models {
+                    // It is about tools that newer models do not have.
+                } else if system_role && reminder.is_for_system_role {
                     merge.system_reminders.push(reminder.parts);
                 } else if system_role && reminder.is_file {
                     // Newer models get a file as if the user had written it (NOTE-7).
@@ -146,6 +149,8 @@ struct Merge {
     earlier_answers: HashMap<Arc<str>, usize>,
     /// The number of drafts that are complete and were checked for separating answers.
     checked: usize,
+    /// The last of them that is a user message without a result.
+    last_without_result: Option<usize>,
 }
 
 impl Merge {
@@ -153,12 +158,23 @@ impl Merge {
     /// them, but not across user text (MSG-1). Lines without an id are merged as if they had the
     /// same one (MSG-2). Different messages in a row stay separate.
     fn add_assistant(&mut self, step: Step) {
-        self.flush();
+        for (at, draft) in self.drafts.iter().enumerate().skip(self.checked) {
+            if draft.role == Role::User && !draft.has_results() {
+                self.last_without_result = Some(at);
+            }
+        }
         if self.drafts[self.checked..]
             .iter()
             .any(Draft::separates_answers)
         {
             self.earlier_answers.extend(self.answers.drain());
+        }
+        // A line without an id does not look past a message of reminders (MSG-2).
+        if step.message_id().is_none()
+            && let Some(at) = self.answers.get(&step.merge_key())
+            && Some(*at) < self.last_without_result
+        {
+            self.answers.remove(&step.merge_key());
         }
         // A result of the API's own tools has to be in the message of its call.
         if self.policy == Policy::Recover
@@ -169,13 +185,13 @@ impl Merge {
             self.drafts[*at].blocks.extend(step.blocks);
             return;
         }
-        let at = *self
-            .answers
-            .entry(step.merge_key())
-            .or_insert(self.drafts.len());
-        match self.drafts.get_mut(at) {
-            Some(answer) => answer.blocks.extend(step.blocks),
-            None => self.drafts.push(Draft::new(Role::Assistant, step.blocks)),
+        // A line of an earlier answer does not end the turn.
+        if let Some(at) = self.answers.get(&step.merge_key()) {
+            self.drafts[*at].blocks.extend(step.blocks);
+        } else {
+            self.flush();
+            self.answers.insert(step.merge_key(), self.drafts.len());
+            self.drafts.push(Draft::new(Role::Assistant, step.blocks));
         }
         // Only the last draft still grows.
         self.checked = self.drafts.len() - 1;
@@ -224,6 +240,12 @@ impl Merge {
     fn add_reminder(&mut self, parts: Vec<Vec<Block>>) {
         self.add_parts(parts, |merge, blocks| {
             if let Some(message) = merge.user_message() {
+                if blocks.iter().any(|block| block.kind() != BlockKind::Text) {
+                    // A reminder with an image is not folded, nor is what follows it (NOTE-11).
+                    message.fold();
+                    message.blocks.extend(blocks);
+                    return;
+                }
                 for block in blocks {
                     add_reminder_block(message, block);
                 }
@@ -250,24 +272,28 @@ impl Merge {
             .filter(|message| message.role == Role::User)
     }
 
-    /// Ends a turn. The system reminders of a turn without a user message are sent in text form
-    /// (NOTE-7).
+    /// Ends a turn: its system reminders become one message, or, in a turn without a user message, one
+    /// reminder in text form (NOTE-7).
     fn flush(&mut self) {
-        let system_reminders = std::mem::take(&mut self.system_reminders);
-        if system_reminders.is_empty() {
+        let reminders = std::mem::take(&mut self.system_reminders);
+        let texts = reminders.iter().map(|parts| {
+            let texts = parts.iter().flatten().filter_map(Block::text_field);
+            let texts: Vec<String> = texts.map(|text| unwrapped(&text).to_owned()).collect();
+            texts.join("\n")
+        });
+        let texts: Vec<String> = texts.filter(|text| !js_trim(text).is_empty()).collect();
+        if texts.is_empty() {
             return;
         }
-        if self.user_message().is_none() {
-            system_reminders
-                .into_iter()
-                .for_each(|parts| self.add_reminder(parts));
-            return;
+        let text = texts.join("\n\n");
+        if self.user_message().is_some() {
+            let block = Block::plain_text(&text);
+            self.drafts.push(Draft::new(Role::System, vec![block]));
+        } else {
+            let first = reminders.iter().flatten().flatten().next();
+            let block = Block::plain_text(&wrapped(&text));
+            self.add_reminder(vec![vec![block.with_origin(first.and_then(Block::origin))]]);
         }
-        let texts = system_reminders.iter().flatten().flatten();
-        let texts = texts.filter_map(Block::text_field);
-        let texts: Vec<String> = texts.map(|text| unwrapped(&text).to_owned()).collect();
-        let block = Block::plain_text(&texts.join("\n\n"));
-        self.drafts.push(Draft::new(Role::System, vec![block]));
     }
 }
 

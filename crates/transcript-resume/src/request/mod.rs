@@ -1,4 +1,4 @@
-//! Builds the next request from a path: under policy `vendor` the one that the client (2.1.329)
+//! Builds the next request from a path: under policy `vendor` the one that the client
 //! would send, under `recover` one that a strict provider accepts.
 //!
 //! Start with [`RequestOptions::request`]. The passes run in the order in which the client was
@@ -40,6 +40,7 @@
 //! newer models get. Attachments without a stored text are rendered as far as the text of the
 //! client is known; others are omitted.
 
+mod frames;
 mod live;
 mod media;
 mod merge;
@@ -69,7 +70,7 @@ use crate::path::{ConversationPath, PathEntry, Refusal};
 use crate::state::{PathState, StateReader, Usage};
 use crate::tree::{Policy, Tree};
 pub use live::LiveRequest;
-use step::{Reading, Step, StepContext, StepKind};
+use step::{Reading, Rules, Step, StepContext, StepKind};
 
 /// Provides the bodies of entries, so that this module does not have to read a file.
 pub trait BodySource {
@@ -166,6 +167,7 @@ pub struct RequestOptions {
     is_live: bool,
     tools: Option<BTreeSet<String>>,
     long_blocks_in: Option<Source>,
+    now: Option<i64>,
 }
 
 impl RequestOptions {
@@ -218,6 +220,13 @@ impl RequestOptions {
     /// Stops after this entry of the path. When it is not on the path there is no conversation.
     pub fn at(mut self, entry_no: EntryNo) -> Self {
         self.at = Some(entry_no);
+        self
+    }
+
+    /// Says when the request is made, in milliseconds since 1970: the client tells the model how old
+    /// a memory without a heading is. By default that is its age when it was recalled.
+    pub fn now(mut self, millis: i64) -> Self {
+        self.now = Some(millis);
         self
     }
 
@@ -287,7 +296,7 @@ impl RequestOptions {
             for entry_no in &lost {
                 log.omit(origin(*entry_no), OmissionReason::UnusableBody);
             }
-            let path = self.path(tree);
+            let mut path = self.path(tree);
             if path.refusal.is_some() {
                 return Ok((Request::refused(path, log), None));
             }
@@ -298,10 +307,22 @@ impl RequestOptions {
                 let (source, is_lost) = (source?.clone(), Arc::clone(&is_lost));
                 Some(Arc::new(InFile { source, is_lost }) as Arc<dyn BlockStore>)
             };
-            let loaded = Loaded::new(tree, &path, reader(&path), &store, bodies, &mut log)?;
+            let loaded = Loaded::new(
+                tree,
+                &path,
+                self.now,
+                reader(&path),
+                &store,
+                bodies,
+                &mut log,
+            )?;
             if !loaded.unusable.is_empty() {
                 lost.extend(loaded.unusable);
                 continue;
+            }
+            if tree.policy() == Policy::Vendor && loaded.steps.iter().any(|step| step.is_unusable) {
+                path.refusal = Some(Refusal::UnusableAttachment);
+                return Ok((Request::refused(path, log), None));
             }
             let asked = self.model.as_deref().map(Arc::from);
             let model: Option<Arc<str>> = asked.or(loaded.names.last_answerer);
@@ -336,10 +357,14 @@ impl RequestOptions {
             Some(at) => path.cut_after(at).then_some(path),
             None => Some(path),
         });
-        path.unwrap_or_else(|| ConversationPath {
+        let mut path = path.unwrap_or_else(|| ConversationPath {
             refusal: Some(Refusal::NoConversation),
             ..ConversationPath::default()
-        })
+        });
+        if tree.policy() == Policy::Vendor && self.leaf.is_none() && tree.has_only_sidechains() {
+            path.refusal = path.refusal.or(Some(Refusal::OnlySidechains));
+        }
+        path
     }
 
     /// Turns the steps of a conversation into messages, or those of a part of it.
@@ -352,7 +377,7 @@ impl RequestOptions {
         part: Part,
         log: &mut Log,
     ) -> Vec<Message> {
-        references::resolve(&mut steps, self.tools.as_ref(), policy, log);
+        references::resolve(&mut steps, self.tools.as_ref(), model, policy, log);
         if policy == Policy::Recover {
             thinking::drop_emptied(&mut steps, stored_thoughts, log);
         }
@@ -379,7 +404,7 @@ fn messages(
     log: &mut Log,
 ) -> Vec<Message> {
     bubble_up(&mut steps);
-    media::remove_rejected(&mut steps, log);
+    media::remove_rejected(&mut steps, policy, log);
     thinking::drop_foreign(&mut steps, model, log);
     let messages = merge::merge(steps, model.is_some_and(wants_system_role), policy, log);
     match policy {
@@ -405,6 +430,7 @@ impl<'i> Loaded<'i> {
     fn new<B: BodySource>(
         tree: &Tree<'_>,
         path: &ConversationPath,
+        now: Option<i64>,
         record: Option<StateReader<'i>>,
         store: &(dyn Fn() -> Option<Arc<dyn BlockStore>> + Sync),
         bodies: &mut B,
@@ -418,7 +444,7 @@ impl<'i> Loaded<'i> {
         };
         if record.is_some() {
             // The state follows from the bodies in their order.
-            let mut names = StepContext::new(record, store());
+            let mut names = StepContext::new(Rules::of(tree), now, record, store());
             loaded.add(
                 PathPart::read(tree, &path.entries, &mut names, bodies)?,
                 log,
@@ -428,7 +454,7 @@ impl<'i> Loaded<'i> {
         }
         let parts: Vec<&[PathEntry]> = path.entries.chunks(PART).collect();
         let read = |number: usize, bodies: &mut B| {
-            let mut names = StepContext::new(None, store());
+            let mut names = StepContext::new(Rules::of(tree), now, None, store());
             PathPart::read(tree, parts[number], &mut names, bodies)
         };
         bodies.in_parts(parts.len(), read, |part| {
@@ -514,7 +540,7 @@ fn read_entry<B: BodySource>(
 ) -> Result<Result<Option<ReadStep>, step::Unusable>, B::Error> {
     let number = entry_ref.number();
     if !may_be_sent(entry_ref) {
-        return Ok(Ok(None));
+        return Ok(Ok(Some((Step::silent(entry_ref), Vec::new()))));
     }
     if entry_ref.flags().contains(Flags::TOO_MANY) {
         log.omit(origin(number), OmissionReason::TooMany);
@@ -522,14 +548,13 @@ fn read_entry<B: BodySource>(
     }
     let step = match Step::read(bodies.body(entry_ref)?, entry_ref, names, log) {
         Ok(Reading::Step(step)) => step,
-        Ok(Reading::Unsent) => return Ok(Ok(None)),
         Ok(Reading::Virtual) => {
             log.omit(origin(number), OmissionReason::Virtual);
             return Ok(Ok(None));
         }
-        Ok(Reading::Empty) => {
-            log.omit(origin(number), OmissionReason::Empty);
-            return Ok(Ok(None));
+        Ok(Reading::Silent(step, reason)) => {
+            log.omit(origin(number), reason);
+            return Ok(Ok(Some((step, Vec::new()))));
         }
         Err(unusable) => return Ok(Err(unusable)),
     };
@@ -567,7 +592,7 @@ fn wants_system_role(model: &str) -> bool {
 /// result nor before any assistant entry, sent or not (NOTE-2).
 fn bubble_up(steps: &mut [Step]) {
     let stops = |step: &Step| match step.kind {
-        StepKind::Reminder | StepKind::LocalCommand => false,
+        StepKind::Reminder | StepKind::LocalCommand | StepKind::Silent => false,
         StepKind::User => step.has_results(),
         StepKind::Assistant | StepKind::ApiError => true,
     };

@@ -364,6 +364,7 @@ fn build<B: BodySource>(
         &tree,
         &tree.path_to_leaf(leaf),
         None,
+        None,
         &|| None,
         bodies,
         &mut log,
@@ -374,7 +375,13 @@ fn build<B: BodySource>(
     // Without the shape of the request it is not known which tools it has: then none is missing
     // (REQ-4).
     let of_references = tools.map_or(Policy::Recover, |_| Policy::Vendor);
-    references::resolve(&mut steps, tools, of_references, &mut log);
+    references::resolve(
+        &mut steps,
+        tools,
+        line.model.as_deref(),
+        of_references,
+        &mut log,
+    );
     // During a session nothing is completed: only on resume is an unfinished turn known as such.
     repair::drop_unfinished(&mut steps, Policy::Vendor, &mut log);
     let model = line.model.as_deref();

@@ -3,53 +3,61 @@
 use std::collections::BTreeSet;
 
 use transcript_format::object::{Object, Raw};
-use transcript_format::texts;
+use transcript_format::{client_tools, texts};
 use transcript_messages::{Block, BlockKind, Log, OmissionReason, Role, SyntheticKind};
 
 use super::step::{Step, StepKind};
+use super::wants_system_role;
 use crate::tree::Policy;
 
-/// The tools of the client when it is started without any options.
-const OF_THE_CLIENT: &[&str] = &[
-    "Agent",
-    "Bash",
-    "CronCreate",
-    "CronDelete",
-    "CronList",
-    "Edit",
-    "EnterWorktree",
-    "ExitWorktree",
-    "Glob",
-    "Grep",
-    "Monitor",
-    "NotebookEdit",
-    "Read",
-    "SendMessage",
-    "Skill",
-    "TaskCreate",
-    "TaskGet",
-    "TaskList",
-    "TaskStop",
-    "TaskUpdate",
-    "ToolSearch",
-    "WebFetch",
-    "WebSearch",
-    "Write",
-];
+/// Returns the tools that an attachment records with their definitions, as those that a tool search
+/// may find (MSG-14).
+pub(super) fn recorded_tools(entry: &Object<'_>) -> Vec<String> {
+    let attachment = entry.get("attachment").and_then(Raw::object);
+    let is_record = |attachment: &Object<'_>| {
+        let kind = attachment.get("type").and_then(Raw::str);
+        kind.as_deref() == Some("deferred_tools_record")
+    };
+    let Some(record) = attachment.filter(is_record) else {
+        return Vec::new();
+    };
+    let tools = record
+        .get("entries")
+        .and_then(Raw::array)
+        .unwrap_or_default();
+    let name = |tool: Raw<'_>| {
+        let tool = tool.object()?;
+        let schema = tool.get("input_schema")?.object()?;
+        let is_complete = tool.get("defer_loading").and_then(Raw::bool) == Some(true)
+            && schema.get("type")?.str()? == "object";
+        let name = tool.get("name")?.str()?;
+        is_complete.then(|| name.into_owned())
+    };
+    tools.into_iter().filter_map(name).collect()
+}
 
 /// Removes the references to tools that the request does not have, and adds a text after the blocks
 /// of an entry that refers to one, as the API requires user content there (MSG-14).
 pub(super) fn resolve(
     steps: &mut [Step],
     tools: Option<&BTreeSet<String>>,
+    model: Option<&str>,
     policy: Policy,
     log: &mut Log,
 ) {
+    let is_newer = model.is_some_and(wants_system_role);
+    let reminders = steps.iter().filter_map(|step| step.reminder.as_ref());
+    let recorded = reminders.flat_map(|reminder| reminder.tools.iter().cloned());
+    let recorded: BTreeSet<String> = recorded.collect();
+    let referred = referred_tools(steps);
+    let is_referred = |name: &str| referred.contains(name);
+    let is_of_client =
+        |name: &str| client_tools::is_known(name, is_newer, is_referred) || recorded.contains(name);
     let is_known = |name: &str| match tools {
         Some(tools) => tools.contains(name),
         // The options a session was started with are not in its file, so `recover` removes nothing
         // on a guess.
-        None => policy == Policy::Recover || OF_THE_CLIENT.contains(&name),
+        None => policy == Policy::Recover || is_of_client(name),
     };
     for step in steps.iter_mut().filter(|step| step.kind == StepKind::User) {
         let mut refers = false;
@@ -64,13 +72,30 @@ pub(super) fn resolve(
     }
 }
 
+/// Returns the names of all tools that results refer to.
+fn referred_tools(steps: &[Step]) -> BTreeSet<String> {
+    let blocks = steps.iter().flat_map(|step| &step.blocks);
+    let results = blocks.filter(|block| may_refer(block));
+    let mut referred = BTreeSet::new();
+    for result in results {
+        let content = result.object();
+        let content = content.and_then(|result| result.get("content")?.array());
+        let blocks = content.unwrap_or_default().into_iter();
+        referred.extend(blocks.filter_map(|raw| referred_tool(&raw.object()?)));
+    }
+    referred
+}
+
+/// Returns whether the block is a result that may refer to tools: a sound one holds only texts.
+fn may_refer(block: &Block) -> bool {
+    block.kind() == BlockKind::ToolResult
+        && !block.is_sound()
+        && block.json().contains("tool_reference")
+}
+
 /// Returns whether the block is a result with a reference to a known tool.
 fn resolve_block(block: &mut Block, is_known: impl Fn(&str) -> bool, log: &mut Log) -> bool {
-    // A sound result contains only texts.
-    if block.kind() != BlockKind::ToolResult
-        || block.is_sound()
-        || !block.json().contains("tool_reference")
-    {
+    if !may_refer(block) {
         return false;
     }
     let content = block.object();

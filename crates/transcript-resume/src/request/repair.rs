@@ -2,6 +2,7 @@
 //! last turn, before entries become messages (TURN-1, TURN-2, TURN-5).
 
 use hashbrown::HashSet;
+use transcript_format::kind::EntryKind;
 use transcript_format::object::Str;
 use transcript_format::texts;
 use transcript_messages::{Block, BlockKind, Log, OmissionReason, Role, SyntheticKind};
@@ -53,6 +54,7 @@ pub(super) fn complete_turn(steps: &mut Vec<Step>, log: &mut Log) {
 fn drop_open_calls(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) -> Vec<Box<str>> {
     let answered: HashSet<&str> = steps.iter().flat_map(Step::results).collect();
     let last_message = LastMessage::of(steps);
+    let open_turn = start_of_open_turn(steps, &answered);
     let mut open = Vec::new();
     let mut keep = Vec::with_capacity(steps.len());
     for (at, step) in steps.iter().enumerate() {
@@ -63,15 +65,43 @@ fn drop_open_calls(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) -> Vec<
             keep.push(true);
         } else {
             // Elsewhere an entry is dropped, with its text, when it has calls and none of them has
-            // a result. An entry with an answered call stays (TURN-2).
-            let calls = step.calls().count();
-            let is_answered = calls == 0 || unanswered().count() < calls;
-            keep.push(policy == Policy::Recover || !is_line || is_answered);
+            // a result. An entry with an answered call stays (TURN-2), and so does one of an
+            // interrupted turn (TURN-8).
+            let is_interrupted = open_turn.is_some_and(|start| at > start);
+            let is_kept = is_interrupted || !is_open(step, &answered);
+            keep.push(policy == Policy::Recover || !is_line || is_kept);
         }
     }
     drop((answered, last_message));
     retain(steps, keep, OmissionReason::UnansweredCall, log);
     open
+}
+
+/// Returns whether an answer has calls, none of which has a result.
+fn is_open(step: &Step, answered: &HashSet<&str>) -> bool {
+    let mut calls = step.calls().peekable();
+    step.kind == StepKind::Assistant
+        && calls.peek().is_some()
+        && calls.all(|id| !answered.contains(id))
+}
+
+/// Returns where the last turn starts, its last user entry without a result, if that turn was
+/// interrupted: it has a result or an attachment, and no text or error of the model ends it (TURN-8).
+fn start_of_open_turn(steps: &[Step], answered: &HashSet<&str>) -> Option<usize> {
+    let starts_turn = |step: &Step| step.entry_kind == Some(EntryKind::User) && !step.has_results();
+    let start = steps.iter().rposition(starts_turn)?;
+    let turn = &steps[start + 1..];
+    let is_interrupted = turn
+        .iter()
+        .any(|step| step.has_results() || step.is_attachment());
+    let says_something = |step: &&Step| match step.kind {
+        StepKind::Assistant => !is_open(step, answered) && !is_thinking(step) && !is_blank(step),
+        StepKind::ApiError | StepKind::User => true,
+        StepKind::LocalCommand | StepKind::Reminder | StepKind::Silent => false,
+    };
+    let last = turn.iter().rev().find(says_something);
+    let ends_with_result = last.is_none_or(|step| step.kind == StepKind::User);
+    (is_interrupted && ends_with_result).then_some(start)
 }
 
 /// Drops the steps for which `keep` has false.
@@ -99,34 +129,46 @@ fn drop_empty(steps: &mut Vec<Step>, log: &mut Log) {
 
 /// The message in which the conversation stopped, if it did (TURN-1).
 struct LastMessage<'s> {
-    last_line: Option<usize>,
-    id: Option<Str<'s>>,
+    last_line: Option<(usize, &'s Step)>,
+    /// Where its turn starts: after the last user entry without a result.
+    turn: usize,
 }
 
 impl<'s> LastMessage<'s> {
     fn of(steps: &'s [Step]) -> Self {
         for (at, step) in steps.iter().enumerate().rev() {
             match step.kind {
+                // Entries that are not sent are not the last message.
+                StepKind::Assistant if is_thinking(step) || is_blank(step) => {}
                 StepKind::Assistant => {
+                    let starts_turn =
+                        |step: &Step| step.kind == StepKind::User && !step.has_results();
+                    let turn = steps[..at].iter().rposition(starts_turn);
                     return Self {
-                        last_line: Some(at),
-                        id: step.message_id(),
+                        last_line: Some((at, step)),
+                        turn: turn.map_or(0, |prompt| prompt + 1),
                     };
                 }
+                // Several messages for one attachment end the turn.
+                StepKind::Reminder if has_several_parts(step) => break,
                 StepKind::Reminder | StepKind::LocalCommand => {}
+                StepKind::Silent if step.is_system() || step.is_attachment() => {}
                 // A result belongs to the turn; any other user entry and an API error ends it.
                 StepKind::User if step.has_results() => {}
-                StepKind::User | StepKind::ApiError => break,
+                StepKind::User | StepKind::ApiError | StepKind::Silent => break,
             }
         }
         Self {
             last_line: None,
-            id: None,
+            turn: 0,
         }
     }
 
     fn has(&self, at: usize, line: &Step) -> bool {
-        self.last_line == Some(at) || (self.id.is_some() && self.id == line.message_id())
+        // Lines without an id are one message only within a turn (MSG-2).
+        let is_near = at >= self.turn || line.message_id().is_some();
+        self.last_line
+            .is_some_and(|(last, step)| last == at || is_near && step.is_of_message(line))
     }
 }
 
@@ -157,6 +199,11 @@ fn drop_lone_thoughts(steps: &mut Vec<Step>, log: &mut Log) {
     retain(steps, keep, OmissionReason::Silent, log);
 }
 
+/// Returns whether an answer may not be sent: an empty one, or one of only thinking or blank text.
+pub(super) fn may_be_silent(step: &Step) -> bool {
+    step.blocks.is_empty() || is_thinking(step) || is_blank(step)
+}
+
 fn is_thinking(step: &Step) -> bool {
     step.kind == StepKind::Assistant
         && !step.blocks.is_empty()
@@ -172,18 +219,40 @@ fn is_blank(step: &Step) -> bool {
     step.kind == StepKind::Assistant && !step.blocks.is_empty() && step.blocks.iter().all(is_blank)
 }
 
-/// Returns the place for "No response requested.": after the last user entry and its reminders,
-/// when no assistant entry follows. System entries and reminders do not count (TURN-5).
+fn has_several_parts(step: &Step) -> bool {
+    let reminder = step.reminder.as_ref();
+    reminder.is_some_and(|reminder| reminder.parts.len() > 1)
+}
+
+/// Returns the place for "No response requested.", which replaces the missing answer to the last user
+/// entry, to an open call, or to an error with attachments after it: before the output of commands
+/// that follows (TURN-5). A command that the user ran by hand needs no answer (TURN-6), nor does a
+/// summary with attachments after it (TURN-9).
 fn place_of_sentinel(steps: &[Step]) -> Option<usize> {
-    let counts = |step: &Step| !matches!(step.kind, StepKind::Reminder | StepKind::LocalCommand);
-    let last = steps.iter().rposition(counts)?;
-    if steps[last].kind != StepKind::User || ends_a_local_command(steps) {
-        return None;
+    let answered: HashSet<&str> = steps.iter().flat_map(Step::results).collect();
+    let mut place = steps.len();
+    let mut has_attachments = false;
+    for (at, step) in steps.iter().enumerate().rev() {
+        let needs_answer = match step.kind {
+            StepKind::Reminder | StepKind::Silent => {
+                has_attachments |= step.is_attachment();
+                continue;
+            }
+            StepKind::LocalCommand => {
+                place = at;
+                continue;
+            }
+            StepKind::User if ends_a_local_command(steps) => false,
+            StepKind::User => !(has_attachments && step.is_summary),
+            StepKind::Assistant | StepKind::ApiError if step.is_error => has_attachments,
+            StepKind::Assistant => is_open(step, &answered),
+            StepKind::ApiError => false,
+        };
+        return needs_answer.then_some(place);
     }
-    let reminders = steps[last + 1..]
-        .iter()
-        .take_while(|step| step.kind == StepKind::Reminder);
-    Some(last + 1 + reminders.count())
+    // Attachments alone are a turn without an answer, too.
+    let last = steps.iter().rposition(Step::is_attachment);
+    last.map(|last| last + 1)
 }
 
 /// Returns whether the conversation ends with a command that the user ran by hand: the caveat
@@ -193,7 +262,7 @@ fn ends_a_local_command(steps: &[Step]) -> bool {
     let mut rest = steps
         .iter()
         .rev()
-        .filter(|step| step.kind != StepKind::Reminder)
+        .filter(|step| !matches!(step.kind, StepKind::Reminder | StepKind::Silent))
         .peekable();
     let mut next_starts_with = |start: &str| {
         let starts = |step: &&Step| {

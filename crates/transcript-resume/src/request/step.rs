@@ -6,11 +6,47 @@ use hashbrown::HashSet;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{JsonKind, ParseObjectError, Raw, Str, unescape};
 use transcript_format::scan::Body;
-use transcript_messages::{Block, BlockKind, BlockStore, Log, Place, within_limits};
-use transcript_reader::{EntryMarks, EntryNo, EntryRef};
+use transcript_messages::{
+    Block, BlockKind, BlockStore, Log, OmissionReason, Place, within_limits,
+};
+use transcript_reader::{EntryMarks, EntryNo, EntryRef, Index};
 
-use super::reminders;
+use super::{frames, references, reminders};
 use crate::state::{NO_MODEL, StateReader};
+use crate::tree::{Policy, Tree};
+
+/// The model of answers that the client made itself.
+const SYNTHETIC_MODEL: &str = NO_MODEL;
+
+/// The key of answers without an id that are merged (MSG-2).
+const SHARED_ID: &str = "";
+
+/// The rules by which entries are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rules {
+    /// Texts that the client wrote are framed (MSG-20, MSG-23).
+    pub(super) frames_notes: bool,
+    /// Every report of a failed request is omitted, whatever its model.
+    pub(super) omits_errors: bool,
+}
+
+impl Rules {
+    /// Returns the rules under [`Policy::Recover`].
+    pub(super) fn of_index(index: &Index) -> Self {
+        let version = index.client_version();
+        Self {
+            frames_notes: version.is_none_or(|version| version >= frames::FRAMES_NOTES),
+            omits_errors: true,
+        }
+    }
+
+    pub(super) fn of(tree: &Tree<'_>) -> Self {
+        Self {
+            frames_notes: !tree.is_client_before(frames::FRAMES_NOTES),
+            omits_errors: tree.policy() == Policy::Recover,
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepKind {
@@ -22,6 +58,9 @@ pub(super) enum StepKind {
     LocalCommand,
     /// An attachment with a text.
     Reminder,
+    /// An entry that is not sent, although it counts for the entries around it: an attachment
+    /// without a text, another system entry, a user entry that is empty or only displayed.
+    Silent,
 }
 
 #[derive(Clone, Debug)]
@@ -32,6 +71,14 @@ pub(super) struct Step {
     /// The message that an assistant entry is a line of.
     pub(super) answer: Option<Arc<Answer>>,
     pub(super) is_meta: bool,
+    /// What the entry is; `None` for a synthetic step.
+    pub(super) entry_kind: Option<EntryKind>,
+    /// For a user entry: it is the summary of a compaction.
+    pub(super) is_summary: bool,
+    /// For an attachment: the client fails on it.
+    pub(super) is_unusable: bool,
+    /// For an answer: it reports a failed request.
+    pub(super) is_error: bool,
     /// For an API error: the nearest entry with media is the cause (ERR-3).
     pub(super) heals_distinct_carrier: bool,
     pub(super) blocks: Vec<Block>,
@@ -52,21 +99,23 @@ pub(super) struct Answer {
 pub(super) struct Reminder {
     /// Newer models get it as a `system` message (NOTE-6).
     pub(super) is_for_system_role: bool,
+    /// Newer models do not get it at all.
+    pub(super) is_for_older_models: bool,
     /// It contains a file, which newer models get as user text (NOTE-7).
     pub(super) is_file: bool,
-    /// Its messages, each a list of text blocks.
+    /// Its messages, each a list of blocks.
     pub(super) parts: Vec<Vec<Block>>,
+    /// The tools that it records with their definitions (MSG-14).
+    pub(super) tools: Vec<String>,
 }
 
 /// The result of reading a body.
 pub(super) enum Reading {
     Step(Step),
-    /// The entry is of a kind that is never sent.
-    Unsent,
-    /// The entry is only displayed (MSG-6).
+    /// An answer that is only displayed (MSG-6).
     Virtual,
-    /// A user entry without any block is not sent either (MSG-6).
-    Empty,
+    /// A user entry that is not sent, and why (MSG-6).
+    Silent(Step, OmissionReason),
 }
 
 impl Step {
@@ -112,34 +161,54 @@ impl Step {
         }
         // Other flags, such as `isMeta` and `isVisibleInTranscriptOnly`, and the model
         // `<synthetic>` do not keep an entry out of the request (MSG-7).
-        if flag("isVirtual") {
-            return Ok(Reading::Virtual);
-        }
-
-        let mut step = Self::new(StepKind::User, Vec::new());
-        step.entry = Some(entry_ref.number());
+        let is_virtual = flag("isVirtual");
+        let mut step = Self::silent(entry_ref);
         match entry_ref.kind() {
             EntryKind::User => {
-                step.blocks = blocks(&body, text, place, origin, log);
-                step.is_meta = flag("isMeta");
-                if step.blocks.is_empty() {
-                    return Ok(Reading::Empty);
+                if is_virtual {
+                    return Ok(Reading::Silent(step, OmissionReason::Virtual));
                 }
+                let blocks = blocks(&body, text, place, origin, log);
+                if blocks.is_empty() {
+                    return Ok(Reading::Silent(step, OmissionReason::Empty));
+                }
+                step.kind = StepKind::User;
+                step.blocks = frames::framed(blocks, object, names.rules.frames_notes);
+                step.is_meta = flag("isMeta");
+                step.is_summary = flag("isCompactSummary");
             }
+            EntryKind::Assistant if is_virtual => return Ok(Reading::Virtual),
             EntryKind::Assistant => {
                 let is_error = flag("isApiErrorMessage");
-                step.kind = if is_error {
+                // The client goes by the model: an error under the name of another one is an answer
+                // (MSG-6).
+                let is_synthetic = model.as_deref() == Some(SYNTHETIC_MODEL);
+                step.kind = if is_error && (is_synthetic || names.rules.omits_errors) {
                     StepKind::ApiError
                 } else {
                     StepKind::Assistant
                 };
+                step.is_error = is_error;
                 step.heals_distinct_carrier = is_error && flag("healsDistinctCarrier");
-                step.answer = Some(names.shared(of_message("id").map_or("", Raw::text), model));
+                // Without an id only answers to a recorded request count as one (MSG-2).
+                let id = of_message("id").filter(|id| !id.is_null());
+                let own;
+                let key = match id {
+                    Some(id) => id.text(),
+                    None if object.get("requestId").is_some() => SHARED_ID,
+                    None => {
+                        own = entry_ref.number().to_string();
+                        &own
+                    }
+                };
+                step.answer = Some(names.shared(key, model));
                 step.blocks = blocks(&body, text, place, origin, log);
             }
             EntryKind::System => {
-                let Some(output) = object.get("content") else {
-                    return Ok(Reading::Unsent);
+                // Output that only the person sees is not sent (MSG-6).
+                let output = object.get("content").filter(|_| !flag("isDisplayOnly"));
+                let Some(output) = output else {
+                    return Ok(Reading::Step(step));
                 };
                 step.kind = StepKind::LocalCommand;
                 step.blocks = match output.kind() {
@@ -152,18 +221,22 @@ impl Step {
                 };
             }
             EntryKind::Attachment => {
-                step.kind = StepKind::Reminder;
+                step.is_unusable = reminders::is_unusable(object);
                 let reminder = Reminder {
                     is_for_system_role: reminders::is_for_system_role(object),
+                    is_for_older_models: reminders::is_for_older_models(object),
                     is_file: reminders::is_file(object),
-                    parts: reminders::parts(object, origin, log),
+                    parts: reminders::parts(object, origin, names.now, log),
+                    tools: references::recorded_tools(object),
                 };
-                if reminder.parts.is_empty() {
-                    return Ok(Reading::Unsent);
+                if !reminder.parts.is_empty() {
+                    step.kind = StepKind::Reminder;
                 }
-                step.reminder = Some(Box::new(reminder));
+                if !reminder.parts.is_empty() || !reminder.tools.is_empty() {
+                    step.reminder = Some(Box::new(reminder));
+                }
             }
-            _ => return Ok(Reading::Unsent),
+            _ => {}
         }
         Ok(Reading::Step(step))
     }
@@ -174,10 +247,31 @@ impl Step {
             entry: None,
             answer: None,
             is_meta: false,
+            entry_kind: None,
+            is_summary: false,
+            is_unusable: false,
+            is_error: false,
             heals_distinct_carrier: false,
             blocks,
             reminder: None,
         }
+    }
+
+    /// Returns the step of an entry that is not sent.
+    pub(super) fn silent(entry_ref: &EntryRef<'_>) -> Self {
+        Self {
+            entry: Some(entry_ref.number()),
+            entry_kind: Some(entry_ref.kind()),
+            ..Self::new(StepKind::Silent, Vec::new())
+        }
+    }
+
+    pub(super) fn is_attachment(&self) -> bool {
+        self.entry_kind == Some(EntryKind::Attachment)
+    }
+
+    pub(super) fn is_system(&self) -> bool {
+        self.entry_kind == Some(EntryKind::System)
     }
 
     pub(super) fn user(block: Block) -> Self {
@@ -205,6 +299,16 @@ impl Step {
     pub(super) fn message_id(&self) -> Option<Str<'_>> {
         let json = &self.answer.as_ref()?.merge_key;
         Some(unescape(json.strip_prefix('"')?.strip_suffix('"')?))
+    }
+
+    /// Returns whether two lines of answers belong to one message: those of one id, and those without
+    /// an id that are merged (MSG-2).
+    pub(super) fn is_of_message(&self, other: &Self) -> bool {
+        let key = |step: &Self| {
+            let key = step.answer.as_ref()?.merge_key.clone();
+            (*key == *SHARED_ID || step.message_id().is_some()).then_some(key)
+        };
+        key(self).is_some_and(|own| key(other) == Some(own))
     }
 
     /// Returns the same as JSON, as [`Answer`] has it.
@@ -263,6 +367,9 @@ pub(super) struct StepContext<'i> {
     pub(super) record: Option<StateReader<'i>>,
     /// Where long blocks stay.
     store: Option<Arc<dyn BlockStore>>,
+    pub(super) rules: Rules,
+    /// The time of the request.
+    pub(super) now: Option<i64>,
 }
 
 impl std::fmt::Debug for StepContext<'_> {
@@ -274,10 +381,17 @@ impl std::fmt::Debug for StepContext<'_> {
 }
 
 impl<'i> StepContext<'i> {
-    pub(super) fn new(record: Option<StateReader<'i>>, store: Option<Arc<dyn BlockStore>>) -> Self {
+    pub(super) fn new(
+        rules: Rules,
+        now: Option<i64>,
+        record: Option<StateReader<'i>>,
+        store: Option<Arc<dyn BlockStore>>,
+    ) -> Self {
         Self {
             record,
             store,
+            rules,
+            now,
             ..Self::default()
         }
     }
@@ -287,6 +401,8 @@ impl<'i> StepContext<'i> {
         StepContext {
             last_answerer: self.last_answerer.clone(),
             answerers: self.answerers.clone(),
+            rules: self.rules,
+            now: self.now,
             ..StepContext::default()
         }
     }

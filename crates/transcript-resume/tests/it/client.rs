@@ -93,6 +93,9 @@ fn entry(number: usize, line: &str) -> Value {
         }
         _ => panic!("{line}"),
     };
+    if ["text", "call", "blocks"].contains(&kind) {
+        entry["requestId"] = "req".into();
+    }
     entry["type"] = type_name.into();
     if !message.is_null() {
         entry["message"] = message;
@@ -325,7 +328,13 @@ fn with_a_boundary_as_the_last_tip_the_client_goes_by_time() {
 fn a_session_in_which_nothing_was_said_goes_on_from_nothing() {
     check(&[
         ("system b - compact_boundary", "user: next", None),
-        ("reminder r - R", "user: next", None),
+        (
+            "reminder r - R",
+            "user: {R}
+            assistant: No response requested.
+            user: next",
+            None,
+        ),
         ("pin gone", "refused", None),
     ]);
 }

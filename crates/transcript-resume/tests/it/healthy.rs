@@ -30,6 +30,18 @@ fn a_healthy_session_has_one_path_and_nothing_is_mended() {
             odd += 1;
             continue;
         }
+        // A rewind past a compaction that removes what is before it: the client goes by time, and
+        // `recover` by the links, which are still in the file.
+        let is_linked_by_time = vendor.decisions.iter().any(|decision| {
+            matches!(
+                decision,
+                Decision::Relink { .. } | Decision::Truncated { .. }
+            )
+        });
+        if is_linked_by_time && recover.entries.len() > vendor.entries.len() {
+            odd += 1;
+            continue;
+        }
         assert_eq!(recover.entries, vendor.entries, "seed {seed}");
         assert_eq!(recover.leaf, vendor.leaf, "seed {seed}");
         let is_repaired = |decision: &Decision| {

@@ -526,11 +526,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "20-agent-of-the-parent/subagents/agent-c58d2a17",
         findings: "",
-        vendor: reported(
-            "u1 a2",
-            r#"u: "Find the next br" | a: "C/2025 R3.""#,
-            "truncated u1",
-        ),
+        vendor: reported("u1 a2", "refused", "truncated u1"),
         recover: Some(reported(
             "u1 a2",
             r#"u: "Find the next br" | a: "C/2025 R3.""#,
@@ -560,14 +556,22 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "20-subagents/subagents/agent-a7c41e90",
         findings: "",
-        vendor: reported("u1 a1", r#"u: "Find the next br" | a: "C/2025 R3.""#, ""),
-        recover: None,
+        vendor: reported("u1 a1", "refused", ""),
+        recover: Some(reported(
+            "u1 a1",
+            r#"u: "Find the next br" | a: "C/2025 R3.""#,
+            "",
+        )),
     },
     Pain {
         file: "20-subagents/subagents/agent-b03d5f62",
         findings: "",
-        vendor: reported("u1 a1", r#"u: "Find the next me" | a: "The Lyrids.""#, ""),
-        recover: None,
+        vendor: reported("u1 a1", "refused", ""),
+        recover: Some(reported(
+            "u1 a1",
+            r#"u: "Find the next me" | a: "The Lyrids.""#,
+            "",
+        )),
     },
     Pain {
         file: "20-subagents",

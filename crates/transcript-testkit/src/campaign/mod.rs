@@ -498,7 +498,7 @@ mod tests {
     use crate::generate::tidy_session;
 
     fn sessions() -> impl Iterator<Item = (u64, Healthy)> {
-        (0..300).filter_map(|seed| Some((seed, Healthy::new(&tidy_session(seed))?)))
+        (0..320).filter_map(|seed| Some((seed, Healthy::new(&tidy_session(seed))?)))
     }
 
     #[test]

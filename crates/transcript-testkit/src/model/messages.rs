@@ -3,9 +3,11 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
+use transcript_format::texts::{CALL_REPEATED, NO_CONTENT, ORPHAN_REMOVED, RESULT_MISSING};
 
 use super::reminders::{self, text_block};
 use super::request::{Kind, MessageId, Step};
+use super::{js, rendered};
 
 /// A message of the request while it is built.
 #[derive(Clone, Debug)]
@@ -48,7 +50,7 @@ fn is_result(block: &Value) -> bool {
 pub(super) fn merge(steps: Vec<Step>, system_role: bool) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     // In the role form: the reminders of the turn, which are sent after its user message.
-    let mut waiting: Vec<Value> = Vec::new();
+    let mut waiting: Vec<Vec<Value>> = Vec::new();
     for step in steps {
         match step.kind {
             Kind::Assistant => match message_of_line(&messages, &step.id) {
@@ -60,12 +62,14 @@ pub(super) fn merge(steps: Vec<Step>, system_role: bool) -> Vec<Message> {
                     messages.push(message);
                 }
             },
-            Kind::ApiError => {}
+            Kind::ApiError | Kind::Silent => {}
             Kind::User | Kind::LocalCommand => {
                 add_user(&mut messages, step.blocks, step.is_plain_string);
             }
-            Kind::Reminder if system_role && reminders::is_for_system_role(&step.entry) => {
-                waiting.extend(step.parts.into_iter().flatten());
+            Kind::Reminder
+                if system_role && reminders::is_for_system_role(&step.entry, &step.parts) =>
+            {
+                waiting.push(step.parts.concat());
             }
             Kind::Reminder
                 if system_role && reminders::is_file(&step.entry) && is_user_turn(&messages) =>
@@ -90,7 +94,9 @@ fn message_of_line(messages: &[Message], id: &MessageId) -> Option<usize> {
     for (at, message) in messages.iter().enumerate().rev() {
         match message.role {
             "assistant" if message.id.is_same(id) => return Some(at),
-            "user" if !message.holds_result() && !message.only_reminders => return None,
+            // A line without an id does not look past reminders (MSG-2).
+            "user" if message.holds_result() => {}
+            "user" if !message.only_reminders || *id == MessageId::Missing => return None,
             _ => {}
         }
     }
@@ -105,22 +111,25 @@ fn is_user_turn(messages: &[Message]) -> bool {
 }
 
 /// Sends the reminders that wait for the end of the turn: as one message of role `system`, without
-/// their wrappers. In a turn without a user message they are sent in the text form.
-fn send_waiting(messages: &mut Vec<Message>, waiting: &mut Vec<Value>) {
-    if waiting.is_empty() {
+/// their wrappers. In a turn without a user message they are sent as one reminder (NOTE-7).
+fn send_waiting(messages: &mut Vec<Message>, waiting: &mut Vec<Vec<Value>>) {
+    let reminders: Vec<Vec<Value>> = std::mem::take(waiting);
+    if reminders.is_empty() {
         return;
     }
-    let blocks = std::mem::take(waiting);
+    let texts: Vec<String> = reminders
+        .iter()
+        .map(|blocks| reminders::system_text(blocks))
+        .filter(|text| !js::trim(text).is_empty())
+        .collect();
+    let text = texts.join("\n\n");
+    if text.is_empty() {
+        return;
+    }
     if is_user_turn(messages) {
-        let texts: Vec<&str> = blocks
-            .iter()
-            .filter_map(|block| block["text"].as_str())
-            .map(reminders::without_wrapper)
-            .collect();
-        let block = text_block(&texts.join("\n\n"));
-        messages.push(Message::new("system", vec![block]));
+        messages.push(Message::new("system", vec![text_block(&text)]));
     } else {
-        add_reminder(messages, vec![blocks]);
+        add_reminder(messages, vec![vec![text_block(&rendered::wrap(&text))]]);
     }
 }
 
@@ -162,6 +171,11 @@ fn add_reminder(messages: &mut Vec<Message>, parts: Vec<Vec<Value>>) {
         match messages.last_mut() {
             Some(message) if !opens => {
                 message.is_plain_string = false;
+                if blocks.iter().any(|block| block["type"] != "text") {
+                    // A reminder with an image is not folded, nor is what follows it (NOTE-11).
+                    message.blocks.extend(blocks);
+                    continue;
+                }
                 for block in blocks {
                     add_reminder_block(message, block);
                 }
@@ -209,7 +223,7 @@ fn fold(result: &mut Value, block: Value) {
         return;
     }
     // White space at both ends is trimmed only here (NOTE-3).
-    let content = js_trim(result["content"].as_str().unwrap_or_default());
+    let content = js::trim(result["content"].as_str().unwrap_or_default());
     let text = block["text"].as_str().unwrap_or_default();
     let folded = if content.is_empty() {
         text.to_owned()
@@ -217,11 +231,6 @@ fn fold(result: &mut Value, block: Value) {
         format!("{content}\n\n{text}")
     };
     result["content"] = folded.into();
-}
-
-/// Trims white space as JavaScript defines it: with U+FEFF, without U+0085.
-fn js_trim(text: &str) -> &str {
-    text.trim_matches(|c: char| c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}'))
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -233,7 +242,7 @@ fn js_trim(text: &str) -> &str {
 pub(super) fn drop_blank_user_texts(messages: &mut [Message]) {
     let is_blank = |block: &Value| {
         let text = block["text"].as_str();
-        block["type"] == "text" && text.is_some_and(|text| js_trim(text).is_empty())
+        block["type"] == "text" && text.is_some_and(|text| js::trim(text).is_empty())
     };
     for message in messages {
         if message.role != "user" || message.is_plain_string {
@@ -241,7 +250,7 @@ pub(super) fn drop_blank_user_texts(messages: &mut [Message]) {
         }
         message.blocks.retain(|block| !is_blank(block));
         if message.blocks.is_empty() {
-            message.blocks.push(text_block("(no content)"));
+            message.blocks.push(text_block(NO_CONTENT));
         }
     }
 }
@@ -309,7 +318,7 @@ pub(super) fn pair(messages: Vec<Message>) -> Vec<Message> {
                     _ => true,
                 });
                 if had_blocks && message.blocks.is_empty() {
-                    message.blocks.push(synthetic("[Tool use interrupted]"));
+                    message.blocks.push(synthetic(CALL_REPEATED));
                 }
                 paired.push(message);
             }
@@ -330,9 +339,9 @@ pub(super) fn pair(messages: Vec<Message>) -> Vec<Message> {
                     .splice(0..0, missing.iter().map(|id| missing_result(id)));
                 if message.blocks.is_empty() {
                     message.blocks.push(text_block(if paired.is_empty() {
-                        "[Orphaned tool result removed due to conversation resume]"
+                        ORPHAN_REMOVED
                     } else {
-                        "(no content)"
+                        NO_CONTENT
                     }));
                 }
                 paired.push(message);
@@ -359,7 +368,7 @@ fn missing_result(id: &str) -> Value {
     json!({
         "type": "tool_result",
         "tool_use_id": id,
-        "content": "[Tool result missing due to internal error]",
+        "content": RESULT_MISSING,
         "is_error": true,
     })
 }
@@ -381,7 +390,7 @@ fn synthetic(text: &str) -> Value {
 pub(super) fn finish(mut message: Message) -> Value {
     if message.role == "assistant" {
         if message.blocks.is_empty() {
-            message.blocks.push(synthetic("(no content)"));
+            message.blocks.push(synthetic(NO_CONTENT));
         }
         message
             .blocks
@@ -392,11 +401,33 @@ pub(super) fn finish(mut message: Message) -> Value {
             // The one tool that was renamed (MSG-15).
             block["name"] = "Agent".into();
         }
+        if block["type"] == "tool_use" && block["name"] == "SendMessage" {
+            drop_written_fields(&mut block["input"]);
+        }
         if block["type"] == "tool_result" && block["is_error"] == true {
             text_only(block);
         }
     }
     json!({"role": message.role, "content": message.blocks})
+}
+
+/// Takes the fields out of a message to another agent that the client itself writes into it (MSG-21).
+fn drop_written_fields(input: &mut Value) {
+    let Some(input) = input.as_object_mut() else {
+        return;
+    };
+    if input.contains_key("to") && input.contains_key("message") {
+        for name in [
+            "type",
+            "recipient",
+            "recipient_kind",
+            "content",
+            "request_id",
+            "approve",
+        ] {
+            input.remove(name);
+        }
+    }
 }
 
 /// Replaces NULs by U+FFFD, because a service that stores the text may end it at a NUL (fixture
@@ -418,7 +449,7 @@ pub(super) fn without_nuls(value: Value) -> Value {
 /// Returns whether the text is blank, or the placeholder of the client for an empty message.
 pub(super) fn is_blank(block: &Value) -> bool {
     let text = block["text"].as_str().unwrap_or("not a text");
-    block["type"] == "text" && (js_trim(text).is_empty() || text == "(no content)")
+    block["type"] == "text" && (js::trim(text).is_empty() || text == NO_CONTENT)
 }
 
 /// Reduces a failed result to its texts, joined to one text if it has other blocks (MSG-13).

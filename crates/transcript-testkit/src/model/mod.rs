@@ -1,4 +1,4 @@
-//! The slow model: what the real client (2.1.329) does with a transcript, step by step.
+//! The slow model: what the real client (2.1.331) does with a transcript, step by step.
 //!
 //! Three stages, each a pure function of the one before:
 //! [`lines`] (bytes → JSON objects), [`path`] (objects → the entries of the conversation) and
@@ -10,12 +10,15 @@ pub mod path;
 pub mod request;
 pub mod search;
 
+mod js;
 mod messages;
 mod reminders;
+mod rendered;
 mod repair;
 mod story;
 mod time;
+mod version;
 
 pub use path::{Path, PathEntry, vendor_path};
-pub use request::{Request, vendor_request};
+pub use request::{Options, Request, vendor_request, vendor_request_with};
 pub use story::story_lines;

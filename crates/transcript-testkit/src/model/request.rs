@@ -1,11 +1,16 @@
 //! Stage 3: turns the entries of a path into the messages of the request that continues it.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use serde_json::{Map, Value};
+use transcript_format::texts::MEDIA_TOO_LARGE;
+use transcript_format::{client_tools, texts};
 
 use super::messages::{self, is_blank, is_thinking};
-use super::path::{Path, vendor_path};
+use super::path::{Path, path};
 use super::reminders::text_block;
-use super::{reminders, repair};
+use super::version::Version;
+use super::{js, lines, reminders, rendered, repair};
 
 /// The messages that the client sends when it resumes a session.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,47 +22,108 @@ pub struct Request {
     pub refusal: Option<String>,
 }
 
-/// Returns the request that the client would send for the file `bytes` and a new `prompt`.
-///
-/// `model` is the model that gets the request: thinking that another model signed is omitted, and
-/// newer models get reminders as messages of their own. The default is the model of the last answer
-/// that is not synthetic. What the client would add for the new prompt (date, token count) is not
-/// included.
+/// What the request depends on beside the file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'o> {
+    /// The new prompt.
+    pub prompt: Option<&'o str>,
+    /// The model that gets the request: thinking that another model signed is omitted, and newer
+    /// models get reminders as messages of their own. The default is the model of the last answer that
+    /// is not synthetic.
+    pub model: Option<&'o str>,
+    /// The version of the client, such as `2.1.331`. The default is that of the newest line that has
+    /// one.
+    pub version: Option<&'o str>,
+    /// The time of the request in milliseconds since 1970, for the age of memories. The default is
+    /// the current time.
+    pub now: Option<i64>,
+}
+
+/// Returns the request that the client would send for the file `bytes` and a new `prompt` to `model`.
 pub fn vendor_request(bytes: &[u8], prompt: Option<&str>, model: Option<&str>) -> Request {
-    let path = vendor_path(bytes);
-    if path.refusal.is_some() {
-        return Request {
+    let options = Options {
+        prompt,
+        model,
+        ..Options::default()
+    };
+    vendor_request_with(bytes, &options)
+}
+
+/// Returns the request that the client would send for the file `bytes`. What the client would add for
+/// the new prompt (date, token count) is not included.
+pub fn vendor_request_with(bytes: &[u8], options: &Options<'_>) -> Request {
+    let lines = lines::parse(bytes);
+    let version = options.version.and_then(Version::parse);
+    let version = version.unwrap_or_else(|| Version::of(&lines));
+    let path = path(&lines, version);
+    match refusal(&path) {
+        Some(refusal) => Request {
             messages: None,
-            refusal: path.refusal,
-        };
+            refusal: Some(refusal),
+        },
+        None => Request {
+            messages: Some(request_messages(&path, version, options)),
+            refusal: None,
+        },
     }
-    let model = model.map(str::to_owned).or_else(|| last_model(&path));
+}
+
+/// Returns why the client refuses to resume.
+fn refusal(path: &Path) -> Option<String> {
+    if path.is_subagent {
+        // The client finds no conversation in the file of a subagent (LEAF-19).
+        return Some("all messages are on sidechains".to_owned());
+    }
+    let mut entries = path
+        .entries
+        .iter()
+        .filter_map(|entry| entry.value.as_object());
+    let failure = entries.find_map(reminders::failure).map(str::to_owned);
+    path.refusal.clone().or(failure)
+}
+
+fn request_messages(path: &Path, version: Version, options: &Options<'_>) -> Vec<Value> {
+    let model = options
+        .model
+        .map(str::to_owned)
+        .or_else(|| last_model(path));
+    let is_newer = model.as_deref().is_some_and(wants_system_role);
+    let reader = Reader {
+        version,
+        is_newer,
+        now: options.now.unwrap_or_else(current_time),
+        recorded_tools: recorded_tools(path),
+        referred_tools: referred_tools(path),
+    };
 
     let mut steps: Vec<Step> = path
         .entries
         .iter()
-        .filter_map(|entry| Step::new(entry.value.as_object()?))
+        .filter_map(|entry| reader.step(entry.value.as_object()?))
         .collect();
     repair::repair(&mut steps);
-    if let Some(prompt) = prompt {
+    if let Some(prompt) = options.prompt {
         steps.push(Step::user(vec![text_block(prompt)]));
     }
     bubble_up(&mut steps);
     remove_rejected_media(&mut steps);
+    steps.retain(|step| step.kind != Kind::Silent);
     drop_foreign_thinking(&mut steps, model.as_deref());
 
-    let system_role = model.as_deref().is_some_and(wants_system_role);
-    let mut messages = messages::merge(steps, system_role);
+    let mut messages = messages::merge(steps, is_newer);
     messages::drop_blank_user_texts(&mut messages);
     messages::calls_last(&mut messages);
-    let messages = messages::pair(messages)
+    messages::pair(messages)
         .into_iter()
-        .map(|message| messages::without_nuls(messages::finish(message)))
-        .collect();
-    Request {
-        messages: Some(messages),
-        refusal: None,
-    }
+        .map(|message| js::with_doubles(messages::without_nuls(messages::finish(message))))
+        .collect()
+}
+
+fn current_time() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -74,6 +140,9 @@ pub(super) enum Kind {
     LocalCommand,
     /// An attachment with a text.
     Reminder,
+    /// A line that is not sent, although it counts for the lines around it: another system line, an
+    /// attachment without a text, a user line that is empty or virtual.
+    Silent,
 }
 
 /// Identifies the assistant message that a line is a part of.
@@ -81,9 +150,9 @@ pub(super) enum Kind {
 pub(super) enum MessageId {
     /// The value of `message.id`.
     Given(Value),
-    /// The line does not have an id. Such lines merge as if they shared one (MSG-2).
+    /// The line does not have an id, but a `requestId`. Such lines merge as if they shared one (MSG-2).
     Missing,
-    /// A synthetic message of the client; no other line belongs to it.
+    /// A synthetic message of the client, or a line with neither; no other line belongs to it.
     Own,
 }
 
@@ -112,55 +181,160 @@ pub(super) struct Step {
     pub(super) entry: Map<String, Value>,
 }
 
-impl Step {
-    /// `None` for entries that are never sent.
-    fn new(entry: &Map<String, Value>) -> Option<Step> {
+/// What the steps depend on beside the entries.
+struct Reader {
+    version: Version,
+    /// Whether the request goes to one of the newer models.
+    is_newer: bool,
+    now: i64,
+    /// The tools that the session itself records (MSG-14).
+    recorded_tools: Vec<String>,
+    /// The tools that results of the path refer to.
+    referred_tools: Vec<String>,
+}
+
+impl Reader {
+    /// `None` for entries that have no effect on the request.
+    fn step(&self, entry: &Map<String, Value>) -> Option<Step> {
         let flag = |name: &str| entry.get(name) == Some(&Value::Bool(true));
-        if flag("isVirtual") {
-            return None;
-        }
         let message = entry.get("message").unwrap_or(&Value::Null);
         let mut step = Step {
-            kind: Kind::User,
+            kind: Kind::Silent,
             id: MessageId::Own,
-            blocks: blocks(&message["content"]),
-            is_plain_string: message["content"].is_string(),
+            blocks: Vec::new(),
+            is_plain_string: false,
             parts: Vec::new(),
             entry: entry.clone(),
         };
         match entry.get("type")?.as_str()? {
-            // A user line with an empty list as its content is not sent.
             "user" => {
-                load_tools(&mut step.blocks);
-                (!step.blocks.is_empty()).then_some(step)
+                let blocks = self.user_blocks(entry, &message["content"]);
+                // A user line with an empty list as its content is not sent.
+                if !flag("isVirtual") && !blocks.is_empty() {
+                    step.kind = Kind::User;
+                    step.is_plain_string = message["content"].is_string();
+                    step.blocks = blocks;
+                }
             }
+            "assistant" if flag("isVirtual") => return None,
             "assistant" => {
-                step.kind = if flag("isApiErrorMessage") {
+                let is_synthetic = message["model"] == "<synthetic>";
+                step.kind = if flag("isApiErrorMessage") && is_synthetic {
                     Kind::ApiError
                 } else {
                     Kind::Assistant
                 };
+                step.blocks = blocks(&message["content"]);
                 step.id = match message.get("id") {
-                    None | Some(Value::Null) => MessageId::Missing,
+                    None | Some(Value::Null) if entry.contains_key("requestId") => {
+                        MessageId::Missing
+                    }
+                    None | Some(Value::Null) => MessageId::Own,
                     Some(id) => MessageId::Given(id.clone()),
                 };
-                Some(step)
             }
             "system" => {
-                step.kind = Kind::LocalCommand;
-                step.blocks = blocks(entry.get("content")?);
-                step.is_plain_string = entry["content"].is_string();
-                (entry.get("subtype")? == "local_command").then_some(step)
+                let is_command = entry.get("subtype") == Some(&"local_command".into());
+                // The output that only the person sees is not sent (MSG-6).
+                if is_command && !flag("isDisplayOnly") && entry.contains_key("content") {
+                    step.kind = Kind::LocalCommand;
+                    step.blocks = blocks(&entry["content"]);
+                    step.is_plain_string = entry["content"].is_string();
+                }
             }
             "attachment" => {
-                step.kind = Kind::Reminder;
-                step.parts = reminders::parts(entry);
-                (!step.parts.is_empty()).then_some(step)
+                if !self.lacks_tools_for(entry) {
+                    step.parts = reminders::parts(entry, self.now);
+                }
+                if !step.parts.is_empty() {
+                    step.kind = Kind::Reminder;
+                }
             }
-            _ => None,
+            _ => return None,
         }
+        Some(step)
     }
 
+    /// Returns the blocks of a user line, with the frames that the client puts around texts that are
+    /// not of the user.
+    fn user_blocks(&self, entry: &Map<String, Value>, content: &Value) -> Vec<Value> {
+        let flag = |name: &str| entry.get(name) == Some(&Value::Bool(true));
+        let mut blocks = blocks(content);
+        let is_text = matches!(&blocks[..], [block] if block["type"] == "text");
+        if self.version.wraps_own_notes() && flag("isMeta") && is_text {
+            let text = blocks[0]["text"].as_str().unwrap_or_default().to_owned();
+            let mut framed = None;
+            if flag("hookText") {
+                framed = Some(rendered::wrap(&rendered::hook_text(&text)));
+            }
+            if flag("ownNote") {
+                framed = Some(rendered::wrap(framed.as_deref().unwrap_or(&text)));
+            }
+            if let Some(framed) = framed {
+                blocks = vec![text_block(&framed)];
+            }
+        }
+        if entry.get("origin").unwrap_or(&Value::Null)["kind"] == "task-notification" {
+            blocks = notification(blocks);
+        }
+        let is_known = |name: &str| {
+            client_tools::is_known(name, self.is_newer, |tool| {
+                self.referred_tools.iter().any(|referred| referred == tool)
+            }) || self.recorded_tools.iter().any(|tool| tool == name)
+        };
+        load_tools(&mut blocks, is_known);
+        blocks
+    }
+
+    /// Returns whether an attachment is about tools that a newer model does not have.
+    fn lacks_tools_for(&self, entry: &Map<String, Value>) -> bool {
+        let attachment = entry.get("attachment").unwrap_or(&Value::Null);
+        let is_stored = reminders::stored_parts(entry).is_some();
+        self.is_newer && !is_stored && attachment["type"] == "task_reminder"
+    }
+}
+
+/// Returns the blocks of a line about a background task: its texts as one reminder, then its other
+/// blocks (NOTE-10).
+fn notification(blocks: Vec<Value>) -> Vec<Value> {
+    let (texts, others): (Vec<Value>, Vec<Value>) = blocks
+        .into_iter()
+        .partition(|block| block["type"] == "text");
+    let texts: Vec<&str> = texts
+        .iter()
+        .filter_map(|block| block["text"].as_str())
+        .collect();
+    let text = rendered::wrap(&rendered::notification(&texts.join("\n")));
+    std::iter::once(text_block(&text)).chain(others).collect()
+}
+
+/// Returns the names of the tools that results of the path refer to.
+fn referred_tools(path: &Path) -> Vec<String> {
+    let lists = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let entries = path.entries.iter();
+    let blocks = entries.flat_map(|entry| lists(&entry.value["message"]["content"]));
+    let results = blocks.filter(|block| block["type"] == "tool_result");
+    let inner = results.flat_map(|result| lists(&result["content"]));
+    let references = inner.filter(|block| block["type"] == "tool_reference");
+    references
+        .filter_map(|block| block["tool_name"].as_str().map(str::to_owned))
+        .collect()
+}
+
+/// Returns the names of the tools that attachments of the path record with their definitions.
+fn recorded_tools(path: &Path) -> Vec<String> {
+    let attachments = path.entries.iter().map(|entry| &entry.value["attachment"]);
+    let records = attachments.filter(|attachment| attachment["type"] == "deferred_tools_record");
+    let tools = records.flat_map(|record| record["entries"].as_array().into_iter().flatten());
+    let is_complete =
+        |tool: &&Value| tool["input_schema"]["type"] == "object" && tool["defer_loading"] == true;
+    tools
+        .filter(is_complete)
+        .filter_map(|tool| tool["name"].as_str().map(str::to_owned))
+        .collect()
+}
+
+impl Step {
     pub(super) fn user(blocks: Vec<Value>) -> Step {
         Step {
             kind: Kind::User,
@@ -189,6 +363,29 @@ impl Step {
             .filter_map(|block| block[field].as_str())
             .map(str::to_owned)
             .collect()
+    }
+
+    pub(super) fn is_system(&self) -> bool {
+        self.entry.get("type") == Some(&"system".into())
+    }
+
+    pub(super) fn is_attachment(&self) -> bool {
+        self.entry.get("type") == Some(&"attachment".into())
+    }
+
+    /// Returns whether an assistant line reports a failed request.
+    pub(super) fn is_error(&self) -> bool {
+        self.entry.get("isApiErrorMessage") == Some(&Value::Bool(true))
+    }
+
+    /// Returns whether a user line is the summary of a compaction.
+    pub(super) fn is_summary(&self) -> bool {
+        self.entry.get("isCompactSummary") == Some(&Value::Bool(true))
+    }
+
+    /// Returns whether a user line has a result.
+    pub(super) fn is_result(&self) -> bool {
+        self.kind == Kind::User && !self.ids("tool_result", "tool_use_id").is_empty()
     }
 
     /// Returns whether an assistant line contains only thoughts.
@@ -256,7 +453,7 @@ fn note_if_too_large(block: Value) -> Value {
         return block;
     }
     text_block(&format!(
-        "[media left out: {}, {:.1} MB, more than the {limit} MB that the API takes]",
+        "{MEDIA_TOO_LARGE}{}, {:.1} MB, more than the {limit} MB that the API takes]",
         source["media_type"].as_str().unwrap_or_default(),
         len as f64 / MB as f64
     ))
@@ -270,38 +467,10 @@ fn last_model(path: &Path) -> Option<String> {
     })
 }
 
-/// The tools of the client that a tool search can name: those that its sessions list as loaded on
-/// demand, and those that are always loaded. The tools depend on how the client was started; these
-/// are the tools of a start without options.
-const TOOLS: [&str; 22] = [
-    "Agent",
-    "Bash",
-    "CronCreate",
-    "CronDelete",
-    "CronList",
-    "Edit",
-    "EnterWorktree",
-    "ExitWorktree",
-    "Monitor",
-    "NotebookEdit",
-    "Read",
-    "SendMessage",
-    "Skill",
-    "TaskCreate",
-    "TaskGet",
-    "TaskList",
-    "TaskStop",
-    "TaskUpdate",
-    "ToolSearch",
-    "WebFetch",
-    "WebSearch",
-    "Write",
-];
-
 /// Removes references to tools that the client does not have from the results of a tool search. A
 /// result with nothing else gets a text about the removal. A line that still refers to a tool gets a
 /// final text that the tool was loaded (MSG-14).
-fn load_tools(blocks: &mut Vec<Value>) {
+fn load_tools(blocks: &mut Vec<Value>, is_known: impl Fn(&str) -> bool) {
     let is_reference = |block: &Value| block["type"] == "tool_reference";
     let mut loads = false;
     for result in blocks
@@ -313,17 +482,15 @@ fn load_tools(blocks: &mut Vec<Value>) {
         };
         let before = content.len();
         content.retain(|block| {
-            !is_reference(block) || TOOLS.iter().any(|tool| block["tool_name"] == *tool)
+            !is_reference(block) || block["tool_name"].as_str().is_some_and(&is_known)
         });
         if content.is_empty() && before > 0 {
-            content.push(text_block(
-                "[Tool references removed - tools no longer available]",
-            ));
+            content.push(text_block(texts::TOOL_REFERENCES_REMOVED));
         }
         loads |= content.iter().any(is_reference);
     }
     if loads {
-        blocks.push(text_block("Tool loaded."));
+        blocks.push(text_block(texts::TOOL_LOADED));
     }
 }
 
@@ -359,7 +526,7 @@ fn bubble_up(steps: &mut Vec<Step>) {
         let stops = |step: &Step| match step.kind {
             Kind::Assistant | Kind::ApiError | Kind::Reminder => true,
             Kind::User => !step.ids("tool_result", "tool_use_id").is_empty(),
-            Kind::LocalCommand => false,
+            Kind::LocalCommand | Kind::Silent => false,
         };
         let to = steps[..index]
             .iter()
@@ -381,14 +548,13 @@ fn remove_rejected_media(steps: &mut Vec<Step>) {
             continue;
         }
         let text = steps[error].text().unwrap_or_default();
-        let media = if text.starts_with("Image was too large. Try resizing") {
-            "image"
-        } else if text.starts_with("PDF is password protected")
-            || text.starts_with("The PDF file was not valid")
-        {
-            "document"
-        } else {
-            continue;
+        let media = match text {
+            "Image was too large. Try resizing the image or using a different approach." => "image",
+            "PDF is password protected. Try using a CLI tool to extract or convert the PDF."
+            | "The PDF file was not valid. Try converting it to text first (e.g., pdftotext)." => {
+                "document"
+            }
+            _ => continue,
         };
         for carrier in carriers(&steps[..error], media, &steps[error]) {
             strip_media(&mut steps[carrier].blocks, media);
@@ -409,6 +575,9 @@ fn carriers(before: &[Step], media: &str, error: &Step) -> Vec<usize> {
     }
     let mut carriers = Vec::new();
     for (index, step) in before.iter().enumerate().rev() {
+        if step.kind == Kind::Silent && !step.is_system() {
+            continue;
+        }
         if step.kind == Kind::User {
             carriers.push(index);
         }
@@ -434,7 +603,7 @@ fn strip_media(blocks: &mut Vec<Value>, media: &str) {
         {
             content.retain(|inner| inner["type"] != media);
             if content.is_empty() {
-                content.push(text_block("(media removed — rejected by API)"));
+                content.push(text_block(texts::MEDIA_REJECTED));
             }
         }
     }

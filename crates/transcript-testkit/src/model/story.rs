@@ -229,6 +229,100 @@ impl Count<'_> {
             results.iter().any(|call| calls.contains(call))
         };
         found.extend(all().filter(answers));
+        let goes_along = |at: &usize| self.goes_with_message(*at, found);
+        let loose: Vec<usize> = all().filter(goes_along).collect();
+        found.extend(loose);
+    }
+
+    /// Whether the client wrote this line beside a message with calls that is found (CHAIN-9).
+    fn goes_with_message(&self, at: usize, found: &BTreeSet<usize>) -> bool {
+        if !self.is_loose(at) || found.contains(&at) {
+            return false;
+        }
+        let mut above = self.parent(at);
+        for _ in 0..self.lines.len() {
+            above = match above {
+                Some(owner) if self.is_loose(owner) => self.parent(owner),
+                _ => break,
+            };
+        }
+        let Some(owner) = above.filter(|owner| found.contains(owner)) else {
+            return false;
+        };
+        let part = self.message_of(owner);
+        part.contains(&owner) && !self.leads_out(at, &part)
+    }
+
+    /// An attachment, a system line, or a user line without a result that the client wrote.
+    fn is_loose(&self, at: usize) -> bool {
+        let is_loose = match text(self.object(at), "type") {
+            "attachment" => true,
+            "system" => !self.is_boundary(at),
+            "user" => {
+                self.object(at).get("isMeta") == Some(&Value::Bool(true))
+                    && self.blocks(at, "tool_result", "tool_use_id").is_empty()
+            }
+            _ => false,
+        };
+        is_loose && !self.is_sidechain(at)
+    }
+
+    /// The lines of the message with calls that this is a line or result of, and their results.
+    fn message_of(&self, at: usize) -> HashSet<usize> {
+        let all = || 0..self.lines.len();
+        let answers: HashSet<&str> = self
+            .blocks(at, "tool_result", "tool_use_id")
+            .into_iter()
+            .collect();
+        let makes_one = |line: usize| {
+            let calls = self.blocks(line, "tool_use", "id");
+            calls.iter().any(|call| answers.contains(call))
+        };
+        let line = all().find(|line| *line == at && answers.is_empty() || makes_one(*line));
+        let id = |at: usize| {
+            let message = self.object(at).get("message").and_then(Value::as_object);
+            message.map_or("", |message| text(message, "id"))
+        };
+        let Some(line) = line else {
+            return HashSet::new();
+        };
+        let is_line =
+            |other: &usize| *other == line || !id(line).is_empty() && id(*other) == id(line);
+        let lines: HashSet<usize> = all().filter(is_line).collect();
+        let calls: HashSet<&str> = lines
+            .iter()
+            .flat_map(|line| self.blocks(*line, "tool_use", "id"))
+            .collect();
+        if calls.is_empty() {
+            return HashSet::new();
+        }
+        let answers = |at: &usize| {
+            let results = self.blocks(*at, "tool_result", "tool_use_id");
+            results.iter().any(|call| calls.contains(call))
+        };
+        all().filter(answers).chain(lines.iter().copied()).collect()
+    }
+
+    /// Whether a loose line leads to a line that is neither loose nor part of the message.
+    fn leads_out(&self, at: usize, part: &HashSet<usize>) -> bool {
+        let mut reached = HashSet::from([at]);
+        for _ in 0..self.lines.len() {
+            let children = (0..self.lines.len()).filter(|child| {
+                self.parent(*child)
+                    .is_some_and(|parent| reached.contains(&parent))
+            });
+            let children: Vec<usize> = children.filter(|child| !reached.contains(child)).collect();
+            let mut outside = children.iter();
+            if outside.any(|child| !self.is_loose(*child) && !part.contains(child)) {
+                return true;
+            }
+            let before = reached.len();
+            reached.extend(children.iter().filter(|child| self.is_loose(**child)));
+            if reached.len() == before {
+                break;
+            }
+        }
+        false
     }
 
     fn blocks(&self, at: usize, kind: &str, key: &str) -> Vec<&str> {

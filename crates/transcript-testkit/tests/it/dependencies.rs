@@ -282,7 +282,10 @@ const DIRECTIONS: [(&str, &[&str]); 19] = [
     ),
     ("transcript-python", &["transcript-bindings"]),
     ("transcript-node", &["transcript-bindings"]),
-    ("transcript-testkit", &["transcript-storage"]),
+    (
+        "transcript-testkit",
+        &["transcript-format", "transcript-storage"],
+    ),
 ];
 
 /// The crates of this workspace that a package depends on against [`DIRECTIONS`], except in tests.

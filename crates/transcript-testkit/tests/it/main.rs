@@ -4,5 +4,6 @@ mod client_fixtures;
 mod client_rules;
 mod dependencies;
 mod model;
+mod model_today;
 mod oracle;
 mod search;

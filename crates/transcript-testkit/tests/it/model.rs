@@ -336,9 +336,11 @@ fn an_id_that_comes_again_in_a_later_turn_is_another_message() {
         "user NEXT",
     ];
     assert_eq!(shown(&text, None), messages);
-    // Lines without an id merge in the same way.
+    // Lines without an id merge in the same way if they have the id of a request, else not.
     let text = text.replace("\"id\":\"m\"", "\"id\":null");
-    assert_eq!(shown(&text, None), messages);
+    let named = text.replace("\"uuid\":", "\"requestId\":null,\"uuid\":");
+    assert_eq!(shown(&named, None), messages);
+    assert_eq!(shown(&text, None).len(), messages.len() + 2);
 }
 
 #[test]

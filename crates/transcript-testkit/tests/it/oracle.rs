@@ -36,3 +36,8 @@ fn the_model_sends_what_the_client_sent() {
 fn the_model_sends_what_the_client_sent_in_the_further_cases() {
     check(oracle::FOLDERS[1]);
 }
+
+#[test]
+fn the_model_sends_what_the_client_sent_for_files_of_today() {
+    check(oracle::FOLDERS[2]);
+}

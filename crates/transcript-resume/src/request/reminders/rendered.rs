@@ -1,0 +1,241 @@
+//! What the client sends for attachments without stored texts (NOTE-9).
+
+use transcript_format::kind::AttachmentKind as Kind;
+use transcript_format::texts::NO_CONTENT;
+
+use super::fields::{Fields, first_units, text, units};
+use super::{changes, escape, files, modes, queued, work};
+
+/// A part of a message.
+pub(super) enum Piece {
+    /// The text of a reminder, without the tags around it.
+    Text(String),
+    /// An image block as JSON.
+    Image(String),
+}
+
+/// What is sent for an attachment: a list of messages.
+#[derive(Default)]
+pub(super) struct Rendered {
+    pub(super) parts: Vec<Vec<Piece>>,
+    /// The text of the client is long: this one is ours.
+    pub(super) is_own: bool,
+}
+
+impl Rendered {
+    fn texts(texts: impl IntoIterator<Item = String>) -> Self {
+        let parts = texts.into_iter().map(|text| vec![Piece::Text(text)]);
+        Self::from(parts.collect::<Vec<_>>())
+    }
+}
+
+impl From<Vec<Vec<Piece>>> for Rendered {
+    fn from(parts: Vec<Vec<Piece>>) -> Self {
+        Self {
+            parts,
+            is_own: false,
+        }
+    }
+}
+
+/// Returns what is sent for an attachment: nothing for types that are not listed, as the client
+/// sends none of them or their text depends on more than the attachment. `now` is the time of the
+/// request in milliseconds.
+pub(super) fn rendered(attachment: &Fields<'_>, now: Option<i64>) -> Rendered {
+    match attachment.kind() {
+        Kind::File => files::file(attachment).into(),
+        Kind::Directory => Rendered::texts(files::directory(attachment)),
+        Kind::QueuedCommand => vec![queued::queued_command(attachment)].into(),
+        Kind::McpResource => {
+            let texts = work::mcp_resource(attachment).into_iter();
+            vec![texts.map(Piece::Text).collect()].into()
+        }
+        Kind::RelevantMemories => Rendered::texts(work::memories(attachment, now)),
+        Kind::AsyncHookResponse => Rendered::texts(hook_response(attachment)),
+        Kind::PlanMode => Rendered {
+            is_own: modes::is_full_plan_mode(attachment),
+            ..Rendered::texts([modes::plan_mode(attachment)])
+        },
+        Kind::AutoMode => Rendered {
+            is_own: modes::asks_for_consent(attachment),
+            ..Rendered::texts([modes::auto_mode(attachment)])
+        },
+        kind => Rendered::texts(one_text(kind, attachment)),
+    }
+}
+
+/// Returns whether an image is sent for an attachment.
+pub(super) fn holds_image(attachment: &Fields<'_>) -> bool {
+    match attachment.kind() {
+        Kind::File => files::holds_image(attachment),
+        Kind::QueuedCommand => queued::images(attachment).next().is_some(),
+        _ => false,
+    }
+}
+
+/// Returns the text for the types that are sent as one; `None` when nothing is sent. The client fails
+/// on those that lack what their text is about.
+fn one_text(kind: Kind, attachment: &Fields<'_>) -> Option<String> {
+    let text = |key: &str| attachment.text(key);
+    let name = |key: &str| attachment.name(key);
+    Some(match kind {
+        Kind::EditedTextFile => files::edited_text(attachment),
+        Kind::PdfReference => files::pdf_reference(attachment),
+        Kind::CompactFileReference => format!(
+            "Note: {} was read before the last conversation was summarized, but the contents are \
+             too large to include. Use Read tool if you need to access it.",
+            name("filename")
+        ),
+        Kind::SelectedLinesInIde => return selected_lines(attachment),
+        Kind::OpenedFileInIde => format!(
+            "The user opened the file {} in the IDE. This may or may not be related to the \
+             current task.",
+            name("filename")
+        ),
+        Kind::NestedMemory => {
+            attachment.present("content")?;
+            let memory = attachment.within("content");
+            let (path, content) = (memory.text("path"), memory.text("content"));
+            escape::backslashes(&format!("Contents of {path}:\n\n{content}"))
+        }
+        Kind::PlanModeExit => modes::plan_mode_exit(attachment),
+        Kind::PlanModeReentry => modes::plan_mode_reentry(attachment),
+        Kind::PlanFileReference => modes::plan_file(attachment),
+        Kind::AutoModeExit => modes::AUTO_MODE_EXIT.to_owned(),
+        Kind::UltrathinkEffort => modes::ULTRATHINK.to_owned(),
+        Kind::UltraEffortEnter => modes::ultra_effort(attachment).to_owned(),
+        Kind::UltraEffortExit => modes::ULTRA_EFFORT_EXIT.to_owned(),
+        Kind::WorkflowKeywordRequest => modes::WORKFLOW_KEYWORD.to_owned(),
+        Kind::TaskReminder => return work::task_reminder(attachment),
+        Kind::TaskStatus => work::task_status(attachment),
+        Kind::InvokedSkills => return work::invoked_skills(attachment),
+        Kind::Diagnostics => return work::diagnostics(attachment),
+        Kind::OutputTokenUsage => work::output_tokens(attachment),
+        Kind::AgentListingDelta => return changes::agents(attachment),
+        Kind::McpInstructionsDelta => return changes::server_instructions(attachment),
+        Kind::DeferredToolsDelta => return changes::deferred_tools(attachment),
+        Kind::SkillListing => {
+            attachment.is_set("content").then_some(())?;
+            format!(
+                "The following skills are available for use with the Skill tool:\n\n{}",
+                text("content")
+            )
+        }
+        Kind::OutputStyle => {
+            attachment.filled("style")?;
+            format!(
+                "{} output style is active. Remember to follow the specific guidelines for this \
+                 style.",
+                name("style")
+            )
+        }
+        Kind::CriticalSystemReminder if attachment.is_set("content") => text("content"),
+        Kind::CriticalSystemReminder => NO_CONTENT.to_owned(),
+        Kind::Model => return model(attachment),
+        Kind::TotalTokensReminder => text("text"),
+        Kind::Date => {
+            attachment.get("date")?;
+            format!("Today's date is {}.", text("date"))
+        }
+        Kind::DateChange => format!(
+            "The date has changed. Today's date is now {}. No need to announce the new date — the \
+             user's own clock shows it.",
+            text("newDate")
+        ),
+        Kind::HookBlockingError
+        | Kind::HookSuccess
+        | Kind::HookAdditionalContext
+        | Kind::HookStoppedContinuation => {
+            let output = hook_output(kind, attachment)?;
+            escape::brackets(&format!("{} hook {output}", text("hookName")))
+        }
+        Kind::TokenUsage => format!(
+            "Token usage: {}/{}; {} remaining",
+            text("used"),
+            text("total"),
+            text("remaining")
+        ),
+        Kind::BudgetUsd => format!(
+            "USD budget: ${}/${}; ${} remaining",
+            text("used"),
+            text("total"),
+            text("remaining")
+        ),
+        Kind::AgentMention => format!(
+            "The user has expressed a desire to invoke the agent \"{}\". Please invoke the agent \
+             appropriately, passing in the required context to it. ",
+            text("agentType")
+        ),
+        _ => return None,
+    })
+}
+
+/// The model that answers.
+fn model(attachment: &Fields<'_>) -> Option<String> {
+    if let Some(text) = attachment.get("text").and_then(|text| text.str()) {
+        return Some(text.into_owned());
+    }
+    let identity = Some(attachment.within("identity")).filter(Fields::exist)?;
+    Some(format!(
+        "You are powered by the model named {}. The exact model ID is {}. Assistant knowledge \
+         cutoff is {}.",
+        identity.text("marketingName"),
+        identity.text("modelId"),
+        identity.text("knowledgeCutoff")
+    ))
+}
+
+/// The output of a hook, after its name. Empty output is not sent.
+fn hook_output(kind: Kind, attachment: &Fields<'_>) -> Option<String> {
+    // Only the output for these events is meant for the model.
+    const EVENTS: [&str; 3] = ["SessionStart", "UserPromptSubmit", "UserPromptExpansion"];
+    Some(match kind {
+        Kind::HookBlockingError => {
+            attachment.present("blockingError")?;
+            let error = attachment.within("blockingError");
+            let (command, error) = (error.text("command"), error.text("blockingError"));
+            format!("blocking error from command: \"{command}\": {error}")
+        }
+        Kind::HookSuccess if EVENTS.contains(&&*attachment.str("hookEvent")) => {
+            format!("success: {}", attachment.filled("content")?)
+        }
+        Kind::HookAdditionalContext => {
+            let context = Some(attachment.list("content")).filter(|list| !list.is_empty())?;
+            let context = context.into_iter().map(|value| text(Some(value)));
+            let context: Vec<String> = context.collect();
+            format!("additional context: {}", context.join("\n"))
+        }
+        Kind::HookStoppedContinuation => {
+            format!("stopped continuation: {}", attachment.text("message"))
+        }
+        _ => return None,
+    })
+}
+
+/// The texts of a hook that answered later.
+fn hook_response(attachment: &Fields<'_>) -> Vec<String> {
+    let response = attachment.within("response");
+    let context = response.within("hookSpecificOutput");
+    let texts = [
+        response.filled("systemMessage"),
+        context.filled("additionalContext"),
+    ];
+    let texts = texts.iter().flatten();
+    texts.map(|text| escape::brackets(text)).collect()
+}
+
+fn selected_lines(attachment: &Fields<'_>) -> Option<String> {
+    const LIMIT: usize = 2000;
+    attachment.present("content")?;
+    let mut content = attachment.text("content");
+    if units(&content) > LIMIT {
+        content = first_units(&content, LIMIT) + "\n... (truncated)";
+    }
+    Some(format!(
+        "The user selected the lines {} to {} from {}:\n{content}\n\nThis may or may not be \
+         related to the current task.",
+        attachment.text("lineStart"),
+        attachment.text("lineEnd"),
+        attachment.name("filename")
+    ))
+}
