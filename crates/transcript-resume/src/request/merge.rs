@@ -158,17 +158,14 @@ impl Merge {
     /// them, but not across user text (MSG-1). Lines without an id are merged as if they had the
     /// same one (MSG-2). Different messages in a row stay separate.
     fn add_assistant(&mut self, step: Step) {
-        let unchecked = self.drafts.iter().enumerate().skip(self.checked);
-        let without_result = unchecked
-            .clone()
-            .filter(|(_, draft)| draft.role == Role::User && !draft.has_results());
-        self.last_without_result = without_result
-            .map(|(at, _)| at)
-            .last()
-            .or(self.last_without_result);
-        if unchecked
-            .into_iter()
-            .any(|(_, draft)| draft.separates_answers())
+        for (at, draft) in self.drafts.iter().enumerate().skip(self.checked) {
+            if draft.role == Role::User && !draft.has_results() {
+                self.last_without_result = Some(at);
+            }
+        }
+        if self.drafts[self.checked..]
+            .iter()
+            .any(Draft::separates_answers)
         {
             self.earlier_answers.extend(self.answers.drain());
         }

@@ -1,6 +1,11 @@
 //! What is sent for attachments without stored texts (NOTE-9 to NOTE-11), and which stored texts
 //! count (NOTE-1).
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "literals are written where they are used"
+)]
+
 use serde_json::{Value, json};
 use transcript_messages::Message;
 use transcript_reader::Bodies;

@@ -318,6 +318,11 @@ fn recover_holds_every_message_of_the_further_oracle() {
 }
 
 #[test]
+fn recover_holds_every_message_of_what_clients_write_today() {
+    check_oracle(oracle::FOLDERS[2]);
+}
+
+#[test]
 fn recover_holds_every_message_of_damaged_sessions() {
     check_folder("damage");
 }
