@@ -703,8 +703,9 @@ fn preserved(
     odd: &mut Interner,
 ) -> Preserved {
     // The client only knows the names as written on disk, not their snake_case forms.
-    if let Some(list) = list {
-        let uuids = list.get("uuids").and_then(Raw::array).unwrap_or_default();
+    if let Some(list) = list
+        && let Some(uuids) = list.get("uuids").and_then(Raw::array)
+    {
         let mut id = |uuid: Raw<'_>| Some(intern(&uuid.str()?, odd));
         return Preserved::List {
             uuids: uuids.into_iter().map(&mut id).collect(),

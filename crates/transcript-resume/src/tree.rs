@@ -358,6 +358,13 @@ impl<'i> Tree<'i> {
         self.kept.as_ref()
     }
 
+    /// Returns the last boundary, if the client removes everything before it although it keeps no
+    /// entries (COMPACT-12).
+    #[must_use]
+    pub fn clearing_boundary(&self) -> Option<NodeId> {
+        self.cleared_by
+    }
+
     pub(crate) fn entry_no_of(&self, node: NodeId) -> EntryNo {
         self.content[node.at()]
     }

@@ -153,7 +153,9 @@ impl Planner<'_> {
     ) -> Result<(), Error> {
         let entry = self.tree.entry(boundary);
         let named = self.reading.index.boundary(entry.number());
-        if ids.is_empty() && named.is_none_or(|named| named.preserved == Preserved::Nothing) {
+        let names_nothing = named.is_none_or(|named| named.preserved == Preserved::Nothing);
+        let clears = self.tree.clearing_boundary() == Some(boundary);
+        if ids.is_empty() && names_nothing && !clears {
             return Ok(());
         }
         let mut bodies = Bodies::new(&self.reading.source);
@@ -167,17 +169,19 @@ impl Planner<'_> {
             "uuids",
             Json::array(ids.iter().map(|id| Json::from(id.as_str()))),
         );
-        new.set("preservedMessages", list);
+        // A boundary that names no entries removes those before it, unless it has a segment, and be it
+        // one without ends (COMPACT-12).
+        match ids {
+            [] => new.set("preservedMessages", Json::null()),
+            _ => new.set("preservedMessages", list),
+        }
         let ends = ids.first().zip(ids.last());
         let segment = ends.map(|(head, tail)| {
             let ends = ObjectBuf::new().with("headUuid", head.as_str());
             ends.with("anchorUuid", anchor)
                 .with("tailUuid", tail.as_str())
         });
-        new.set(
-            "preservedSegment",
-            segment.map_or_else(Json::null, Json::from),
-        );
+        new.set("preservedSegment", segment.unwrap_or_else(ObjectBuf::new));
         step.changes
             .set(self.place(boundary), "compactMetadata", new);
         let detail = match ids.len() {

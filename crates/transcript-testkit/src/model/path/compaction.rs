@@ -28,7 +28,7 @@ struct Kept {
 fn kept(graph: &Graph, metadata: &Value) -> Option<Kept> {
     let list = &metadata["preservedMessages"];
     let segment = &metadata["preservedSegment"];
-    let (anchor, uuids) = if list.is_object() {
+    let (anchor, uuids) = if list["uuids"].is_array() {
         let uuids: Option<Vec<String>> = list["uuids"].as_array()?.iter().map(text_key).collect();
         (text_key(&list["anchorUuid"]), uuids?)
     } else {
