@@ -203,7 +203,7 @@ fn what_says_itself_where_the_conversation_ends_needs_no_other_pin() {
 
 #[test]
 fn a_resume_and_policy_vendor_lead_all_readers_on_as_well() {
-    let place = Place::new();
+    let mut place = Place::new();
     write(&place, &gap());
     let resumed = Session::resume(&place.path, &options()).unwrap();
     let leaf = id(&resumed.session.append(Draft::user("x")).unwrap());
@@ -211,7 +211,7 @@ fn a_resume_and_policy_vendor_lead_all_readers_on_as_well() {
     assert_leaf(&place, &leaf);
 
     // Under `vendor` the session continues below the old pin, where `recover` would not.
-    let place = Place::new();
+    place.renew();
     write(&place, &gap());
     let vendor = SessionOptions::new().policy(Policy::Vendor);
     let session = Session::open(&place.path, &vendor).unwrap();
