@@ -524,6 +524,49 @@ mod tests {
     const UNSIGNED: &str = r#"{"type":"thinking","thinking":"x"}"#;
 
     #[test]
+    fn joined_roles_are_judged_as_one_message() {
+        let broken_joined = |messages: &[Message]| broken(&join_roles(messages.to_vec()));
+        let in_rows = [
+            user(&[TEXT]),
+            user(&[TEXT]),
+            answer(&[CALL]),
+            answer(&[TEXT]),
+            user(&[RESULT]),
+            user(&[TEXT]),
+            answer(&[TEXT]),
+        ];
+        assert!(broken(&in_rows).contains(&Rule::MissingResult));
+        assert_eq!(broken_joined(&in_rows), []);
+        assert_eq!(join_roles(in_rows.to_vec()).len(), 4);
+        // What an API refuses in one message, it refuses in two that it joins.
+        let rows: [(&[Message], Rule); 4] = [
+            (
+                &[
+                    user(&[TEXT]),
+                    answer(&[CALL]),
+                    answer(&[TEXT]),
+                    user(&[TEXT]),
+                ],
+                Rule::MissingResult,
+            ),
+            (
+                &[
+                    user(&[TEXT]),
+                    answer(&[CALL]),
+                    user(&[TEXT]),
+                    user(&[RESULT]),
+                ],
+                Rule::ResultNotFirst,
+            ),
+            (&[user(&[TEXT]), user(&[BLANK])], Rule::BlankText),
+            (&[answer(&[TEXT]), answer(&[TEXT])], Rule::FirstNotUser),
+        ];
+        for (messages, rule) in rows {
+            assert_eq!(broken_joined(messages), [rule]);
+        }
+    }
+
+    #[test]
     fn a_proper_request_has_no_problem() {
         let messages = [
             user(&[TEXT]),

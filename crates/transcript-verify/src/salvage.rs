@@ -389,7 +389,7 @@ impl Gathered {
                 self.write_agent((number, part), &known, &mut seen, &mut made, &mut out)?;
             let mut detail = format!("{}: {written} entries", part.file);
             if self.is_headless() {
-                detail.push_str(" as a conversation of the session");
+                detail.push_str(", a conversation of the session");
             }
             if repeated > 0 {
                 detail.push_str(&format!(", {repeated} more are there already"));

@@ -391,7 +391,12 @@ fn what_to_do_is_said_about_every_code_and_in_the_document() {
 #[test]
 fn every_code_has_a_fixture_or_a_test() {
     let table = fs::read_to_string(fixtures().join("findings/expected.tsv")).unwrap();
-    let tests = [include_str!("findings.rs"), include_str!("store.rs")].concat();
+    let tests = [
+        include_str!("findings.rs"),
+        include_str!("store.rs"),
+        include_str!("running.rs"),
+    ]
+    .concat();
     let has = |code: &&Code| {
         [&*table, &*tests]
             .iter()

@@ -6,6 +6,7 @@ mod compact;
 mod conversation;
 mod findings;
 mod repair;
+mod running;
 mod salvage;
 mod store;
 

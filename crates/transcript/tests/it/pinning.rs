@@ -4,7 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 use transcript::{
-    Compaction, Draft, EntryId, Keep, Policy, RecordOptions, Session, SessionOptions, Trigger,
+    Compaction, Draft, EntryId, Keep, OnBusy, Policy, RecordOptions, Session, SessionOptions,
+    Trigger,
 };
 
 use crate::support::{POLICIES, Place, id, lines, options, path_of};
@@ -84,7 +85,7 @@ fn every_way_to_append_leads_all_readers_to_what_was_appended() {
             recorded.unwrap().last.unwrap()
         },
         |session| {
-            // An attachment of the prompt is not a place where a conversation goes on.
+            // A title is no entry of the conversation, and needs no pin.
             session.set_title("Tides").unwrap();
             id(&session.append(Draft::user("x")).unwrap())
         },
@@ -219,6 +220,32 @@ fn a_resume_and_policy_vendor_lead_all_readers_on_as_well() {
     assert_eq!(written.parent, Some("a1".parse().unwrap()));
     session.close().unwrap();
     assert_leaf(&place, &id(&written));
+}
+
+#[test]
+fn what_is_written_after_the_pin_of_another_process_is_shown() {
+    let place = Place::new();
+    write(
+        &place,
+        &[
+            entry("user", "u1", None),
+            entry("assistant", "a1", Some("u1")),
+        ],
+    );
+    let shared = options().on_busy(OnBusy::Share);
+    let [first, second] = [(); 2].map(|()| Session::open(&place.path, &shared).unwrap());
+    let leaf = id(&first.append(Draft::user("x")).unwrap());
+    assert_leaf(&place, &leaf);
+    second.rewind(Some("u1".parse().unwrap())).unwrap();
+    for _ in 0..2 {
+        let leaf = id(&first.append(Draft::user("y")).unwrap());
+        assert_leaf(&place, &leaf);
+        assert_eq!(pins(&place, 2).len(), 2, "one of each process");
+    }
+    let leaf = id(&second.append(Draft::user("z")).unwrap());
+    assert_leaf(&place, &leaf);
+    let leaf = id(&first.append(Draft::user("y")).unwrap());
+    assert_leaf(&place, &leaf);
 }
 
 #[test]
