@@ -111,6 +111,8 @@ codes! {
     NoBoundary = "C-NOBOUNDARY", Damage;
     /// A call on the path has no result.
     NoResult = "P-NORESULT", Damage;
+    /// A call of the last answer has no result yet: it runs while the session is verified.
+    Running = "P-RUNNING", Note;
     /// A result on the path has no call.
     NoUse = "P-NOUSE", Damage;
     /// A result on the path comes before its call, or after a later answer.

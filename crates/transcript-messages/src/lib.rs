@@ -29,7 +29,7 @@ pub mod text;
 
 pub use block::{Block, BlockKind};
 pub use estimate::TokenEstimate;
-pub use lint::{Lint, Problem, Rule, lint};
+pub use lint::{Lint, Problem, Rule, join_roles, lint};
 pub use log::{Log, Omission, OmissionReason, Synthetic, SyntheticKind};
 pub use media::within_limits;
 pub use message::{Message, Role};

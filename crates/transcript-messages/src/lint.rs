@@ -1,8 +1,8 @@
 //! Checks whether a strict provider would accept a request.
 //!
 //! Providers differ in what they accept; these are the rules of the strictest that users report.
-//! The client itself sends some requests that fail here, as its own provider joins adjacent
-//! messages of the same role.
+//! The API that the client talks to joins adjacent messages of the same role first, and the client
+//! relies on that: [`join_roles`] does the same.
 
 use std::borrow::Cow;
 use std::collections::hash_map::Entry;
@@ -141,6 +141,21 @@ const DOCUMENTED: [&str; 11] = [
     "tool_reference",
     "tool_search_tool_result",
 ];
+
+/// Joins adjacent messages of one role, as the API that the client talks to does before it checks a
+/// request. The [`lint`] of the result is that of the API: it has no objection to two answers in a
+/// row, but still one to a call without a result.
+#[must_use]
+pub fn join_roles(messages: Vec<Message>) -> Vec<Message> {
+    let mut joined: Vec<Message> = Vec::with_capacity(messages.len());
+    for message in messages {
+        match joined.last_mut().filter(|last| last.role == message.role) {
+            Some(last) => last.blocks.extend(message.blocks.iter().cloned()),
+            None => joined.push(message),
+        }
+    }
+    joined
+}
 
 /// Returns the objections of a strict provider to `messages`.
 #[must_use]
@@ -507,6 +522,49 @@ mod tests {
     const SEARCH: &str = r#"{"type":"server_tool_use","id":"s","name":"web_search","input":{}}"#;
     const FOUND: &str = r#"{"type":"web_search_tool_result","tool_use_id":"s","content":[]}"#;
     const UNSIGNED: &str = r#"{"type":"thinking","thinking":"x"}"#;
+
+    #[test]
+    fn joined_roles_are_judged_as_one_message() {
+        let broken_joined = |messages: &[Message]| broken(&join_roles(messages.to_vec()));
+        let in_rows = [
+            user(&[TEXT]),
+            user(&[TEXT]),
+            answer(&[CALL]),
+            answer(&[TEXT]),
+            user(&[RESULT]),
+            user(&[TEXT]),
+            answer(&[TEXT]),
+        ];
+        assert!(broken(&in_rows).contains(&Rule::MissingResult));
+        assert_eq!(broken_joined(&in_rows), []);
+        assert_eq!(join_roles(in_rows.to_vec()).len(), 4);
+        // What an API refuses in one message, it refuses in two that it joins.
+        let rows: [(&[Message], Rule); 4] = [
+            (
+                &[
+                    user(&[TEXT]),
+                    answer(&[CALL]),
+                    answer(&[TEXT]),
+                    user(&[TEXT]),
+                ],
+                Rule::MissingResult,
+            ),
+            (
+                &[
+                    user(&[TEXT]),
+                    answer(&[CALL]),
+                    user(&[TEXT]),
+                    user(&[RESULT]),
+                ],
+                Rule::ResultNotFirst,
+            ),
+            (&[user(&[TEXT]), user(&[BLANK])], Rule::BlankText),
+            (&[answer(&[TEXT]), answer(&[TEXT])], Rule::FirstNotUser),
+        ];
+        for (messages, rule) in rows {
+            assert_eq!(broken_joined(messages), [rule]);
+        }
+    }
 
     #[test]
     fn a_proper_request_has_no_problem() {

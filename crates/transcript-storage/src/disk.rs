@@ -269,6 +269,13 @@ pub trait Disk: ReadDisk {
     /// file, which takes microseconds.
     fn open(&self, path: &Path, create: bool) -> io::Result<Opened>;
 
+    /// Returns the number of a process that runs the session at `path` and opens the file only for each
+    /// write ([`Client::running`](crate::Client::running)).
+    fn running_client(&self, path: &Path) -> Option<u32> {
+        let _ = path;
+        None
+    }
+
     /// Returns the identity of the file or symbolic link at `path`, without following the link;
     /// `None` when nothing has that name.
     ///

@@ -23,6 +23,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::clients::Client;
 use crate::disk::Metadata;
 use crate::new_file::NewFile;
 
@@ -49,6 +50,8 @@ const QUIET: u32 = 20;
 pub enum ExchangeError {
     /// A process has the file open for writing, or holds its lock.
     Busy,
+    /// This process, a client, has registered the session of the file and runs.
+    Running(u32),
     /// The file is not the one that was read, or it has changed since.
     Changed,
     /// There is no earlier file to restore.
@@ -63,6 +66,7 @@ impl fmt::Display for ExchangeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Busy => write!(f, "a process has the file open for writing"),
+            Self::Running(process) => write!(f, "process {process} runs it; end it first"),
             Self::Changed => write!(f, "the file has changed since it was read"),
             Self::NothingToUndo => write!(f, "there is no earlier file to restore"),
             Self::Unsupported => write!(
@@ -95,6 +99,7 @@ impl From<io::Error> for ExchangeError {
 /// # Errors
 /// [`ExchangeError`]; the old file then has its name, and the new one is gone.
 pub fn put_in_place(new: NewFile, path: &Path, read: &Metadata) -> Result<PathBuf, ExchangeError> {
+    check_client(path)?;
     finish_exchange(path)?;
     let old = Old::open(path)?;
     let other = with(path, &format!("repairing-{}", number(read)?));
@@ -113,6 +118,7 @@ pub fn put_in_place(new: NewFile, path: &Path, read: &Metadata) -> Result<PathBu
 /// # Errors
 /// [`ExchangeError`]; both files then have their names.
 pub fn undo(path: &Path) -> Result<PathBuf, ExchangeError> {
+    check_client(path)?;
     finish_exchange(path)?;
     let names = (0..).map(|number| numbered(path, REPLACED, number));
     let last = names.take_while(|name| name.exists()).last();
@@ -126,6 +132,12 @@ pub fn undo(path: &Path) -> Result<PathBuf, ExchangeError> {
         return Err(error);
     }
     keep_as(&other, path, UNDONE)
+}
+
+/// Refuses while a client runs the session: it continues from what it has in memory.
+fn check_client(path: &Path) -> Result<(), ExchangeError> {
+    let running = Client::of_session(path).running;
+    running.map_or(Ok(()), |process| Err(ExchangeError::Running(process)))
 }
 
 /// Finishes what a killed process began, as every call of [`put_in_place`] and [`undo`] does first.

@@ -22,6 +22,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod clients;
 mod disk;
 mod exchange;
 mod fingerprint;
@@ -29,6 +30,7 @@ mod memory;
 mod new_file;
 mod sys;
 
+pub use clients::Client;
 pub use disk::{
     DirEntry, Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Status,
 };

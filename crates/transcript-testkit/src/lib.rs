@@ -7,7 +7,7 @@
 //! - [`changes`] changes the files of a tree, and the filters that searches leave behind.
 //! - [`damage`] damages sessions; [`campaign`] damages them, too, and knows what can be recovered.
 //! - [`fake_disk`] is a disk that fails and loses power; [`naive_writer`] is a writer without the
-//!   protections that the real one has.
+//!   protections that the real one has; [`running_client`] is a process that has a session.
 //! - [`oracle`] reads recorded requests of the real client, [`validator`] checks any request in
 //!   Python.
 
@@ -20,6 +20,7 @@ pub mod model;
 pub mod naive_writer;
 pub mod oracle;
 pub mod rng;
+pub mod running_client;
 pub mod streams;
 pub mod trees;
 pub mod validator;

@@ -84,6 +84,7 @@ pub const fn advice(code: Code) -> &'static str {
         C::NoResult => {
             "The request gets a synthetic result that says so: `transcript repair` writes it to the file."
         }
+        C::Running => "Nothing needs to be done: verify the session again when the call has ended.",
         C::NoUse => {
             "The result is not sent: it stays in the file, and `transcript replay` shows it."
         }

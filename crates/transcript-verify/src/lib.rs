@@ -15,6 +15,7 @@ mod options;
 mod recorded_requests;
 pub mod repair;
 mod report;
+mod running;
 pub mod salvage;
 mod secrets;
 mod session;

@@ -27,7 +27,7 @@ pub struct Report {
     pub measure: ConversationMeasure,
     /// Why the client would not resume the session.
     pub refusal: Option<Refusal>,
-    /// Whether a strict provider accepts the request of each policy.
+    /// Whether the request of each policy is accepted.
     pub lint: PolicyLint,
     /// Everything that is wrong or worth knowing, by offset. Findings about the file as a whole and
     /// those next to it come first, with neither line nor bytes.
@@ -36,12 +36,12 @@ pub struct Report {
     pub requests: Option<RebuiltRequests>,
 }
 
-/// Whether a strict provider accepts the requests of both policies.
+/// Whether the requests of both policies are accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PolicyLint {
-    /// The request of the client.
+    /// The request of the client, by its API, which joins adjacent messages of one role.
     pub vendor: bool,
-    /// The request under policy `recover`.
+    /// The request under policy `recover`, by a strict provider, which does not.
     pub recover: bool,
 }
 
@@ -106,7 +106,7 @@ named! {
     /// How bad it is. The order is that of severity.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Verdict {
-        /// No findings.
+        /// No findings, except about calls that are running.
         Clean = "clean",
         /// There are findings, and nothing needs to be done.
         Noted = "noted",
@@ -121,13 +121,17 @@ impl Report {
     /// Returns the verdict, which follows from everything else.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let mut severities = self.findings.iter().map(|finding| finding.code.severity());
+        let codes = self.findings.iter().map(|finding| finding.code);
+        let severities: Vec<Severity> = codes
+            .filter(|code| *code != Code::Running)
+            .map(Code::severity)
+            .collect();
         let is_refused = self.refusal.is_some() && self.measure.conversation > 0;
         if self.measure.is_lossy() || is_refused {
             Verdict::Lossy
-        } else if self.findings.is_empty() {
+        } else if severities.is_empty() {
             Verdict::Clean
-        } else if severities.any(|severity| severity == Severity::Damage) {
+        } else if severities.contains(&Severity::Damage) {
             Verdict::Damaged
         } else {
             Verdict::Noted

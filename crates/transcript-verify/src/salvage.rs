@@ -247,6 +247,16 @@ impl Gathered {
         self.parts.first().filter(|part| part.is_own)
     }
 
+    /// Returns whether nothing is left of the conversation of the session itself. Its subagents then
+    /// take its place: a client does not open a session of which all messages are of subagents.
+    fn is_headless(&self) -> bool {
+        let is_of_session = |entry: EntryRef<'_>| {
+            entry.kind().is_message() && !entry.flags().contains(Flags::SIDECHAIN)
+        };
+        let own = self.own();
+        !own.is_some_and(|own| own.index.entries().any(is_of_session))
+    }
+
     fn is_empty(&self) -> bool {
         let mut agents = self.parts.iter().filter(|part| !part.is_own);
         let mut calls = self.files.iter().map(|file| &file.call);
@@ -378,6 +388,9 @@ impl Gathered {
             let (written, repeated) =
                 self.write_agent((number, part), &known, &mut seen, &mut made, &mut out)?;
             let mut detail = format!("{}: {written} entries", part.file);
+            if self.is_headless() {
+                detail.push_str(", a conversation of the session");
+            }
             if repeated > 0 {
                 detail.push_str(&format!(", {repeated} more are there already"));
             }
@@ -466,7 +479,7 @@ impl Gathered {
             // may be lost.
             let is_lost = is_first && parent.is_some_and(|parent| !known.contains(&parent));
             let text = bodies.get(&entry)?.text.replace(['\n', '\r'], " ");
-            out.line(&part.noted(&entry, text, is_lost))?;
+            out.line(&part.noted(&entry, text, is_lost, self.is_headless()))?;
             written += 1;
             for line in made.remove(&(number, entry.number())).unwrap_or_default() {
                 out.line(&line)?;
@@ -493,8 +506,9 @@ impl Gathered {
                 .with(SALVAGED, salvaged);
             let time = side.modified.max(call.millis()).and_then(time::text);
             let parent = call.uuid().map(|id| part.index.id_text(id));
+            let is_sidechain = call.flags().contains(Flags::SIDECHAIN);
             let mut line = make::tool_result(ToolResult::text(id, &text))
-                .with("isSidechain", call.flags().contains(Flags::SIDECHAIN))
+                .with("isSidechain", is_sidechain && !self.is_headless())
                 .uuid(new_id())
                 .parent(parent.as_deref())
                 .with("sourceToolAssistantUUID", parent.as_deref())
@@ -592,31 +606,47 @@ impl Gathered {
 type Made = BTreeMap<Place, Vec<String>>;
 
 impl Part {
-    /// Returns the text of an entry with the place that it comes from.
-    fn noted(&self, entry: &EntryRef<'_>, mut text: String, is_lost: bool) -> String {
+    /// Returns the text of an entry with the place that it comes from. It becomes a root if its parent
+    /// `is_lost`, and an entry of the main conversation if it `is_of_session` now; the old values are
+    /// kept.
+    fn noted(
+        &self,
+        entry: &EntryRef<'_>,
+        text: String,
+        is_lost: bool,
+        is_of_session: bool,
+    ) -> String {
         let place = ObjectBuf::new()
             .with("file", self.file.as_str())
             .with("line", entry.line());
         let Ok(object) = Object::parse(&text) else {
             return text;
         };
+        let is_promoted = is_of_session && entry.flags().contains(Flags::SIDECHAIN);
+        let changes = [
+            ("parentUuid", "null", is_lost),
+            ("isSidechain", "false", is_promoted),
+        ];
+        let changes = changes.iter().filter(|(.., is_made)| *is_made);
         let own = object.object(ENGINE);
         let own = own.map_or_else(
             || ObjectBuf::new().with("v", ENGINE_VERSION),
             |own| (&own).into(),
         );
         let mut own = own.with(SALVAGED, place);
-        if is_lost
-            && let Some(parent) = object.get("parentUuid")
-            && own.get(WAS).is_none()
-        {
-            own = own.with(WAS, ObjectBuf::new().with("parentUuid", parent));
+        if own.get(WAS).is_none() {
+            let old = changes.clone();
+            let old = old.filter_map(|(key, ..)| Some((*key, object.get(key)?)));
+            let was = old.fold(ObjectBuf::new(), |was, (key, value)| was.with(key, value));
+            if was.members().len() > 0 {
+                own = own.with(WAS, was);
+            }
         }
-        text = object.with(ENGINE, &own.text());
-        match Object::parse(&text) {
-            Ok(object) if is_lost => object.with("parentUuid", "null"),
-            _ => text,
-        }
+        let noted = object.with(ENGINE, &own.text());
+        changes.fold(noted, |text, (key, value, _)| {
+            let changed = Object::parse(&text).map(|object| object.with(key, value));
+            changed.unwrap_or(text)
+        })
     }
 }
 

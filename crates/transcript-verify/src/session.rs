@@ -8,7 +8,7 @@ use std::thread;
 
 use transcript_format::finding::Code;
 use transcript_format::ids::Uuid;
-use transcript_messages::{Omission, OmissionReason, Rule, lint};
+use transcript_messages::{Omission, OmissionReason, Rule, join_roles, lint};
 use transcript_reader::{Bodies, EntryNo, Error, Index, LoadOptions, OtherFiles, Source};
 use transcript_resume::request::{Request, RequestOptions};
 use transcript_resume::{ConversationPath, Decision, Evidence, Policy, Tree};
@@ -17,7 +17,7 @@ use crate::abridged::AbridgedBodies;
 use crate::conversation::ConversationMeasure;
 use crate::options::VerifyOptions;
 use crate::report::{LocatedFinding, PolicyLint, Report};
-use crate::{bytes, recorded_requests, secrets, unknown_keys, writers};
+use crate::{bytes, recorded_requests, running, secrets, unknown_keys, writers};
 
 /// A conversation with more bytes is checked with shortened strings, so that its messages take little
 /// memory.
@@ -125,7 +125,7 @@ fn of_index(
         lints.vendor = lints.recover;
         if !is_same {
             let request = self::request(&client, source, sent, &vendor)?;
-            let found = lint(&request.messages);
+            let found = lint(&join_roles(request.messages));
             lints.vendor = found.is_ok();
             findings.extend(refused(index, &found.problems));
             vendor = request.path;
@@ -135,7 +135,8 @@ fn of_index(
         true => tree,
         false => tree.without(&unusable),
     };
-    let of_links = tree.findings(&recover);
+    let mut of_links = tree.findings(&recover);
+    running::note_calls(&mut of_links, index, &recover, source);
     if sent > MAX_SENT {
         // The request under `recover` is one that a strict provider accepts; that of the client is
         // the same if nothing had to be repaired.

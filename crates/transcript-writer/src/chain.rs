@@ -30,6 +30,10 @@ pub struct ResumePoint {
     pub is_pinned: bool,
     /// Whether the conversation would end elsewhere without that line, as after a rewind.
     pub is_rewound: bool,
+    /// Whether some reader would stay at the pin after an entry was added below the leaf, because it
+    /// does not find a way from there up to the pinned entry. The next entry of the main conversation
+    /// then gets a pin of its own.
+    pub needs_pin: bool,
     /// The last line of each [kind of state](EntryKind::is_state) and the offset of its first byte,
     /// for [`end_turn`](crate::Writer::end_turn). Lines of other kinds are ignored.
     pub state: Vec<(Draft, u64)>,
@@ -62,6 +66,19 @@ struct Main {
     is_rewound: bool,
     /// An entry was added where the pin does not lead.
     has_left_pin: bool,
+    /// A pin holds, and some reader does not follow it to the leaf.
+    needs_pin: bool,
+    /// An entry was added while that was so.
+    is_unseen: bool,
+}
+
+/// The pin that a batch needs after its entries, so that every reader continues from the last one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NewPin {
+    /// None leads past them: the pin is cleared.
+    Clear,
+    /// This entry ends the conversation.
+    At(EntryId),
 }
 
 #[derive(Debug)]
@@ -93,6 +110,7 @@ impl Chains {
                 kept: Arc::new(known.kept),
                 is_pinned: known.is_pinned,
                 is_rewound: known.is_rewound,
+                needs_pin: known.needs_pin,
                 ..Main::default()
             },
             journal: Vec::new(),
@@ -141,9 +159,15 @@ impl Chains {
         self.main.is_rewound = true;
     }
 
-    /// Returns whether an entry was added where the pin does not lead, and resets that.
-    pub(crate) fn take_has_left_pin(&mut self) -> bool {
-        std::mem::take(&mut self.main.has_left_pin)
+    /// Returns the pin that the entries since the last call need, if they need one.
+    pub(crate) fn take_new_pin(&mut self) -> Option<NewPin> {
+        let has_left_pin = std::mem::take(&mut self.main.has_left_pin);
+        let is_unseen = std::mem::take(&mut self.main.is_unseen);
+        match (has_left_pin, is_unseen) {
+            (true, _) => Some(NewPin::Clear),
+            (false, true) => self.leaf.clone().map(NewPin::At),
+            (false, false) => None,
+        }
     }
 
     /// Abandons the open calls that are not in `stay`: their results become children of the current
@@ -179,7 +203,10 @@ impl Chains {
     pub(crate) fn place(&mut self, draft: &Draft) -> Result<ChainPosition, ErrorKind> {
         if !draft.kind.is_chain() {
             if let Some(pin) = draft.pin {
-                self.change_main(|main| main.is_pinned = pin == Pin::Set);
+                self.change_main(|main| {
+                    main.is_pinned = pin == Pin::Set;
+                    main.needs_pin = false;
+                });
             }
             return Ok(ChainPosition::default());
         }
@@ -230,10 +257,12 @@ impl Chains {
     fn note_main(&mut self, draft: &Draft, parent: Option<&EntryId>) {
         let leaves_pin =
             self.main.is_pinned && draft.parent != Parent::Chain && parent != self.leaf.as_ref();
-        if leaves_pin || self.main.is_rewound {
+        let needs_pin = self.main.needs_pin;
+        if leaves_pin || needs_pin || self.main.is_rewound {
             self.change_main(|main| {
                 main.is_pinned &= !leaves_pin;
                 main.has_left_pin |= leaves_pin;
+                main.is_unseen |= needs_pin;
                 main.is_rewound = false;
             });
         }
@@ -241,6 +270,9 @@ impl Chains {
             && parent.is_none()
         {
             self.journal.push(ChainChange::Main(self.main.clone()));
+            // A boundary after a pin clears it (LEAF-13).
+            self.main.needs_pin = false;
+            self.main.is_unseen = false;
             self.main.kept = Arc::new(keeps.iter().cloned().collect());
             self.leave_calls(keeps);
         }
@@ -278,8 +310,19 @@ impl Chains {
         self.journal.clear();
     }
 
-    /// Adds the ids of entries that another process wrote.
-    pub(crate) fn note_foreign(&mut self, ids: Vec<EntryId>) {
+    /// Adds the ids of entries that another process wrote, and the pin that it wrote last, if any.
+    /// Unless that names the leaf, now or before the current batch, it holds against later entries.
+    pub(crate) fn note_foreign(&mut self, ids: Vec<EntryId>, pin: Option<&EntryId>) {
         self.known.extend(ids);
+        let Some(pin) = pin else {
+            return;
+        };
+        let leaves = self.journal.iter().filter_map(|change| match change {
+            ChainChange::Leaf(None, before) => before.as_ref(),
+            _ => None,
+        });
+        let is_leaf = leaves.chain(&self.leaf).any(|leaf| leaf == pin);
+        self.main.is_pinned = Pin::of(pin) == Pin::Set;
+        self.main.needs_pin = self.main.is_pinned && !is_leaf;
     }
 }

@@ -135,7 +135,7 @@ pub(crate) enum Pin {
 }
 
 impl Pin {
-    fn of(leaf: &EntryId) -> Self {
+    pub(crate) fn of(leaf: &EntryId) -> Self {
         match *leaf == EntryId::Uuid(Uuid::ZERO) {
             true => Self::Cleared,
             false => Self::Set,
@@ -372,6 +372,21 @@ impl Draft {
             pin: Some(Pin::of(&leaf)),
             ..Self::made(&make::last_prompt(None, Some(leaf), true))
         }
+    }
+
+    /// Creates the line that a client writes in the course of a conversation: its leaf, and the last
+    /// prompt of the person. It gives way to the entries below.
+    pub(crate) fn leaf(prompt: Option<&str>, leaf: EntryId) -> Self {
+        Self {
+            pin: Some(Pin::of(&leaf)),
+            ..Self::made(&make::last_prompt(prompt, Some(leaf), false))
+        }
+    }
+
+    /// Returns the entry that this line pins.
+    pub(crate) fn pinned(&self) -> Option<EntryId> {
+        self.pin?;
+        Some(EntryId::from(self.text_of("leafUuid")?.as_str()))
     }
 
     /// Creates a line that clears a pin.

@@ -238,6 +238,11 @@ impl MetadataCache {
         metadata
     }
 
+    /// Returns the last prompt of the person.
+    pub(crate) fn prompt(&self) -> Option<&str> {
+        self.prompt.as_deref()
+    }
+
     /// Adds a line of the file, unless a later one of its kind is known.
     pub(crate) fn note(&mut self, line: &Draft, offset: u64) {
         if !line.kind.is_state() {

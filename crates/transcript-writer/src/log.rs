@@ -17,7 +17,7 @@ use crate::end_repair::{self, Repair};
 use crate::error::{Error, ErrorKind};
 use crate::options::OnBusy;
 
-/// How often to check that the name still refers to the file.
+/// How often to check that the name still refers to the file, and that no client runs the session.
 const CHECK_NAME: Duration = Duration::from_millis(100);
 
 /// How long another writer may have the file open before it counts as a writer.
@@ -171,6 +171,11 @@ impl Log {
         self.others_may_write
     }
 
+    /// Returns whether several processes write to the file.
+    pub(crate) fn takes_turns(&self) -> bool {
+        self.on_busy == OnBusy::Share
+    }
+
     /// Reads what others appended, for plans that depend on it. Returns the length of the file, 0
     /// if it was not created yet.
     pub(crate) fn read_growth(&mut self) -> Result<(u64, Foreign), Error> {
@@ -253,10 +258,11 @@ impl Log {
         Ok(repaired.len)
     }
 
-    /// Opens the file if no other process has it open for writing, or if processes take turns
-    /// ([`OnBusy::Share`]). Otherwise retries for [`FORK_GRACE`]: a forked child keeps the files of
+    /// Opens the file if no client runs the session and no other process has the file open for
+    /// writing, or if processes take turns ([`OnBusy::Share`]). Otherwise retries for [`FORK_GRACE`]: a forked child keeps the files of
     /// its parent open until it executes its own program.
     fn open_alone(&self) -> Result<Opened, Error> {
+        self.check_client()?;
         let start = Instant::now();
         loop {
             let opened = match self.disk.open(&self.path, self.create) {
@@ -279,6 +285,20 @@ impl Log {
             }
             std::thread::sleep(FORK_GRACE / 10);
         }
+    }
+
+    /// Refuses while a client runs the session, unless processes take turns: the client continues
+    /// from the entry that it knows, so that another one below it would be on an abandoned branch.
+    fn check_client(&self) -> Result<(), Error> {
+        if self.on_busy == OnBusy::Share {
+            return Ok(());
+        }
+        self.disk
+            .running_client(&self.path)
+            .map_or(Ok(()), |process| {
+                let words = format!("process {process} runs it; end it first");
+                Err(self.busy().because(io::Error::other(words)))
+            })
     }
 
     /// Compares the file with its fingerprint. Lines that others have added since count as growth.
@@ -478,12 +498,14 @@ impl Log {
         Ok(self.read(file, pending_truncate.offset, len)? == ours)
     }
 
-    /// Returns whether the name now refers to another file. Checked only every [`CHECK_NAME`].
+    /// Returns whether the name now refers to another file, and refuses while a client runs the
+    /// session. Checked only every [`CHECK_NAME`].
     fn has_new_name(&mut self, file: &Arc<dyn File>) -> Result<bool, Error> {
         let is_fresh = |at: Instant| at.elapsed() < CHECK_NAME;
         if self.name_checked.is_some_and(is_fresh) {
             return Ok(false);
         }
+        self.check_client()?;
         let there = self.disk.identity(&self.path);
         let ours = file.identity().map_err(|error| self.io(error))?;
         let there = there.map_err(|error| self.io(error))?;

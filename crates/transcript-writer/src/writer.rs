@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use transcript_format::ids::Uuid;
 
 use crate::agents::AgentId;
-use crate::chain::{Chains, ResumePoint};
+use crate::chain::{Chains, NewPin, ResumePoint};
 use crate::draft::{Draft, EntryId, Fill, quoted};
 use crate::edit::MetadataCache;
 use crate::end_repair::Repair;
@@ -623,10 +623,16 @@ impl Shared {
             self.note_truncate(core);
             return cleaned.map(|()| WrittenBatch::default());
         }
+        if core.log.takes_turns()
+            && let Err(error) = self.read_growth(core)
+        {
+            core.requeue(groups.into_iter(), &error);
+            return Err(error);
+        }
         let (batch, refused) = self.stage(core, groups);
         if batch.lines.is_empty() {
             let others = batch.staged.into_iter();
-            let others = others.map(|(group, written)| (group.reply, written));
+            let others = others.map(|staged| (staged.group.reply, staged.written));
             let unwritten = WrittenBatch {
                 others: others.collect(),
                 ..WrittenBatch::default()
@@ -642,7 +648,7 @@ impl Shared {
             }
             Err(error) => {
                 core.chains.undo(0);
-                core.requeue(batch.staged.into_iter().map(|(group, _)| group), &error);
+                core.requeue(batch.staged.into_iter().map(|staged| staged.group), &error);
                 Err(refused.unwrap_or(error))
             }
         }
@@ -662,7 +668,11 @@ impl Shared {
         let mut refused = None;
         for group in groups {
             match batch.add(core, &group.drafts) {
-                Ok(written) => batch.staged.push((group, written)),
+                Ok((written, pin)) => batch.staged.push(StagedGroup {
+                    group,
+                    written,
+                    pin,
+                }),
                 Err(kind) => {
                     let error = Error::new(kind, &self.path);
                     if matches!(group.reply, Reply::Here) {
@@ -680,13 +690,16 @@ impl Shared {
     /// thread that syncs. Returns the entries with their places in the file.
     fn publish(&self, core: &mut Core, batch: Batch, appended: Appended) -> WrittenBatch {
         let Batch { lines, staged } = batch;
-        core.chains.commit();
         core.note_foreign(appended.foreign);
+        core.chains.commit();
         core.failures = 0;
         if core.log.is_remote() {
             self.syncer.sync_each();
         }
-        let entries = staged.iter().map(|(_, written)| written.len() as u64).sum();
+        let lines_of = |staged: &StagedGroup| {
+            (staged.written.len() + usize::from(staged.pin.is_some())) as u64
+        };
+        let entries = staged.iter().map(lines_of).sum();
         let mut batch = WrittenBatch::default();
         if let Some(file) = core.log.file() {
             let appended = sync::Batch {
@@ -700,17 +713,20 @@ impl Shared {
             core.lines = lines;
         }
         let mut moved = appended.moved.into_iter().flatten();
-        for (group, mut written) in staged {
+        for StagedGroup {
+            group,
+            mut written,
+            pin,
+        } in staged
+        {
             core.written += group.drafts.len() as u64;
-            for entry in &mut written {
-                entry.offset = moved.next().unwrap_or(entry.offset + appended.offset);
-            }
-            for (draft, entry) in group.drafts.iter().zip(&written) {
+            let mut place = |offset: u64| moved.next().unwrap_or(offset + appended.offset);
+            for (draft, entry) in group.drafts.iter().zip(&mut written) {
+                entry.offset = place(entry.offset);
                 core.metadata.note(draft, entry.offset);
             }
-            // The line that clears a pin belongs to no caller.
-            for entry in written.drain(group.drafts.len()..) {
-                core.metadata.note(&Draft::unpin(), entry.offset);
+            if let Some(PinLine { draft, offset }) = pin {
+                core.metadata.note(&draft, place(offset));
             }
             match group.reply {
                 Reply::Here => batch.own = written,
@@ -771,7 +787,8 @@ impl Core {
 
     /// Takes over what another process wrote.
     fn note_foreign(&mut self, foreign: Foreign) {
-        self.chains.note_foreign(foreign.ids);
+        let pin = foreign.state.iter().find_map(|(draft, _)| draft.pinned());
+        self.chains.note_foreign(foreign.ids, pin.as_ref());
         if foreign.is_unread {
             self.metadata = MetadataCache::default();
         }
@@ -811,12 +828,30 @@ impl Core {
 /// The lines of one write, and the groups that they are of.
 struct Batch {
     lines: String,
-    staged: Vec<(QueuedGroup, Vec<Written>)>,
+    staged: Vec<StagedGroup>,
+}
+
+/// A group whose lines are in a batch.
+struct StagedGroup {
+    group: QueuedGroup,
+    written: Vec<Written>,
+    pin: Option<PinLine>,
+}
+
+/// A line after those of a group that belongs to no caller.
+struct PinLine {
+    draft: Draft,
+    offset: u64,
 }
 
 impl Batch {
-    /// Adds the lines of a group, or none of them.
-    fn add(&mut self, core: &mut Core, drafts: &[Draft]) -> Result<Vec<Written>, ErrorKind> {
+    /// Adds the lines of a group, or none of them. Returns the entries, and the pin after them if they
+    /// need one.
+    fn add(
+        &mut self,
+        core: &mut Core,
+        drafts: &[Draft],
+    ) -> Result<(Vec<Written>, Option<PinLine>), ErrorKind> {
         let (mark, start) = (core.chains.mark(), self.lines.len());
         let mut written = Vec::with_capacity(drafts.len());
         for draft in drafts {
@@ -829,12 +864,20 @@ impl Batch {
                 }
             }
         }
-        // After the entries: until this line is complete, the pin is in force and the conversation
-        // unchanged.
-        if core.chains.take_has_left_pin() {
-            written.push(self.add_one(core, &Draft::unpin())?);
-        }
-        Ok(written)
+        // After the entries: until this line is complete, the old pin is in force and the
+        // conversation unchanged.
+        let pin = core.chains.take_new_pin().map(|pin| match pin {
+            NewPin::Clear => Draft::unpin(),
+            NewPin::At(leaf) => Draft::leaf(core.metadata.prompt(), leaf),
+        });
+        let pin = match pin {
+            Some(draft) => {
+                let offset = self.add_one(core, &draft)?.offset;
+                Some(PinLine { draft, offset })
+            }
+            None => None,
+        };
+        Ok((written, pin))
     }
 
     fn add_one(&mut self, core: &mut Core, draft: &Draft) -> Result<Written, ErrorKind> {

@@ -10,10 +10,10 @@ use std::time::SystemTime;
 use transcript_format::json::ObjectBuf;
 use transcript_format::kind::EntryKind;
 use transcript_format::make;
-use transcript_format::names::{is_id, is_key_of, project_key};
+use transcript_format::names::{is_key_of, project_key};
 use transcript_format::object::Object;
 use transcript_reader::{Listing, SessionRow, subagents};
-use transcript_storage::{Disk, File, Identity, ReadDisk, RealDisk, folder_of};
+use transcript_storage::{Client, Disk, File, Identity, ReadDisk, RealDisk, folder_of};
 
 use crate::copying;
 use crate::error::{Error, ErrorKind};
@@ -636,7 +636,7 @@ fn last_line(file: &dyn File, len: u64) -> io::Result<(u64, Vec<u8>, bool)> {
 /// Opens the file of a session, unless another process works with it.
 fn open(path: &Path) -> Result<Arc<dyn File>, Refused> {
     let busy = |by: &str| Refused(MoveRefusal::Busy, by.to_owned());
-    if let Some(process) = running_client(path) {
+    if let Some(process) = Client::of_session(path).running {
         return Err(busy(&format!("process {process} runs it; end it first")));
     }
     let opened = Disk::open(&RealDisk, path, false).map_err(|error| match error.kind() {
@@ -648,29 +648,6 @@ fn open(path: &Path) -> Result<Arc<dyn File>, Refused> {
         return Err(busy("another process writes to it; end it first"));
     }
     Ok(opened.file)
-}
-
-/// Returns the number of the process of a client that has registered the session: clients open the
-/// file for each write alone, so an open file does not show them.
-fn running_client(path: &Path) -> Option<u32> {
-    const MOST: usize = 64 << 10;
-    let root = folder_of(path).parent()?;
-    let id = id_of(path);
-    for entry in fs::read_dir(root.parent()?.join("sessions"))
-        .ok()?
-        .flatten()
-    {
-        let path = entry.path();
-        let process: u32 = path.file_stem()?.to_str()?.parse().ok().unwrap_or(0);
-        let names_it = || {
-            let bytes = RealDisk.read(&path, MOST).unwrap_or_default();
-            is_id(&id) && memchr::memmem::find(&bytes, id.as_bytes()).is_some()
-        };
-        if process != 0 && Path::new(&format!("/proc/{process}")).exists() && names_it() {
-            return Some(process);
-        }
-    }
-    None
 }
 
 /// Adds a file or folder and all that is in it.

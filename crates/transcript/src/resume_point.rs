@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, Scanner, ToolRole};
 use transcript_reader::{Bodies, EntryNo, EntryRef, Id, Index, Preserved, Source};
-use transcript_resume::{ConversationPath, LeafReason, Tree, Via};
+use transcript_resume::{ConversationPath, LeafReason, NodeId, Parent, Policy, Tree, Via};
 use transcript_storage::Fingerprint;
 use transcript_writer::{Draft, EntryId, EntryIds, ResumePoint};
 
@@ -34,6 +34,7 @@ impl History {
             .entries()
             .any(|entry_ref| entry_ref.leaf_uuid().is_some());
         known.is_rewound = matches!(tree.leaf(), Some((_, LeafReason::Pinned)));
+        known.needs_pin = known.is_pinned && is_hidden(tree, known.leaf.as_ref());
         known.state = state(source, index)?;
         known.fingerprint = Some(Fingerprint::read(index.byte_count(), |at, buffer| {
             source.read_at(at, buffer)
@@ -66,6 +67,37 @@ fn leaf(index: &Index, path: &ConversationPath) -> Option<EntryId> {
     let entries = path.entries.iter().rev();
     let mut of_chain = entries.filter(|entry| entry.via != Via::SIBLING);
     of_chain.find_map(|entry| entry_id(&index.entry(entry.entry_no()), index))
+}
+
+/// Returns whether readers under the other policy do not see an entry that is added below `leaf`: they
+/// end the conversation elsewhere, and no link in the file leads from `leaf` up to the pinned entry,
+/// so that the pin holds (LEAF-8, LEAF-10).
+fn is_hidden(tree: &Tree<'_>, leaf: Option<&EntryId>) -> bool {
+    let index = tree.index();
+    let other = match tree.policy() {
+        Policy::Vendor => Policy::Recover,
+        _ => Policy::Vendor,
+    };
+    let other = Tree::new(index, other);
+    let end = |tree: &Tree<'_>| Some(tree.entry(tree.leaf()?.0).number());
+    if end(tree) == end(&other) {
+        return false;
+    }
+    let mut lines = index.entries().rev();
+    // A boundary after the line clears the pin (LEAF-13).
+    let last = lines.find(|line| line.is_boundary() || line.leaf_uuid().is_some());
+    let pin = last.filter(|line| line.kind() == EntryKind::LastPrompt);
+    let Some(pin) = pin.and_then(|pin| other.node_with_uuid(pin.leaf_uuid()?)) else {
+        return false;
+    };
+    let leaf = leaf.and_then(|leaf| other.node_with_uuid(index.id(&leaf.to_string())?));
+    let above = |node: &NodeId| match other.parent(*node) {
+        Parent::Node(above) => Some(above),
+        Parent::Root | Parent::Lost => None,
+    };
+    // As many steps as there are entries, as links may form a cycle.
+    let mut way_up = std::iter::successors(leaf, above).take(index.len());
+    !way_up.any(|node| node == pin)
 }
 
 /// Returns the entries that the boundary at the start of the conversation preserves.
@@ -213,8 +245,6 @@ pub(crate) fn above(tree: &Tree<'_>, entry: &EntryId) -> Option<EntryId> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-
-    use transcript_resume::Policy;
 
     use super::*;
 

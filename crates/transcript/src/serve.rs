@@ -241,6 +241,18 @@ impl<W: Write> CommandServer<W> {
 /// # Errors
 /// Why it failed, as the answer says it. `close` ends a server, not a session: it is an error here.
 pub fn execute(session: &Session, command: &Command<'_>) -> Result<Answer<'static>, CommandError> {
+    run(session, command).map(|answer| with_fork(session, answer))
+}
+
+/// Adds to an answer that a fork is written.
+fn with_fork(session: &Session, answer: Answer<'static>) -> Answer<'static> {
+    match session.forked_from() {
+        Some(_) => answer.in_fork(session.path()),
+        None => answer,
+    }
+}
+
+fn run(session: &Session, command: &Command<'_>) -> Result<Answer<'static>, CommandError> {
     match command {
         Command::Append(append) => Ok(Answer::written(session.append_all(drafts(append)?)?)),
         Command::Meta { entry } => Ok(Answer::written(session.append_all(metadata(entry)?)?)),
@@ -282,7 +294,8 @@ pub fn append_each(
 ) -> Vec<Result<Answer<'static>, CommandError>> {
     let one = |drafts: Vec<Draft>| {
         let written = session.append_all(drafts);
-        written.map(Answer::written).map_err(CommandError::from)
+        let answer = written.map(|written| with_fork(session, Answer::written(written)));
+        answer.map_err(CommandError::from)
     };
     if batches.len() == 1 {
         return batches.into_iter().map(one).collect();
@@ -292,7 +305,7 @@ pub fn append_each(
             let mut written = written.into_iter();
             let own = batches.iter().map(|drafts| {
                 let own = written.by_ref().take(drafts.len());
-                Ok(Answer::written(own.collect()))
+                Ok(with_fork(session, Answer::written(own.collect())))
             });
             own.collect()
         }

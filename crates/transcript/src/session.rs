@@ -49,7 +49,8 @@ pub struct Resumed<S = Session> {
     /// process interrupted, and the answer to a turn that has none (TURN-1, TURN-5). They are part
     /// of the request.
     pub added: Vec<Written>,
-    /// The original session, if another process was writing to it and this one is a fork.
+    /// The original session, if another process was writing to it, or a client running it, and this
+    /// one is a fork.
     pub forked_from: Option<PathBuf>,
 }
 
@@ -57,6 +58,7 @@ pub struct Resumed<S = Session> {
 #[derive(Clone, Debug)]
 pub(crate) struct SessionConfig {
     path: PathBuf,
+    forked_from: Option<PathBuf>,
     options: SessionOptions,
     pub(crate) repair: Option<Repair>,
     pub(crate) restored: Vec<Written>,
@@ -69,7 +71,6 @@ struct Opened {
     config: SessionConfig,
     writer: Writer,
     history: History,
-    forked_from: Option<PathBuf>,
 }
 
 impl Session {
@@ -188,7 +189,6 @@ impl Session {
             config,
             writer,
             history,
-            forked_from,
         } = open(path, options)?;
         let request = history.request(&config.options)?;
         if let Some(refusal) = request.path.refusal {
@@ -200,6 +200,7 @@ impl Session {
             true => Vec::new(),
             false => writer.append_all(persisted_drafts)?,
         };
+        let forked_from = config.forked_from.clone();
         Ok(Resumed {
             session: Self { config, writer },
             request,
@@ -559,6 +560,13 @@ impl Session {
         &self.config.path
     }
 
+    /// Returns the original session, if another process was writing to it, or a client running it, and
+    /// this one is a fork.
+    #[must_use]
+    pub fn forked_from(&self) -> Option<&Path> {
+        self.config.forked_from.as_deref()
+    }
+
     /// Returns the repair of an unfinished last line when the file was opened, if any.
     #[must_use]
     pub fn repair(&self) -> Option<&Repair> {
@@ -583,6 +591,7 @@ impl SessionConfig {
     fn new(path: &Path, options: &SessionOptions, repair: Option<Repair>) -> Self {
         Self {
             path: path.to_owned(),
+            forked_from: None,
             options: options.clone(),
             repair,
             restored: Vec::new(),
@@ -732,13 +741,15 @@ fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
         } else {
             rewrite_salvaged::entries(&history, &tree, &mut known)?
         };
+        // The file is read again after these.
+        known.needs_pin &= lost.is_empty();
         let writer = options.writer_of(history.session_id());
         let writer = match writer.open(path, known) {
             Ok(writer) => writer,
             Err(error) if error.kind() == WriteError::Fork => {
                 let (copy, _) = history.fork(options.policy, &ForkOptions::new())?;
                 let mut opened = open(&copy, options)?;
-                opened.forked_from = Some(path.to_owned());
+                opened.config.forked_from = Some(path.to_owned());
                 return Ok(opened);
             }
             // Another file has taken its place since it was read, as by `SessionRepair::replace`.
@@ -762,7 +773,6 @@ fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
                 config,
                 writer,
                 history,
-                forked_from: None,
             });
         }
         match writer.append_all(lost) {

@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Output, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use transcript_testkit::running_client::RunningClient;
 
 use crate::{command, fixture, sessions, stderr, stdout, transcript};
 
@@ -826,6 +827,81 @@ fn a_second_writer_fails_forks_or_shares_as_its_option_says() {
     assert_eq!(answers(&output)[0]["entries"][0]["parentUuid"], root);
     assert_eq!(first.ask(&user("z"))["ok"], true);
     assert_eq!(session.entries().len(), 3);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_session_that_a_client_runs_is_refused_forked_or_shared_as_the_option_says() {
+    let home = tempfile::tempdir().unwrap();
+    let path = RunningClient::session_in(home.path()).unwrap();
+    let session = Session {
+        _folder: home,
+        path,
+    };
+    let root = session.append(&[user("x")])[0]["uuid"].clone();
+    let before = session.bytes();
+    let client = RunningClient::of(&session.path, "").unwrap();
+    for options in [&[][..], &["--create"], &["--on-busy", "fail"]] {
+        let output = session.run(options, &lines(&[user("y")]));
+        assert_eq!(output.status.code(), Some(2));
+        let words = format!("process {} runs it; end it first", client.id());
+        assert!(stderr(&output).contains(&words), "{}", stderr(&output));
+        assert_eq!(session.bytes(), before);
+    }
+
+    let commands = [json!({"op": "hello"}), user("y"), user("z")];
+    let output = session.run(&["--on-busy", "fork"], &lines(&commands));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(session.bytes(), before);
+    let fork = answers(&output)[0]["fork"].clone();
+    for answer in answers(&output) {
+        assert_eq!(answer["fork"], fork);
+    }
+    let copy = PathBuf::from(fork["path"].as_str().unwrap());
+    assert_ne!(copy, session.path);
+    assert_eq!(
+        copy.file_stem().unwrap().to_str(),
+        fork["sessionId"].as_str()
+    );
+    let written = &answers(&output)[2]["uuid"];
+    assert_eq!(leaf(&copy), *written);
+
+    let output = session.run(&["--on-busy", "wait"], &lines(&[user("y")]));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let answer = &answers(&output)[0];
+    assert_eq!(
+        (&answer["entries"][0]["parentUuid"], &answer["fork"]),
+        (&root, &Value::Null)
+    );
+
+    // The client has ended, and its registration is still there.
+    drop(client);
+    let output = session.run(&[], &lines(&[user("z")]));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_client_that_starts_while_the_session_is_open_is_seen() {
+    let home = tempfile::tempdir().unwrap();
+    let path = RunningClient::session_in(home.path()).unwrap();
+    let session = Session {
+        _folder: home,
+        path,
+    };
+    let mut writer = session.spawn(&["--create"]);
+    assert_eq!(writer.ask(&user("x"))["ok"], true);
+    let before = session.bytes();
+    let client = RunningClient::of(&session.path, "").unwrap();
+    // The registrations are read ten times a second.
+    std::thread::sleep(std::time::Duration::from_millis(120));
+    let answer = writer.ask(&user("y"));
+    assert_eq!(answer["error"]["kind"], "busy");
+    assert_eq!(answer["error"]["retry"], true);
+    assert_eq!(session.bytes(), before);
+    drop(client);
+    assert_eq!(writer.ask(&user("y"))["ok"], true);
+    assert_eq!(writer.finish().status.code(), Some(1));
 }
 
 #[test]

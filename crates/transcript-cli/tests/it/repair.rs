@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tempfile::TempDir;
+use transcript_testkit::running_client::RunningClient;
 
 use crate::{stderr, stdout, transcript};
 
@@ -370,4 +371,39 @@ fn a_salvage_overwrites_nothing() {
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("name another file"));
     assert_eq!(fs::read(&other).unwrap(), b"kept");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_session_that_a_client_runs_is_not_replaced_and_a_copy_can_be_written() {
+    let home = tempfile::tempdir().unwrap();
+    let path = RunningClient::session_in(home.path()).unwrap();
+    let torn = damaged();
+    fs::write(&path, &torn.bytes).unwrap();
+    let client = RunningClient::of(&path, "").unwrap();
+    let run = |options: &[&str]| {
+        let output = transcript(&[&["repair", path.to_str().unwrap()], options].concat());
+        (output.status.code(), stderr(&output))
+    };
+    let words = format!("process {} runs it; end it first", client.id());
+    let (code, said) = run(&["--keep-id"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains(&words), "{said}");
+    assert_eq!(fs::read(&path).unwrap(), torn.bytes);
+    let names = fs::read_dir(path.parent().unwrap()).unwrap();
+    assert_eq!(names.count(), 1);
+    let copy = torn.folder.path().join("copy.jsonl");
+    let (code, said) = run(&["--out", copy.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{said}");
+    drop(client);
+    assert_eq!(run(&["--keep-id"]).0, Some(0));
+    let repaired = fs::read(&path).unwrap();
+    let client = RunningClient::of(&path, "").unwrap();
+    let (code, said) = run(&["--undo"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains(&format!("process {} runs it", client.id())),
+        "{said}"
+    );
+    assert_eq!(fs::read(&path).unwrap(), repaired);
 }

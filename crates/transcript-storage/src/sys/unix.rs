@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::{RealDisk, RealFile};
+use crate::clients::Client;
 use crate::disk::{Disk, Opened, Status};
 use crate::new_file::{NewFile, folder_of};
 
@@ -41,6 +42,10 @@ impl Disk for RealDisk {
             is_remote,
             others_may_write,
         })
+    }
+
+    fn running_client(&self, path: &Path) -> Option<u32> {
+        Client::of_session(path).running
     }
 
     fn sync_name(&self, path: &Path) -> io::Result<()> {

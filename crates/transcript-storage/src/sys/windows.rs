@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::{RealDisk, RealFile};
+use crate::clients::Client;
 use crate::disk::{Disk, Opened, Status};
 use crate::new_file::NewFile;
 
@@ -36,6 +37,10 @@ impl Disk for RealDisk {
             is_remote: false,
             others_may_write: false,
         })
+    }
+
+    fn running_client(&self, path: &Path) -> Option<u32> {
+        Client::of_session(path).running
     }
 
     fn sync_name(&self, _path: &Path) -> io::Result<()> {

@@ -24,7 +24,7 @@ use std::path::Path;
 use transcript_format::finding::{Code, Finding};
 use transcript_format::ids::Uuid;
 use transcript_format::named;
-use transcript_messages::lint;
+use transcript_messages::{join_roles, lint};
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source};
 use transcript_resume::request::RequestOptions;
 use transcript_resume::{ConversationPath, Policy, Tree};
@@ -114,9 +114,10 @@ pub struct Lost {
 pub struct Health {
     /// How much of the conversation each policy shows.
     pub shown: ConversationMeasure,
-    /// Whether a strict provider accepts the request of the client.
+    /// Whether the API of the client, which joins adjacent messages of one role, accepts the request of
+    /// the client.
     pub vendor_lint: bool,
-    /// Whether it accepts that of policy `recover`.
+    /// Whether a strict provider, which does not, accepts that of policy `recover`.
     pub recover_lint: bool,
 }
 
@@ -461,16 +462,21 @@ impl Goal {
 
 impl Health {
     fn of(reading: &Reading) -> Result<Self, Error> {
-        let lint_of = |tree: &Tree<'_>| {
+        let is_accepted = |tree: &Tree<'_>| {
             let mut bodies = Bodies::new(&reading.source);
             let request = RequestOptions::new().request(tree, &mut bodies)?;
-            Ok(request.is_resumable() && lint(&request.messages).is_ok())
+            let is_resumable = request.is_resumable();
+            let messages = match tree.policy() {
+                Policy::Vendor => join_roles(request.messages),
+                _ => request.messages,
+            };
+            Ok(is_resumable && lint(&messages).is_ok())
         };
         let (recover, vendor) = (reading.tree(Policy::Recover), reading.tree(Policy::Vendor));
         Ok(Self {
             shown: ConversationMeasure::new(&recover, &recover.path(), &vendor.path()),
-            vendor_lint: lint_of(&vendor)?,
-            recover_lint: lint_of(&recover)?,
+            vendor_lint: is_accepted(&vendor)?,
+            recover_lint: is_accepted(&recover)?,
         })
     }
 }

@@ -181,7 +181,7 @@ impl Planner<'_> {
             ends.with("anchorUuid", anchor)
                 .with("tailUuid", tail.as_str())
         });
-        new.set("preservedSegment", segment.unwrap_or_else(ObjectBuf::new));
+        new.set("preservedSegment", segment.unwrap_or_default());
         step.changes
             .set(self.place(boundary), "compactMetadata", new);
         let detail = match ids.len() {

@@ -394,6 +394,7 @@ fn every_code_has_a_fixture_or_a_test() {
     let tests = [
         include_str!("findings.rs"),
         include_str!("recorded_requests.rs"),
+        include_str!("running.rs"),
         include_str!("store.rs"),
     ]
     .concat();

@@ -7,6 +7,7 @@ mod conversation;
 mod findings;
 mod recorded_requests;
 mod repair;
+mod running;
 mod salvage;
 mod store;
 

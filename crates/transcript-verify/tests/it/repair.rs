@@ -209,6 +209,25 @@ fn a_missing_parent_is_replaced_and_its_name_kept() {
 }
 
 #[test]
+fn the_request_of_the_client_is_judged_as_its_api_does() {
+    let mut lines = chain("u1 a1 a2 u2 u3 a3");
+    lines[5] = entry("a3", Some("gone"), 5).to_string();
+    let done = repair(&file(&lines));
+    assert_eq!(done.plan(), ["6 G-DANGLING parent"]);
+    // Two answers and two prompts in a row are joined.
+    let after = done.repair.after();
+    assert_eq!(after.shown.vendor, 6);
+    assert!(after.vendor_lint && after.recover_lint);
+    // A thought without a signature is still refused; `recover` omits it.
+    let mut unsigned = entry("a2", Some("a1"), 2);
+    let content = json!([{"type": "thinking", "thinking": "x"}, {"type": "text", "text": "y"}]);
+    unsigned["message"]["content"] = content;
+    lines[2] = unsigned.to_string();
+    let after = repair(&file(&lines)).repair.after();
+    assert!(!after.vendor_lint && after.recover_lint);
+}
+
+#[test]
 fn what_was_rewound_stays_rewound() {
     // The person went back to u1 and wrote r1; what u2 followed is missing.
     let mut lines = chain("u1 a1");

@@ -77,9 +77,10 @@ fn codes(report: &Report) -> Vec<&str> {
 fn without_note(line: &str) -> Value {
     let mut line = value(line);
     let note = line.as_object_mut().unwrap().remove("transcriptEngine");
-    if let Some(parent) = note.and_then(|note| note["was"].get("parentUuid").cloned()) {
-        line["parentUuid"] = parent;
-    }
+    let was = note.and_then(|mut note| Some(note["was"].as_object_mut()?.clone()));
+    line.as_object_mut()
+        .unwrap()
+        .extend(was.into_iter().flatten());
     line
 }
 
@@ -89,9 +90,9 @@ fn what_is_left_of_a_missing_session_is_gathered() {
     let salvage = salvage(&path).unwrap();
     assert!(salvage.is_absent());
     let expected = [
-        "salvage W-ABSENT subagents/agent-a61.jsonl: 6 entries",
-        "salvage W-ABSENT subagents/agent-aprompt_suggestion-0c1d2e.jsonl: 2 entries",
-        "salvage W-ABSENT subagents/agent-b02.jsonl: 2 entries",
+        "salvage W-ABSENT subagents/agent-a61.jsonl: 6 entries, a conversation of the session",
+        "salvage W-ABSENT subagents/agent-aprompt_suggestion-0c1d2e.jsonl: 2 entries, a conversation of the session",
+        "salvage W-ABSENT subagents/agent-b02.jsonl: 2 entries, a conversation of the session",
         "salvage W-ABSENT tool-results/b7kq2.txt: the whole text of a result",
         "salvage W-ABSENT tool-results/toolu_01Tide.txt: the whole text of a result",
         "answer W-ABSENT tool-results/toolu_03Spring.txt: the result of an open call",
@@ -122,6 +123,8 @@ fn what_is_left_of_a_missing_session_is_gathered() {
             assert_eq!(note["v"], 1);
             assert_eq!(note["salvaged"], json!({"file": file, "line": number + 1}));
             assert_eq!(without_note(lines[at]), value(line));
+            // A client does not open a session that has sidechains alone.
+            assert_eq!(value(lines[at])["isSidechain"], false);
             // Byte for byte, but for the parent that is lost.
             let start = line.strip_suffix('}').unwrap();
             assert_eq!(lines[at].starts_with(start), note.get("was").is_none());
@@ -143,7 +146,7 @@ fn what_is_left_of_a_missing_session_is_gathered() {
     );
     assert_eq!(made["message"]["content"][0]["content"], "2026-03-20\n");
     assert_eq!(made["parentUuid"], value(lines[10])["uuid"]);
-    assert_eq!(made["isSidechain"], true);
+    assert_eq!(made["isSidechain"], false);
     assert_eq!(made["agentId"], "b02");
     assert_eq!(made["timestamp"], "2026-03-09T14:02:00.000Z");
     assert_eq!(made["transcriptEngine"]["made"], "salvaged-result");
@@ -250,7 +253,7 @@ fn an_entry_that_several_files_have_is_gathered_once() {
     // A subagent that was forked from another one starts with its entries.
     fs::write(agents.join("agent-b02.jsonl"), first + &second).unwrap();
     let salvage = salvage(&path).unwrap();
-    let detail = "salvage W-ABSENT subagents/agent-b02.jsonl: 2 entries, 6 more are there already";
+    let detail = "salvage W-ABSENT subagents/agent-b02.jsonl: 2 entries, a conversation of the session, 6 more are there already";
     assert!(
         details(&salvage).iter().any(|other| other == detail),
         "{:?}",

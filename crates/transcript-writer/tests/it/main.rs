@@ -7,5 +7,6 @@ mod draft;
 mod fake;
 mod faults;
 mod model;
+mod pin;
 mod record;
 mod turn;

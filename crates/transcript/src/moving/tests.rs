@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tempfile::TempDir;
+use transcript_testkit::running_client::RunningClient;
 
 use super::*;
 
@@ -240,16 +241,12 @@ fn a_session_that_is_written_to_stays() {
     drop(writer);
     if cfg!(target_os = "linux") {
         // Clients open the file for each write alone, and register themselves.
-        let registry = rig.folder.path().join("sessions");
-        fs::create_dir(&registry).unwrap();
-        let own = registry.join(format!("{}.json", std::process::id()));
-        fs::write(&own, format!("{{\"sessionId\":\"{ID}\"}}")).unwrap();
-        assert_eq!(
-            rig.run(MoveOptions::new()).refused[0].reason,
-            MoveRefusal::Busy
-        );
+        let client = RunningClient::of(&path, "").unwrap();
+        let refused = rig.run(MoveOptions::new()).refused;
+        assert_eq!(refused[0].reason, MoveRefusal::Busy);
+        let words = format!("process {} runs it; end it first", client.id());
+        assert_eq!(refused[0].detail, words);
         assert_eq!(rig.files(), before);
-        fs::remove_file(own).unwrap();
     }
     assert_eq!(rig.run(MoveOptions::new()).moved.len(), 1);
 }

@@ -1,5 +1,7 @@
 //! The commands and answers of `append`.
 
+use std::path::{Path, PathBuf};
+
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use transcript_format::object::{JsonKind, Object, Raw, Str};
@@ -229,9 +231,24 @@ pub struct Answer<'a> {
     /// What was written; only of commands that write.
     #[serde(flatten)]
     pub written: Option<WrittenEntries>,
+    /// The new session that is written, because the given one is in use; only with
+    /// [`OnBusy::Fork`](crate::OnBusy::Fork).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fork: Option<WrittenFork>,
     /// Why the command failed; only if [`ok`](Self::ok) is false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<CommandError>,
+}
+
+/// A copy of a session that is written instead of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct WrittenFork {
+    /// The id of the new session.
+    pub session_id: String,
+    /// The path of its file.
+    pub path: PathBuf,
 }
 
 /// The entries that a command wrote.
@@ -318,6 +335,16 @@ impl Answer<'_> {
             }),
             ..Self::done()
         }
+    }
+
+    /// The same answer, with the path of the fork that is written.
+    pub(crate) fn in_fork(mut self, path: &Path) -> Self {
+        let stem = path.file_stem().unwrap_or_default();
+        self.fork = Some(WrittenFork {
+            session_id: stem.to_string_lossy().into_owned(),
+            path: path.to_owned(),
+        });
+        self
     }
 
     /// The answer to a command that failed.

@@ -50,7 +50,7 @@ use std::borrow::Cow;
 
 pub use append::{
     Answer, Append, Command, CommandError, CommandLine, CompactCommand, WrittenEntries,
-    WrittenEntry,
+    WrittenEntry, WrittenFork,
 };
 #[cfg(feature = "archive")]
 pub use archive::{

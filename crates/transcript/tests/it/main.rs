@@ -10,6 +10,7 @@ mod fronts;
 mod looking;
 mod merging;
 mod names;
+mod pinning;
 mod repairing;
 mod requests;
 mod resume;
