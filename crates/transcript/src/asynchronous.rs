@@ -326,6 +326,13 @@ impl AsyncSession {
         self.writer.writer().path()
     }
 
+    /// Returns the original session, if another process was writing to it, or a client running it, and
+    /// this one is a fork.
+    #[must_use]
+    pub fn forked_from(&self) -> Option<&Path> {
+        self.config.forked_from.as_deref()
+    }
+
     /// Returns the repair of an unfinished last line when the file was opened, if any.
     #[must_use]
     pub fn repair(&self) -> Option<&Repair> {

@@ -32,7 +32,7 @@ impl SessionSalvage {
     /// for action in salvage.details().actions() {
     ///     println!("{}", action.detail);
     /// }
-    /// # assert_eq!(salvage.details().actions()[0].detail, "subagents/agent-a1.jsonl: 1 entries");
+    /// # assert_eq!(salvage.details().actions()[0].detail, "subagents/agent-a1.jsonl: 1 entries, a conversation of the session");
     /// salvage.write(&path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

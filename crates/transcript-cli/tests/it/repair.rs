@@ -306,7 +306,7 @@ fn what_is_left_of_a_missing_session_is_gathered() {
         let (code, out, complaint) = run(&["repair", name, "--salvage"]);
         assert_eq!(code, 0, "{complaint}");
         let expected = "\
-salvage (W-ABSENT): subagents/agent-a1.jsonl: 2 entries
+salvage (W-ABSENT): subagents/agent-a1.jsonl: 2 entries, a conversation of the session
 before: the client shows 0 of 0 messages, recover 0; request of the client refused, of recover refused
 after : the client shows 2 of 2 messages, recover 2; request of the client accepted, of recover accepted
 nothing was written; --out FILE writes the session
