@@ -58,7 +58,7 @@ pub struct Resumed<S = Session> {
 #[derive(Clone, Debug)]
 pub(crate) struct SessionConfig {
     path: PathBuf,
-    forked_from: Option<PathBuf>,
+    pub(crate) forked_from: Option<PathBuf>,
     options: SessionOptions,
     pub(crate) repair: Option<Repair>,
     pub(crate) restored: Vec<Written>,
