@@ -8,7 +8,7 @@ use super::escape;
 use super::fields::{Fields, text};
 use super::rendered::Piece;
 
-/// A queued message: its text, then its images. Documents are left out (NOTE-11).
+/// A queued message: its text, then its images. Documents are omitted (NOTE-11).
 pub(super) fn queued_command(attachment: &Fields<'_>) -> Vec<Piece> {
     let is_list = attachment.get("prompt").map(Raw::kind) == Some(JsonKind::Array);
     let prompt = if is_list {

@@ -5,7 +5,7 @@ use transcript_messages::block::{kind_of, text_of};
 use transcript_messages::{Block, BlockKind};
 
 /// Returns the content of each stored message; `None` when there is none, or one is an empty text or
-/// contains another block than text: then the attachment is rendered anew.
+/// contains another block than text: then the attachment is rendered from its fields.
 pub(super) fn contents<'o>(object: &Object<'o>) -> Option<Vec<Raw<'o>>> {
     let rendered = object.get("rendered")?.array()?;
     if rendered.is_empty() {

@@ -20,7 +20,7 @@ pub(in crate::model) fn notification(text: &str) -> String {
     )
 }
 
-/// A queued message: its text, then its images. Documents are left out.
+/// A queued message: its text, then its images. Documents are omitted.
 pub(super) fn queued_command(attachment: &Value) -> Part {
     let prompt = &attachment["prompt"];
     let blocks = prompt.as_array().map(Vec::as_slice).unwrap_or_default();
