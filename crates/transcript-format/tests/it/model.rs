@@ -672,6 +672,7 @@ const FIELDS_WITHOUT_ACCESSOR: &[&str] = &[
     "assistant.usageMetadata",
     "attachment/prompt_snapshot.redacted",
     "future-thing (type)",
+    "marble-origami-commit (type)",
     "message.contenst",
     "message.parts",
     "toolUseResult.harnessNoteCount",
