@@ -13,10 +13,12 @@
 //! 8. [`names`] defines the names of project folders and of the files in them.
 //! 9. [`context_refs`] reads the references that some clients put before the text of a prompt.
 //! 10. [`secrets`] finds strings that look like secrets, [`redact`] also what else must not leave a machine.
-//! 11. [`texts`] lists the texts that clients write in place of a person or a model; [`unicode`] knows
-//!     the characters that change the text around them.
+//! 11. [`texts`] lists the texts that clients write in place of a person or a model;
+//!     [`attachment_texts`] those under which they send attachments; [`unicode`] knows the characters
+//!     that change the text around them.
 
 pub mod attachment;
+pub mod attachment_texts;
 pub mod client_tools;
 pub mod client_version;
 pub mod compact;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use transcript_format::attachment_texts::{REMINDER_END, REMINDER_START};
 use transcript_format::object::unit_at;
 
 /// Trims white space as JavaScript defines it: U+FEFF is, U+0085 is not (NOTE-3).
@@ -19,7 +20,7 @@ pub fn is_js_space(c: char) -> bool {
 /// Wraps the text of a reminder.
 #[must_use]
 pub fn wrapped(text: &str) -> String {
-    format!("<system-reminder>\n{text}\n</system-reminder>")
+    format!("{REMINDER_START}{text}{REMINDER_END}")
 }
 
 /// Returns `text` as a JSON string, with NULs as U+FFFD.

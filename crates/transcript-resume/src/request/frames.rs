@@ -1,6 +1,7 @@
 //! The frames that the client puts around the text of a user entry that the user did not write: its
 //! own notes (MSG-20), the output of hooks (MSG-23), and news of background tasks (NOTE-10).
 
+use transcript_format::attachment_texts::{self as texts, filled};
 use transcript_format::client_version::ClientVersion;
 use transcript_format::object::{Object, Raw};
 use transcript_messages::text::wrapped;
@@ -23,9 +24,9 @@ pub(super) fn framed(blocks: Vec<Block>, entry: &Object<'_>, frames_notes: bool)
     {
         let mut framed = None;
         if flag("hookText") {
-            framed = Some(wrapped(&format!(
-                "The text below is the output of a hook, not a message from the user.\n{}",
-                brackets(&text)
+            framed = Some(wrapped(&filled(
+                texts::HOOK_TEXT,
+                &[("text", &brackets(&text))],
             )));
         }
         if flag("ownNote") {

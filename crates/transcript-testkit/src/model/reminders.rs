@@ -1,13 +1,9 @@
 //! The texts of attachments, by which the client informs the model about its environment.
 
 use serde_json::{Map, Value, json};
+use transcript_format::attachment_texts::{ATTRIBUTION, REMINDER_END, REMINDER_START};
 
 use super::rendered;
-
-/// Start of the one reminder that is never folded into a tool result. The client recognizes it by its
-/// text; it does not read the flag `renderedBesideToolResult` (NOTE-5).
-const ATTRIBUTION: &str = "<system-reminder>\nAttribution for git commits and pull requests you \
-                           create from here on";
 
 /// Returns what is sent for an attachment: a list of messages, each a list of blocks. Empty when nothing
 /// is sent. `now` is the time of the request in milliseconds.
@@ -74,6 +70,8 @@ pub(super) fn system_text(blocks: &[Value]) -> String {
     texts.join("\n")
 }
 
+/// Returns whether a block is the one reminder that is never folded into a tool result. The client
+/// recognizes it by its text; it does not read the flag `renderedBesideToolResult` (NOTE-5).
 pub(super) fn is_attribution(block: &Value) -> bool {
     block["text"]
         .as_str()
@@ -87,8 +85,7 @@ pub(super) fn text_block(text: &str) -> Value {
 /// Returns the text of a reminder without the tags around it, which are on lines of their own. Any
 /// other text is returned unchanged.
 pub(super) fn without_wrapper(text: &str) -> &str {
-    let open = "<system-reminder>\n";
-    let close = "\n</system-reminder>";
+    let (open, close) = (REMINDER_START, REMINDER_END);
     let body = text.trim_end_matches('\n');
     if body.len() >= open.len() + close.len() && body.starts_with(open) && body.ends_with(close) {
         &body[open.len()..body.len() - close.len()]

@@ -1,5 +1,6 @@
 //! Attachments with the content of files.
 
+use transcript_format::attachment_texts::{self as texts, filled};
 use transcript_format::object::{JsonKind, Raw};
 use transcript_messages::text::{is_js_space, quoted};
 
@@ -17,12 +18,10 @@ pub(super) fn file(attachment: &Fields<'_>) -> Vec<Vec<Piece>> {
     match shown {
         Shown::Blocks(pieces) => parts.push(pieces),
         Shown::Nothing => {
-            let error = "Result of calling the Read tool: Error".to_owned();
-            parts.push(vec![Piece::Text(error)]);
+            parts.push(vec![Piece::Text(texts::RESULT_ERROR.to_owned())]);
         }
         Shown::Text(text) => {
-            let result = format!("Result of calling the Read tool:\n{text}");
-            parts.push(vec![Piece::Text(result)]);
+            parts.push(vec![Piece::Text(result_of("Read", &text))]);
             let notes = notes(attachment).into_iter();
             parts.extend(notes.map(|note| vec![Piece::Text(note)]));
         }
@@ -44,10 +43,12 @@ fn shown(content: &Fields<'_>) -> Option<Shown> {
     let file = content.within("file");
     Some(match &*content.str("type") {
         "text" => text_file(&file).map_or(Shown::Nothing, Shown::Text),
-        "pdf" => Shown::Text(format!(
-            "PDF file read: {} ({})",
-            file.text("filePath"),
-            size(file.get("originalSize"))
+        "pdf" => Shown::Text(filled(
+            texts::PDF_READ,
+            &[
+                ("path", &file.text("filePath")),
+                ("size", &size(file.get("originalSize"))),
+            ],
         )),
         "notebook" if is_list(&file, "cells") => {
             let pieces = notebook(&file);
@@ -105,10 +106,9 @@ fn notes(attachment: &Fields<'_>) -> Vec<String> {
         notes.push(changed_note(attachment));
     }
     if kind == "text" && attachment.is_set("truncated") {
-        notes.push(format!(
-            "Note: The file {} was too large and has been truncated to the first 2000 lines. No \
-             need to mention the truncation. Use Read to read more of the file if you need.",
-            attachment.text("filename")
+        notes.push(filled(
+            texts::FILE_TRUNCATED,
+            &[("filename", &attachment.text("filename"))],
         ));
     }
     notes
@@ -116,15 +116,17 @@ fn notes(attachment: &Fields<'_>) -> Vec<String> {
 
 fn call(tool: &str, input: &str) -> String {
     let input = escape::brackets_of_closing_tags(input);
-    format!("Called the {tool} tool with the following input: {input}")
+    filled(texts::CALL, &[("tool", tool), ("input", &input)])
+}
+
+fn result_of(tool: &str, text: &str) -> String {
+    filled(texts::RESULT, &[("tool", tool), ("result", text)])
 }
 
 fn changed_note(attachment: &Fields<'_>) -> String {
-    format!(
-        "Note: {} is not shown exactly as it is on disk. Each closing system-reminder tag in it \
-         starts with `<` on disk and is shown above with `&lt;` instead, so that it cannot end the \
-         reminder around the text.",
-        attachment.name("filename")
+    filled(
+        texts::FILE_ESCAPED,
+        &[("filename", &attachment.name("filename"))],
     )
 }
 
@@ -169,18 +171,17 @@ fn empty_file(file: &Fields<'_>) -> String {
     let is_one_line =
         file.get("totalLines").is_some_and(Raw::is_null) || total.is_some_and(|total| total <= 1.0);
     if is_empty || (lines_read > 0.0 && is_one_line) {
-        return "<system-reminder>Warning: the file exists but the contents are empty.\
-                </system-reminder>"
-            .to_owned();
+        return texts::FILE_EMPTY.to_owned();
     }
     if lines_read > 0.0 {
         return format!("{}\t", line_number(file, 0));
     }
-    format!(
-        "<system-reminder>Warning: the file exists but is shorter than the provided offset ({}). \
-         The file has {} lines.</system-reminder>",
-        file.text("startLine"),
-        file.text("totalLines")
+    filled(
+        texts::FILE_TOO_SHORT,
+        &[
+            ("offset", &file.text("startLine")),
+            ("lines", &file.text("totalLines")),
+        ],
     )
 }
 
@@ -238,14 +239,11 @@ pub(super) fn directory(attachment: &Fields<'_>) -> [String; 2] {
     let input = format!(
         "{{\"command\":{},\"description\":{}}}",
         quoted(&format!("ls {}", shell_quoted(&path))),
-        quoted(&format!("Lists files in {path}"))
+        quoted(&filled(texts::LISTING, &[("path", &path)]))
     );
     let listing = attachment.str("content");
     let listing = listing.trim_end_matches(is_js_space);
-    [
-        call("Bash", &input),
-        format!("Result of calling the Bash tool:\n{listing}"),
-    ]
+    [call("Bash", &input), result_of("Bash", listing)]
 }
 
 /// Returns a word for a shell, in quotes if it has characters with a meaning.
@@ -260,12 +258,9 @@ fn shell_quoted(word: &str) -> String {
 /// A file that changed on disk.
 pub(super) fn edited_text(attachment: &Fields<'_>) -> String {
     let changes = if attachment.get("snippet").and_then(Raw::str).as_deref() == Some("") {
-        "The changes are not shown here; use Read if you need the current content.".to_owned()
+        texts::CHANGES_OMITTED.to_owned()
     } else {
-        format!(
-            "Here are the relevant changes (shown with line numbers):\n{}",
-            attachment.text("snippet")
-        )
+        filled(texts::CHANGES, &[("snippet", &attachment.text("snippet"))])
     };
     let shown = escape::brackets_of_closing_tags(&changes);
     let note = if shown == changes {
@@ -273,11 +268,13 @@ pub(super) fn edited_text(attachment: &Fields<'_>) -> String {
     } else {
         format!("\n{}", changed_note(attachment))
     };
-    format!(
-        "Note: {} changed on disk since you last read it. That's usually deliberate, so take it as \
-         the current state rather than reverting it; if the change looks wrong, say so rather than \
-         undoing it yourself — otherwise no need to call it out. {shown}{note}",
-        attachment.name("filename")
+    filled(
+        texts::FILE_CHANGED,
+        &[
+            ("filename", &attachment.name("filename")),
+            ("changes", &shown),
+            ("note", &note),
+        ],
     )
 }
 
@@ -287,22 +284,17 @@ pub(super) fn pdf_reference(attachment: &Fields<'_>) -> String {
     let size = size(attachment.get("fileSize"));
     let pages = match attachment.get("pageCount") {
         Some(count) if count.is_null() => {
-            return format!(
-                "PDF file: {filename} (page count unknown, {size}). It was not attached because it \
-                 may be too long. Use the Read tool with the pages parameter to read specific page \
-                 ranges (e.g., pages: \"1-5\"). Start by reading the first few pages to understand \
-                 the structure, then read more as needed. Maximum 20 pages per request."
+            return filled(
+                texts::PDF_OF_UNKNOWN_LENGTH,
+                &[("filename", &filename), ("size", &size)],
             );
         }
         Some(count) if number(count) == Some(1.0) => "1 page".to_owned(),
         count => format!("{} pages", text(count)),
     };
-    format!(
-        "PDF file: {filename} ({pages}, {size}). This PDF is too large to read all at once. You \
-         MUST use the Read tool with the pages parameter to read specific page ranges (e.g., \
-         pages: \"1-5\"). Do NOT call Read without the pages parameter or it will fail. Start by \
-         reading the first few pages to understand the structure, then read more as needed. \
-         Maximum 20 pages per request."
+    filled(
+        texts::PDF_TOO_LARGE,
+        &[("filename", &filename), ("pages", &pages), ("size", &size)],
     )
 }
 

@@ -10,6 +10,7 @@ mod rendered;
 mod stored;
 mod work;
 
+use transcript_format::attachment_texts::{ATTRIBUTION, REMINDER_END, REMINDER_START};
 use transcript_format::kind::AttachmentKind as Kind;
 use transcript_format::object::{Object, Raw};
 use transcript_format::time;
@@ -21,10 +22,7 @@ use self::fields::Fields;
 pub(super) use self::queued::notification;
 use self::rendered::{Piece, Rendered};
 
-/// The start of the one reminder that is never folded into a tool result (NOTE-5).
-const ATTRIBUTION: &str = "<system-reminder>\nAttribution for git commits and pull requests you \
-                           create from here on";
-
+/// Returns whether a block is the one reminder that is never folded into a tool result (NOTE-5).
 pub(super) fn is_attribution(block: &Block) -> bool {
     block.kind() == BlockKind::Text
         && block.json().contains("Attribution for git commits")
@@ -131,10 +129,8 @@ fn kind(object: &Object<'_>) -> Kind {
 }
 
 pub(super) fn unwrapped(text: &str) -> &str {
-    let inner = text
-        .trim_end_matches('\n')
-        .strip_prefix("<system-reminder>\n");
+    let inner = text.trim_end_matches('\n').strip_prefix(REMINDER_START);
     inner
-        .and_then(|text| text.strip_suffix("\n</system-reminder>"))
+        .and_then(|text| text.strip_suffix(REMINDER_END))
         .unwrap_or(text)
 }

@@ -1,5 +1,6 @@
 //! What the client sends for attachments without stored texts (NOTE-9).
 
+use transcript_format::attachment_texts::{self as texts, filled};
 use transcript_format::kind::AttachmentKind as Kind;
 use transcript_format::texts::NO_CONTENT;
 
@@ -81,31 +82,28 @@ fn one_text(kind: Kind, attachment: &Fields<'_>) -> Option<String> {
     Some(match kind {
         Kind::EditedTextFile => files::edited_text(attachment),
         Kind::PdfReference => files::pdf_reference(attachment),
-        Kind::CompactFileReference => format!(
-            "Note: {} was read before the last conversation was summarized, but the contents are \
-             too large to include. Use Read tool if you need to access it.",
-            name("filename")
-        ),
+        Kind::CompactFileReference => {
+            filled(texts::FILE_OF_SUMMARY, &[("filename", &name("filename"))])
+        }
         Kind::SelectedLinesInIde => return selected_lines(attachment),
-        Kind::OpenedFileInIde => format!(
-            "The user opened the file {} in the IDE. This may or may not be related to the \
-             current task.",
-            name("filename")
-        ),
+        Kind::OpenedFileInIde => filled(texts::FILE_OPENED, &[("filename", &name("filename"))]),
         Kind::NestedMemory => {
             attachment.present("content")?;
             let memory = attachment.within("content");
             let (path, content) = (memory.text("path"), memory.text("content"));
-            escape::backslashes(&format!("Contents of {path}:\n\n{content}"))
+            escape::backslashes(&filled(
+                texts::MEMORY_FILE,
+                &[("path", &path), ("content", &content)],
+            ))
         }
         Kind::PlanModeExit => modes::plan_mode_exit(attachment),
         Kind::PlanModeReentry => modes::plan_mode_reentry(attachment),
         Kind::PlanFileReference => modes::plan_file(attachment),
-        Kind::AutoModeExit => modes::AUTO_MODE_EXIT.to_owned(),
-        Kind::UltrathinkEffort => modes::ULTRATHINK.to_owned(),
+        Kind::AutoModeExit => texts::AUTO_MODE_EXIT.to_owned(),
+        Kind::UltrathinkEffort => texts::ULTRATHINK.to_owned(),
         Kind::UltraEffortEnter => modes::ultra_effort(attachment).to_owned(),
-        Kind::UltraEffortExit => modes::ULTRA_EFFORT_EXIT.to_owned(),
-        Kind::WorkflowKeywordRequest => modes::WORKFLOW_KEYWORD.to_owned(),
+        Kind::UltraEffortExit => texts::ULTRA_EFFORT_EXIT.to_owned(),
+        Kind::WorkflowKeywordRequest => texts::WORKFLOW_KEYWORD.to_owned(),
         Kind::TaskReminder => return work::task_reminder(attachment),
         Kind::TaskStatus => work::task_status(attachment),
         Kind::InvokedSkills => return work::invoked_skills(attachment),
@@ -116,18 +114,11 @@ fn one_text(kind: Kind, attachment: &Fields<'_>) -> Option<String> {
         Kind::DeferredToolsDelta => return changes::deferred_tools(attachment),
         Kind::SkillListing => {
             attachment.is_set("content").then_some(())?;
-            format!(
-                "The following skills are available for use with the Skill tool:\n\n{}",
-                text("content")
-            )
+            filled(texts::SKILLS, &[("skills", &text("content"))])
         }
         Kind::OutputStyle => {
             attachment.filled("style")?;
-            format!(
-                "{} output style is active. Remember to follow the specific guidelines for this \
-                 style.",
-                name("style")
-            )
+            filled(texts::OUTPUT_STYLE, &[("style", &name("style"))])
         }
         Kind::CriticalSystemReminder if attachment.is_set("content") => text("content"),
         Kind::CriticalSystemReminder => NO_CONTENT.to_owned(),
@@ -135,37 +126,30 @@ fn one_text(kind: Kind, attachment: &Fields<'_>) -> Option<String> {
         Kind::TotalTokensReminder => text("text"),
         Kind::Date => {
             attachment.get("date")?;
-            format!("Today's date is {}.", text("date"))
+            filled(texts::DATE, &[("date", &text("date"))])
         }
-        Kind::DateChange => format!(
-            "The date has changed. Today's date is now {}. No need to announce the new date — the \
-             user's own clock shows it.",
-            text("newDate")
-        ),
+        Kind::DateChange => filled(texts::DATE_CHANGE, &[("date", &text("newDate"))]),
         Kind::HookBlockingError
         | Kind::HookSuccess
         | Kind::HookAdditionalContext
-        | Kind::HookStoppedContinuation => {
-            let output = hook_output(kind, attachment)?;
-            escape::brackets(&format!("{} hook {output}", text("hookName")))
-        }
-        Kind::TokenUsage => format!(
-            "Token usage: {}/{}; {} remaining",
-            text("used"),
-            text("total"),
-            text("remaining")
+        | Kind::HookStoppedContinuation => escape::brackets(&hook_output(kind, attachment)?),
+        Kind::TokenUsage => filled(
+            texts::TOKEN_USAGE,
+            &[
+                ("used", &text("used")),
+                ("total", &text("total")),
+                ("remaining", &text("remaining")),
+            ],
         ),
-        Kind::BudgetUsd => format!(
-            "USD budget: ${}/${}; ${} remaining",
-            text("used"),
-            text("total"),
-            text("remaining")
+        Kind::BudgetUsd => filled(
+            texts::BUDGET_USD,
+            &[
+                ("used", &text("used")),
+                ("total", &text("total")),
+                ("remaining", &text("remaining")),
+            ],
         ),
-        Kind::AgentMention => format!(
-            "The user has expressed a desire to invoke the agent \"{}\". Please invoke the agent \
-             appropriately, passing in the required context to it. ",
-            text("agentType")
-        ),
+        Kind::AgentMention => filled(texts::AGENT_MENTION, &[("agent", &text("agentType"))]),
         _ => return None,
     })
 }
@@ -176,38 +160,48 @@ fn model(attachment: &Fields<'_>) -> Option<String> {
         return Some(text.into_owned());
     }
     let identity = Some(attachment.within("identity")).filter(Fields::exist)?;
-    Some(format!(
-        "You are powered by the model named {}. The exact model ID is {}. Assistant knowledge \
-         cutoff is {}.",
-        identity.text("marketingName"),
-        identity.text("modelId"),
-        identity.text("knowledgeCutoff")
+    Some(filled(
+        texts::MODEL,
+        &[
+            ("name", &identity.text("marketingName")),
+            ("id", &identity.text("modelId")),
+            ("cutoff", &identity.text("knowledgeCutoff")),
+        ],
     ))
 }
 
-/// The output of a hook, after its name. Empty output is not sent.
+/// The output of a hook. Empty output is not sent.
 fn hook_output(kind: Kind, attachment: &Fields<'_>) -> Option<String> {
     // Only the output for these events is meant for the model.
     const EVENTS: [&str; 3] = ["SessionStart", "UserPromptSubmit", "UserPromptExpansion"];
+    let hook = attachment.text("hookName");
     Some(match kind {
         Kind::HookBlockingError => {
             attachment.present("blockingError")?;
             let error = attachment.within("blockingError");
             let (command, error) = (error.text("command"), error.text("blockingError"));
-            format!("blocking error from command: \"{command}\": {error}")
+            filled(
+                texts::HOOK_BLOCKING_ERROR,
+                &[("hook", &hook), ("command", &command), ("error", &error)],
+            )
         }
-        Kind::HookSuccess if EVENTS.contains(&&*attachment.str("hookEvent")) => {
-            format!("success: {}", attachment.filled("content")?)
-        }
+        Kind::HookSuccess if EVENTS.contains(&&*attachment.str("hookEvent")) => filled(
+            texts::HOOK_SUCCESS,
+            &[("hook", &hook), ("output", &attachment.filled("content")?)],
+        ),
         Kind::HookAdditionalContext => {
             let context = Some(attachment.list("content")).filter(|list| !list.is_empty())?;
             let context = context.into_iter().map(|value| text(Some(value)));
             let context: Vec<String> = context.collect();
-            format!("additional context: {}", context.join("\n"))
+            filled(
+                texts::HOOK_CONTEXT,
+                &[("hook", &hook), ("context", &context.join("\n"))],
+            )
         }
-        Kind::HookStoppedContinuation => {
-            format!("stopped continuation: {}", attachment.text("message"))
-        }
+        Kind::HookStoppedContinuation => filled(
+            texts::HOOK_STOPPED,
+            &[("hook", &hook), ("message", &attachment.text("message"))],
+        ),
         _ => return None,
     })
 }
@@ -231,11 +225,13 @@ fn selected_lines(attachment: &Fields<'_>) -> Option<String> {
     if units(&content) > LIMIT {
         content = first_units(&content, LIMIT) + "\n... (truncated)";
     }
-    Some(format!(
-        "The user selected the lines {} to {} from {}:\n{content}\n\nThis may or may not be \
-         related to the current task.",
-        attachment.text("lineStart"),
-        attachment.text("lineEnd"),
-        attachment.name("filename")
+    Some(filled(
+        texts::LINES_SELECTED,
+        &[
+            ("start", &attachment.text("lineStart")),
+            ("end", &attachment.text("lineEnd")),
+            ("filename", &attachment.name("filename")),
+            ("content", &content),
+        ],
     ))
 }

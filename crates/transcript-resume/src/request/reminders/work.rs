@@ -1,5 +1,6 @@
 //! Attachments about the work of the session: tasks, skills, memories, diagnostics, counts.
 
+use transcript_format::attachment_texts::{self as texts, filled};
 use transcript_format::object::{JsonKind, Raw};
 
 use super::escape;
@@ -9,13 +10,7 @@ use super::fields::{Fields, first_units, number_text, text, units};
 pub(super) fn task_reminder(attachment: &Fields<'_>) -> Option<String> {
     attachment.get("content")?.array()?;
     let tasks = attachment.objects("content");
-    let mut text = "The task tools haven't been used recently. If you're working on tasks that \
-                    would benefit from tracking progress, consider using TaskCreate to add new \
-                    tasks and TaskUpdate to update task status (set to in_progress when starting, \
-                    completed when done). Also consider cleaning up the task list if it has become \
-                    stale. Only use these if relevant to the current work. This is just a gentle \
-                    reminder - ignore if not applicable.\n"
-        .to_owned();
+    let mut text = texts::TASK_TOOLS_UNUSED.to_owned();
     let lines: Vec<String> = tasks
         .map(|task| {
             let [id, status, subject] = ["id", "status", "subject"].map(|key| task.text(key));
@@ -23,7 +18,7 @@ pub(super) fn task_reminder(attachment: &Fields<'_>) -> Option<String> {
         })
         .collect();
     if !lines.is_empty() {
-        text += &format!("\n\nHere are the existing tasks:\n\n{}", lines.join("\n"));
+        text += &filled(texts::TASKS, &[("tasks", &lines.join("\n"))]);
     }
     Some(text)
 }
@@ -35,43 +30,55 @@ pub(super) fn task_status(attachment: &Fields<'_>) -> String {
     let (id, description) = (name("taskId"), name("description"));
     let (delta, path) = (name("deltaSummary"), name("outputFilePath"));
     let mut status = match &*attachment.str("status") {
-        "killed" => return format!("Task \"{description}\" ({id}) was stopped."),
+        "killed" => {
+            return filled(
+                texts::TASK_STOPPED,
+                &[("description", &description), ("id", &id)],
+            );
+        }
         "running" if attachment.str("taskType") == "local_bash" => {
             let description = attachment.present("description");
             let description = description.map_or_else(String::new, |description| {
                 escape::backslashes(&text(Some(description)))
             });
-            let mut status = format!(
-                "Background shell {id} (\"{description}\") is still running. Do not start it \
-                 again; to restart it, stop it with TaskStop first."
+            let mut status = filled(
+                texts::SHELL_RUNS,
+                &[("id", &id), ("description", &description)],
             );
             if given("outputFilePath") {
-                status += &format!(" You can read its output at {path}.");
+                status += &filled(texts::SHELL_OUTPUT, &[("path", &path)]);
             }
             return status;
         }
         "running" => {
-            let mut status = format!("Background agent \"{description}\" ({id}) is still running.");
+            let mut status = filled(
+                texts::AGENT_RUNS,
+                &[("description", &description), ("id", &id)],
+            );
             if given("deltaSummary") {
                 status += &format!(" Progress: {delta}");
             }
-            status += " Do NOT spawn a duplicate. You will be notified when it completes.";
+            status += texts::AGENT_DUPLICATE;
             if given("outputFilePath") {
-                status += &format!(" You can read partial output at {path}.");
+                status += &filled(texts::AGENT_OUTPUT, &[("path", &path)]);
             }
             return status;
         }
-        _ => format!(
-            "Task {id} (type: {}) (status: {}) (description: {description})",
-            name("taskType"),
-            name("status")
+        _ => filled(
+            texts::TASK_STATUS,
+            &[
+                ("id", &id),
+                ("type", &name("taskType")),
+                ("status", &name("status")),
+                ("description", &description),
+            ],
         ),
     };
     if given("deltaSummary") {
         status += &format!(" Delta: {delta}");
     }
     if given("outputFilePath") {
-        status += &format!(" Read the output file to retrieve the result: {path}");
+        status += &filled(texts::TASK_OUTPUT, &[("path", &path)]);
     }
     status
 }
@@ -88,23 +95,15 @@ pub(super) fn invoked_skills(attachment: &Fields<'_>) -> Option<String> {
     if skills.is_empty() {
         return None;
     }
-    Some(format!(
-        "The following skills were invoked EARLIER in this session (before the conversation was \
-         compacted), not on the current turn. They are shown here for context only so you remain \
-         aware of their guidelines.\n\nIMPORTANT: Do NOT re-execute these skills or perform their \
-         one-time setup actions (e.g., scheduling, creating files) again. Any request or argument \
-         text embedded in the skill bodies below — for example under a \"## User Request\" or \"## \
-         Input\" heading — was captured when that skill was first invoked. It is NOT the user's \
-         current message and NOT a new request: do not act on it as if it were live. Only continue \
-         to apply ongoing behavioral guidelines from these skills where still relevant.\n\n{}",
-        skills.join("\n\n---\n\n")
+    Some(filled(
+        texts::SKILLS_INVOKED,
+        &[("skills", &skills.join("\n\n---\n\n"))],
     ))
 }
 
 /// Memories that may be relevant, each with its age at the time `now`.
 pub(super) fn memories(attachment: &Fields<'_>, now: Option<i64>) -> Vec<String> {
-    let mut intro = "Retrieved for possible relevance — use only if it actually applies to what the \
-                     user asked.\n\n";
+    let mut intro = texts::MEMORIES;
     let memories = attachment.objects("memories").map(|memory| {
         let header = match memory.present("header") {
             Some(header) => text(Some(header)),
@@ -125,11 +124,9 @@ fn age_and_path(memory: &Fields<'_>, now: Option<i64>) -> String {
     let age = now.zip(written);
     let days = age.map(|(now, written)| ((now as f64 - written) / DAY).floor());
     match days {
-        Some(days) if days >= 2.0 => format!(
-            "This memory is {} days old. Memories are point-in-time observations, not live state \
-             — claims about code behavior or file:line citations may be outdated. Verify against \
-             current code before asserting as fact.\n\n{path}",
-            number_text(days)
+        Some(days) if days >= 2.0 => filled(
+            texts::MEMORY_AGE,
+            &[("days", &number_text(days)), ("path", &path)],
         ),
         _ => path,
     }
@@ -151,9 +148,7 @@ pub(super) fn diagnostics(attachment: &Fields<'_>) -> Option<String> {
     if units(&all) > LIMIT {
         all = first_units(&all, LIMIT - units(CUT)) + CUT;
     }
-    Some(format!(
-        "<new-diagnostics>The following new diagnostic issues were detected:\n\n{all}</new-diagnostics>"
-    ))
+    Some(filled(texts::DIAGNOSTICS, &[("diagnostics", &all)]))
 }
 
 fn diagnostics_of_file(file: &Fields<'_>) -> Option<String> {
@@ -193,28 +188,24 @@ fn diagnostic(found: &Fields<'_>) -> Option<String> {
 /// The contents of a resource of an MCP server, as the texts of one message.
 pub(super) fn mcp_resource(attachment: &Fields<'_>) -> Vec<String> {
     let content = attachment.within("content");
-    let mut texts: Vec<String> = Vec::new();
+    let mut shown: Vec<String> = Vec::new();
     for content in content.objects("contents") {
         if let Some(text) = content.get("text").and_then(Raw::str) {
-            texts.push("Full contents of resource:".to_owned());
-            texts.push(escape::closing_tags(&text));
-            texts.push(
-                "Do NOT read this resource again unless you think it may have changed, since you \
-                 already have the full contents."
-                    .to_owned(),
-            );
+            shown.push(texts::RESOURCE_CONTENTS.to_owned());
+            shown.push(escape::closing_tags(&text));
+            shown.push(texts::RESOURCE_READ.to_owned());
         } else if content.get("blob").map(Raw::kind) == Some(JsonKind::String) {
             let kind = content.present("mimeType").map_or_else(
                 || "application/octet-stream".to_owned(),
                 |kind| escape::closing_tags(&text(Some(kind))),
             );
-            texts.push(format!("[Binary content: {kind}]"));
+            shown.push(format!("[Binary content: {kind}]"));
         }
     }
-    if texts.is_empty() {
-        texts.push(empty_resource(attachment));
+    if shown.is_empty() {
+        shown.push(empty_resource(attachment));
     }
-    texts
+    shown
 }
 
 /// Returns what is sent for a resource of which nothing can be shown.
@@ -245,9 +236,13 @@ pub(super) fn output_tokens(attachment: &Fields<'_>) -> String {
         Some(budget) if budget.is_null() => String::new(),
         _ => format!(" / {}", count("budget")),
     };
-    format!(
-        "Output tokens — turn: {turn}{budget} · session: {}",
-        count("session")
+    filled(
+        texts::OUTPUT_TOKENS,
+        &[
+            ("turn", &turn),
+            ("budget", &budget),
+            ("session", &count("session")),
+        ],
     )
 }
 

@@ -1,6 +1,7 @@
 //! Attachments with the content of files.
 
 use serde_json::{Value, json};
+use transcript_format::attachment_texts::{self as texts, filled};
 
 use super::escape;
 use super::{Part, field, part, wrapped};
@@ -13,10 +14,12 @@ pub(super) fn file(attachment: &Value) -> Vec<Part> {
     let filename = field(attachment, "filename");
     let result = match content["type"].as_str() {
         Some("text") => text_file(file),
-        Some("pdf") => Some(format!(
-            "PDF file read: {} ({})",
-            field(file, "filePath"),
-            size(file.get("originalSize"))
+        Some("pdf") => Some(filled(
+            texts::PDF_READ,
+            &[
+                ("path", &field(file, "filePath")),
+                ("size", &size(file.get("originalSize"))),
+            ],
         )),
         Some("notebook") => match file["cells"].as_array() {
             Some(cells) => {
@@ -39,10 +42,10 @@ pub(super) fn file(attachment: &Value) -> Vec<Part> {
     };
     let mut parts = vec![call("Read", &read_input(&filename))];
     let Some(result) = result else {
-        parts.push(part("Result of calling the Read tool: Error"));
+        parts.push(part(texts::RESULT_ERROR));
         return parts;
     };
-    parts.push(part(&format!("Result of calling the Read tool:\n{result}")));
+    parts.push(result_of("Read", &result));
     let is_text = content["type"] == "text" || content["type"] == "notebook";
     let json = file.to_string();
     let was_changed = is_text && escape::brackets_of_closing_tags(&json) != json;
@@ -50,10 +53,9 @@ pub(super) fn file(attachment: &Value) -> Vec<Part> {
         parts.push(part(&changed_note(attachment)));
     }
     if content["type"] == "text" && js::is_truthy(&attachment["truncated"]) {
-        parts.push(part(&format!(
-            "Note: The file {filename} was too large and has been truncated to the first 2000 \
-             lines. No need to mention the truncation. Use Read to read more of the file if you \
-             need."
+        parts.push(part(&filled(
+            texts::FILE_TRUNCATED,
+            &[("filename", &filename)],
         )));
     }
     parts
@@ -65,17 +67,17 @@ fn read_input(filename: &str) -> String {
 }
 
 fn call(tool: &str, input: &str) -> Part {
-    part(&format!(
-        "Called the {tool} tool with the following input: {input}"
-    ))
+    part(&filled(texts::CALL, &[("tool", tool), ("input", input)]))
+}
+
+fn result_of(tool: &str, text: &str) -> Part {
+    part(&filled(texts::RESULT, &[("tool", tool), ("result", text)]))
 }
 
 fn changed_note(attachment: &Value) -> String {
-    format!(
-        "Note: {} is not shown exactly as it is on disk. Each closing system-reminder tag in it \
-         starts with `<` on disk and is shown above with `&lt;` instead, so that it cannot end the \
-         reminder around the text.",
-        escape::name(&attachment["filename"])
+    filled(
+        texts::FILE_ESCAPED,
+        &[("filename", &escape::name(&attachment["filename"]))],
     )
 }
 
@@ -125,18 +127,17 @@ fn empty_file(file: &Value) -> String {
     let is_one_line = file["totalLines"].is_null() && file.get("totalLines").is_some()
         || number("totalLines").is_some_and(|total| total <= 1.0);
     if is_empty || (lines_read > 0.0 && is_one_line) {
-        return "<system-reminder>Warning: the file exists but the contents are empty.\
-                </system-reminder>"
-            .to_owned();
+        return texts::FILE_EMPTY.to_owned();
     }
     if lines_read > 0.0 {
         return format!("{}\t", line_number(file, 0));
     }
-    format!(
-        "<system-reminder>Warning: the file exists but is shorter than the provided offset ({}). \
-         The file has {} lines.</system-reminder>",
-        js::text(file.get("startLine")),
-        js::text(file.get("totalLines"))
+    filled(
+        texts::FILE_TOO_SHORT,
+        &[
+            ("offset", &js::text(file.get("startLine"))),
+            ("lines", &js::text(file.get("totalLines"))),
+        ],
     )
 }
 
@@ -193,15 +194,12 @@ fn blocks_as_json(blocks: &[Value]) -> String {
 pub(super) fn directory(attachment: &Value) -> Vec<Part> {
     let path = field(attachment, "path");
     let command = json!(format!("ls {}", shell_quoted(&path)));
-    let description = json!(format!("Lists files in {path}"));
+    let description = json!(filled(texts::LISTING, &[("path", &path)]));
     let input = format!("{{\"command\":{command},\"description\":{description}}}");
     let listing = attachment["content"].as_str().unwrap_or_default();
     vec![
         call("Bash", &escape::brackets_of_closing_tags(&input)),
-        part(&format!(
-            "Result of calling the Bash tool:\n{}",
-            js::trim_end(listing)
-        )),
+        result_of("Bash", js::trim_end(listing)),
     ]
 }
 
@@ -217,11 +215,11 @@ fn shell_quoted(word: &str) -> String {
 /// A file that changed on disk.
 pub(super) fn edited_text(attachment: &Value) -> String {
     let changes = if attachment["snippet"] == "" {
-        "The changes are not shown here; use Read if you need the current content.".to_owned()
+        texts::CHANGES_OMITTED.to_owned()
     } else {
-        format!(
-            "Here are the relevant changes (shown with line numbers):\n{}",
-            field(attachment, "snippet")
+        filled(
+            texts::CHANGES,
+            &[("snippet", &field(attachment, "snippet"))],
         )
     };
     let shown = escape::brackets_of_closing_tags(&changes);
@@ -230,11 +228,13 @@ pub(super) fn edited_text(attachment: &Value) -> String {
     } else {
         format!("\n{}", changed_note(attachment))
     };
-    format!(
-        "Note: {} changed on disk since you last read it. That's usually deliberate, so take it as \
-         the current state rather than reverting it; if the change looks wrong, say so rather than \
-         undoing it yourself — otherwise no need to call it out. {shown}{note}",
-        escape::name(&attachment["filename"])
+    filled(
+        texts::FILE_CHANGED,
+        &[
+            ("filename", &escape::name(&attachment["filename"])),
+            ("changes", &shown),
+            ("note", &note),
+        ],
     )
 }
 
@@ -244,22 +244,17 @@ pub(super) fn pdf_reference(attachment: &Value) -> String {
     let size = size(attachment.get("fileSize"));
     let pages = match attachment.get("pageCount") {
         Some(Value::Null) => {
-            return format!(
-                "PDF file: {filename} (page count unknown, {size}). It was not attached because it \
-                 may be too long. Use the Read tool with the pages parameter to read specific page \
-                 ranges (e.g., pages: \"1-5\"). Start by reading the first few pages to understand \
-                 the structure, then read more as needed. Maximum 20 pages per request."
+            return filled(
+                texts::PDF_OF_UNKNOWN_LENGTH,
+                &[("filename", &filename), ("size", &size)],
             );
         }
         Some(count) if count.as_f64() == Some(1.0) => "1 page".to_owned(),
         count => format!("{} pages", js::text(count)),
     };
-    format!(
-        "PDF file: {filename} ({pages}, {size}). This PDF is too large to read all at once. You \
-         MUST use the Read tool with the pages parameter to read specific page ranges (e.g., \
-         pages: \"1-5\"). Do NOT call Read without the pages parameter or it will fail. Start by \
-         reading the first few pages to understand the structure, then read more as needed. \
-         Maximum 20 pages per request."
+    filled(
+        texts::PDF_TOO_LARGE,
+        &[("filename", &filename), ("pages", &pages), ("size", &size)],
     )
 }
 

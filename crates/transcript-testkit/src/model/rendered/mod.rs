@@ -8,6 +8,7 @@ mod queued;
 mod work;
 
 use serde_json::Value;
+use transcript_format::attachment_texts::{self as texts, filled};
 use transcript_format::texts::NO_CONTENT;
 
 pub(super) use self::queued::notification;
@@ -43,10 +44,7 @@ pub(super) fn parts(attachment: &Value, now: i64) -> Vec<Part> {
 
 /// Returns the output of a hook with the sentence that the client puts before it (MSG-23).
 pub(super) fn hook_text(text: &str) -> String {
-    format!(
-        "The text below is the output of a hook, not a message from the user.\n{}",
-        escape::brackets(text)
-    )
+    filled(texts::HOOK_TEXT, &[("text", &escape::brackets(text))])
 }
 
 /// Returns why the client fails on an attachment, which ends the resume.
@@ -68,32 +66,29 @@ fn text(attachment: &Value) -> Option<String> {
     Some(match attachment["type"].as_str()? {
         "edited_text_file" => files::edited_text(attachment),
         "pdf_reference" => files::pdf_reference(attachment),
-        "compact_file_reference" => format!(
-            "Note: {} was read before the last conversation was summarized, but the contents are \
-             too large to include. Use Read tool if you need to access it.",
-            name("filename")
-        ),
+        "compact_file_reference" => {
+            filled(texts::FILE_OF_SUMMARY, &[("filename", &name("filename"))])
+        }
         "selected_lines_in_ide" => selected_lines(attachment),
-        "opened_file_in_ide" => format!(
-            "The user opened the file {} in the IDE. This may or may not be related to the \
-             current task.",
-            name("filename")
-        ),
+        "opened_file_in_ide" => filled(texts::FILE_OPENED, &[("filename", &name("filename"))]),
         "nested_memory" => {
             let content = &attachment["content"];
             let [path, text] = ["path", "content"].map(|name| js::text(content.get(name)));
-            escape::backslashes(&format!("Contents of {path}:\n\n{text}"))
+            escape::backslashes(&filled(
+                texts::MEMORY_FILE,
+                &[("path", &path), ("content", &text)],
+            ))
         }
         "plan_mode" => modes::plan_mode(attachment),
         "plan_mode_exit" => modes::plan_mode_exit(attachment),
         "plan_mode_reentry" => modes::plan_mode_reentry(attachment),
         "plan_file_reference" => modes::plan_file(attachment),
         "auto_mode" => modes::auto_mode(attachment),
-        "auto_mode_exit" => modes::AUTO_MODE_EXIT.to_owned(),
-        "ultrathink_effort" => modes::ULTRATHINK.to_owned(),
+        "auto_mode_exit" => texts::AUTO_MODE_EXIT.to_owned(),
+        "ultrathink_effort" => texts::ULTRATHINK.to_owned(),
         "ultra_effort_enter" => modes::ultra_effort(attachment).to_owned(),
-        "ultra_effort_exit" => modes::ULTRA_EFFORT_EXIT.to_owned(),
-        "workflow_keyword_request" => modes::WORKFLOW_KEYWORD.to_owned(),
+        "ultra_effort_exit" => texts::ULTRA_EFFORT_EXIT.to_owned(),
+        "workflow_keyword_request" => texts::WORKFLOW_KEYWORD.to_owned(),
         "task_reminder" => return work::task_reminder(attachment),
         "task_status" => work::task_status(attachment),
         "invoked_skills" => return work::invoked_skills(attachment),
@@ -104,20 +99,13 @@ fn text(attachment: &Value) -> Option<String> {
         "deferred_tools_delta" => return changes::deferred_tools(attachment),
         "skill_listing" => {
             given(attachment, "content")?;
-            format!(
-                "The following skills are available for use with the Skill tool:\n\n{}",
-                field("content")
-            )
+            filled(texts::SKILLS, &[("skills", &field("content"))])
         }
         "output_style" => {
             attachment["style"]
                 .as_str()
                 .filter(|style| !style.is_empty())?;
-            format!(
-                "{} output style is active. Remember to follow the specific guidelines for this \
-                 style.",
-                name("style")
-            )
+            filled(texts::OUTPUT_STYLE, &[("style", &name("style"))])
         }
         // An empty reminder is sent with the placeholder of empty content.
         "critical_system_reminder" => match given(attachment, "content") {
@@ -128,56 +116,57 @@ fn text(attachment: &Value) -> Option<String> {
         "total_tokens_reminder" => field("text"),
         "date" => {
             attachment.get("date")?;
-            format!("Today's date is {}.", field("date"))
+            filled(texts::DATE, &[("date", &field("date"))])
         }
-        "date_change" => format!(
-            "The date has changed. Today's date is now {}. No need to announce the new date — the \
-             user's own clock shows it.",
-            field("newDate")
-        ),
+        "date_change" => filled(texts::DATE_CHANGE, &[("date", &field("newDate"))]),
         "hook_blocking_error" => {
             let error = &attachment["blockingError"];
             let [command, text] =
                 ["command", "blockingError"].map(|name| js::text(error.get(name)));
-            escape::brackets(&format!(
-                "{} hook blocking error from command: \"{command}\": {text}",
-                field("hookName")
+            escape::brackets(&filled(
+                texts::HOOK_BLOCKING_ERROR,
+                &[
+                    ("hook", &field("hookName")),
+                    ("command", &command),
+                    ("error", &text),
+                ],
             ))
         }
         "hook_success" => return hook_success(attachment),
         "hook_additional_context" => {
-            let texts = attachment["content"]
+            let context = attachment["content"]
                 .as_array()
                 .filter(|list| !list.is_empty())?;
-            let texts: Vec<String> = texts.iter().map(|text| js::text(Some(text))).collect();
-            escape::brackets(&format!(
-                "{} hook additional context: {}",
-                field("hookName"),
-                texts.join("\n")
+            let context: Vec<String> = context.iter().map(|text| js::text(Some(text))).collect();
+            escape::brackets(&filled(
+                texts::HOOK_CONTEXT,
+                &[
+                    ("hook", &field("hookName")),
+                    ("context", &context.join("\n")),
+                ],
             ))
         }
-        "hook_stopped_continuation" => escape::brackets(&format!(
-            "{} hook stopped continuation: {}",
-            field("hookName"),
-            field("message")
+        "hook_stopped_continuation" => escape::brackets(&filled(
+            texts::HOOK_STOPPED,
+            &[("hook", &field("hookName")), ("message", &field("message"))],
         )),
-        "token_usage" => format!(
-            "Token usage: {}/{}; {} remaining",
-            field("used"),
-            field("total"),
-            field("remaining")
+        "token_usage" => filled(
+            texts::TOKEN_USAGE,
+            &[
+                ("used", &field("used")),
+                ("total", &field("total")),
+                ("remaining", &field("remaining")),
+            ],
         ),
-        "budget_usd" => format!(
-            "USD budget: ${}/${}; ${} remaining",
-            field("used"),
-            field("total"),
-            field("remaining")
+        "budget_usd" => filled(
+            texts::BUDGET_USD,
+            &[
+                ("used", &field("used")),
+                ("total", &field("total")),
+                ("remaining", &field("remaining")),
+            ],
         ),
-        "agent_mention" => format!(
-            "The user has expressed a desire to invoke the agent \"{}\". Please invoke the agent \
-             appropriately, passing in the required context to it. ",
-            field("agentType")
-        ),
+        "agent_mention" => filled(texts::AGENT_MENTION, &[("agent", &field("agentType"))]),
         _ => return None,
     })
 }
@@ -190,12 +179,13 @@ fn model(attachment: &Value) -> Option<String> {
     let identity = attachment
         .get("identity")
         .filter(|identity| identity.is_object())?;
-    Some(format!(
-        "You are powered by the model named {}. The exact model ID is {}. Assistant knowledge cutoff \
-         is {}.",
-        self::field(identity, "marketingName"),
-        self::field(identity, "modelId"),
-        self::field(identity, "knowledgeCutoff")
+    Some(filled(
+        texts::MODEL,
+        &[
+            ("name", &self::field(identity, "marketingName")),
+            ("id", &self::field(identity, "modelId")),
+            ("cutoff", &self::field(identity, "knowledgeCutoff")),
+        ],
     ))
 }
 
@@ -207,9 +197,9 @@ fn hook_success(attachment: &Value) -> Option<String> {
         .as_str()
         .filter(|text| !text.is_empty())?;
     EVENTS.contains(&event).then(|| {
-        escape::brackets(&format!(
-            "{} hook success: {output}",
-            field(attachment, "hookName")
+        escape::brackets(&filled(
+            texts::HOOK_SUCCESS,
+            &[("hook", &field(attachment, "hookName")), ("output", output)],
         ))
     })
 }
@@ -220,12 +210,14 @@ fn selected_lines(attachment: &Value) -> String {
     if js::length(&content) > LIMIT {
         content = js::start(&content, LIMIT) + "\n... (truncated)";
     }
-    format!(
-        "The user selected the lines {} to {} from {}:\n{content}\n\nThis may or may not be related \
-         to the current task.",
-        field(attachment, "lineStart"),
-        field(attachment, "lineEnd"),
-        escape::name(&attachment["filename"])
+    filled(
+        texts::LINES_SELECTED,
+        &[
+            ("start", &field(attachment, "lineStart")),
+            ("end", &field(attachment, "lineEnd")),
+            ("filename", &escape::name(&attachment["filename"])),
+            ("content", &content),
+        ],
     )
 }
 
@@ -245,7 +237,7 @@ fn strings(list: &Value) -> Vec<&str> {
 }
 
 pub(super) fn wrap(text: &str) -> String {
-    format!("<system-reminder>\n{text}\n</system-reminder>")
+    format!("{}{text}{}", texts::REMINDER_START, texts::REMINDER_END)
 }
 
 /// Returns a message with one text.
