@@ -39,12 +39,8 @@ impl<'i> Tree<'i> {
         };
         // Messages that a compaction summarized are not missing; a compaction without its summary
         // was not completed.
-        let flags = |entry: &PathEntry| self.index.entry(entry.entry_no()).flags();
-        let is_summary = |entry: &PathEntry| flags(entry).contains(Flags::COMPACT_SUMMARY);
-        let has_summary = path.entries.iter().any(is_summary);
-        let first = path.entries.first().map(PathEntry::entry_no);
-        let boundary = first.filter(|first| has_summary && self.index.entry(*first).is_boundary());
-        let is_summed_up = |number: EntryNo| boundary.is_some_and(|boundary| number < boundary);
+        let compaction = self.compaction_of(&path);
+        let is_summed_up = |number: EntryNo| compaction.is_some_and(|boundary| number < boundary);
         let is_own = |number: EntryNo| {
             self.entry_node(number)
                 .is_none_or(|node| !self.is_foreign(node))
@@ -84,9 +80,16 @@ impl<'i> Tree<'i> {
             };
             numbers.map(first).collect()
         };
-        let own = messages(&path);
+        let mut own = messages(&path);
         let mut of_client = messages(client);
         of_client.retain(|number| own.contains(number) || !is_summed_up(*number));
+        // Of two paths to the same end, that of the client may start with a later compaction, which
+        // has summarized what only the other one shows.
+        if client.leaf == path.leaf
+            && let Some(boundary) = self.compaction_of(client)
+        {
+            own.retain(|number| of_client.contains(number) || *number > boundary);
+        }
         let can_end = |node: NodeId| !self.is_foreign(node) && !self.is_sidechain(node);
         // The client may end in an entry of another session: end at the last one of this session.
         let last = client.entries.iter().rev().map(PathEntry::entry_no);
@@ -107,6 +110,16 @@ impl<'i> Tree<'i> {
             .decisions
             .insert(1.min(client.decisions.len()), decision);
         client
+    }
+
+    /// Returns the boundary that a path starts with, if its compaction was completed.
+    fn compaction_of(&self, path: &ConversationPath) -> Option<EntryNo> {
+        let entry = |entry: &PathEntry| self.index.entry(entry.entry_no());
+        let is_summary =
+            |path_entry: &PathEntry| entry(path_entry).flags().contains(Flags::COMPACT_SUMMARY);
+        let first = path.entries.first()?;
+        let is_complete = entry(first).is_boundary() && path.entries.iter().any(is_summary);
+        is_complete.then_some(first.entry_no())
     }
 }
 

@@ -286,6 +286,9 @@ impl Tree<'_> {
         walk.decisions.push(Decision::Leaf { entry, reason });
         walk.up_from(leaf);
         walk.add_attachments_below(leaf);
+        if reason == LeafReason::LastTip && self.policy() == Policy::Recover {
+            walk.add_entries_of_interrupted_compactions();
+        }
         walk.cut_at_boundary();
         walk.add_siblings();
         let is_refused = self.policy() == Policy::Vendor
@@ -596,6 +599,30 @@ impl<'t, 'i> Walk<'t, 'i> {
         for attachment in self.tree.attachments_below(leaf) {
             if !self.is_on_chain(attachment) {
                 self.put(attachment, Via::PARENT);
+            }
+        }
+    }
+
+    /// Adds the entries below boundaries that no message of the main conversation follows. The
+    /// compaction was interrupted before its summary, so the conversation ends before the boundary;
+    /// what the client wrote about its environment since is still sent.
+    fn add_entries_of_interrupted_compactions(&mut self) {
+        let tree = self.tree;
+        let is_of_main = |node: &NodeId| {
+            !tree.is_removed(*node) && !tree.is_sidechain(*node) && !tree.is_foreign(*node)
+        };
+        let is_message = |node: &NodeId| tree.entry(*node).kind().is_message();
+        let main_backwards = tree.nodes().rev().filter(is_of_main);
+        let after_messages = main_backwards.take_while(|node| !is_message(node));
+        let is_start =
+            |node: &NodeId| tree.entry(*node).is_boundary() && tree.parent_node(*node).is_none();
+        let mut boundaries: Vec<NodeId> = after_messages.filter(is_start).collect();
+        boundaries.reverse();
+        for boundary in boundaries {
+            for entry in tree.entries_below(boundary, |child| is_of_main(&child)) {
+                if !self.is_on_chain(entry) {
+                    self.put(entry, Via::PARENT);
+                }
             }
         }
     }

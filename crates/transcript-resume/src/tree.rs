@@ -565,24 +565,16 @@ impl<'i> Tree<'i> {
     /// old parents, so that this step alone makes them part of the conversation after the
     /// compaction.
     fn splice(&mut self) {
-        let mut has_child = None;
-        let Some(node) = self.nodes().rev().find(|node| {
-            self.entry(*node).is_boundary()
-                && !self.is_tombstoned(*node)
-                && self.names_preserved(*node, &mut has_child)
-        }) else {
+        let Some(last) = self.boundaries_backwards().next() else {
             return;
         };
-        let entry_ref = self.entry_no_of(node);
-        let Some(boundary) = self.index.boundary(entry_ref) else {
-            return;
-        };
-        if self.clears_history(node, boundary) {
-            self.cleared_by = Some(node);
+        let of_last = self.index.boundary(self.entry_no_of(last));
+        if of_last.is_some_and(|boundary| self.clears_history(last, boundary)) {
+            self.cleared_by = Some(last);
         }
         if self.policy == Policy::Vendor && self.cleared_by.is_some() {
-            self.removed[..node.at()].fill(true);
-            for child in self.nodes().skip(node.at()) {
+            self.removed[..last.at()].fill(true);
+            for child in self.nodes().skip(last.at()) {
                 let parent = self.parent_node(child);
                 if parent.is_some_and(|parent| self.removed[parent.at()]) {
                     self.parents[child.at()] = ParentSlot::LOST;
@@ -590,6 +582,17 @@ impl<'i> Tree<'i> {
             }
             return;
         }
+        let mut has_child = None;
+        let Some(node) = self
+            .completed_boundaries()
+            .find(|node| self.names_preserved(*node, &mut has_child))
+        else {
+            return;
+        };
+        let entry_ref = self.entry_no_of(node);
+        let Some(boundary) = self.index.boundary(entry_ref) else {
+            return;
+        };
         let form = match boundary.preserved {
             Preserved::Nothing => return,
             Preserved::List { .. } => SpliceForm::List,
@@ -700,6 +703,32 @@ impl<'i> Tree<'i> {
             has_child
         });
         has_child[boundary.at()]
+    }
+
+    fn boundaries_backwards(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let is_boundary =
+            |node: &NodeId| self.entry(*node).is_boundary() && !self.is_tombstoned(*node);
+        self.nodes().rev().filter(is_boundary)
+    }
+
+    /// Returns the boundaries that count, the last one first. For `recover` one that preserves nothing
+    /// does not while no message of the main conversation follows it, as not even its summary was
+    /// written.
+    fn completed_boundaries(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let is_message = |node: &NodeId| {
+            self.entry(*node).kind().is_message()
+                && !self.is_sidechain(*node)
+                && !self.is_foreign(*node)
+        };
+        let recovers = self.policy == Policy::Recover;
+        let last_message = self.nodes().rev().find(|node| recovers && is_message(node));
+        let is_completed = move |node: &NodeId| {
+            let boundary = self.index.boundary(self.entry_no_of(*node));
+            let is_followed = last_message.is_none_or(|message| *node < message);
+            let preserves = |boundary: &Boundary| !matches!(boundary.preserved, Preserved::Nothing);
+            is_followed || boundary.is_some_and(preserves)
+        };
+        self.boundaries_backwards().filter(is_completed)
     }
 
     /// Returns whether a crash left a boundary without the summary that it names as its anchor.

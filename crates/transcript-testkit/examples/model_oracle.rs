@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use transcript_testkit::model::vendor_request;
+use transcript_testkit::model::{Options, vendor_request_with};
 use transcript_testkit::oracle;
 
 fn main() {
@@ -32,7 +32,15 @@ fn main() {
         let count = groups.entry(group.join("-")).or_default();
         count.1 += 1;
         let bytes = fs::read(&case.input).expect("a case has both files");
-        let request = |model| vendor_request(&bytes, Some(&case.prompt), model).messages;
+        let request = |model| {
+            let options = Options {
+                prompt: Some(&case.prompt),
+                model,
+                now: Some(oracle::RECORDED_AT),
+                ..Options::default()
+            };
+            vendor_request_with(&bytes, &options).messages
+        };
         if let Some(difference) = oracle::difference(&case, request(None).as_deref()) {
             // A path without an answer does not say which model gets the request.
             let model = case.model.as_deref();

@@ -11,6 +11,10 @@ use crate::shared;
 /// cases and tables of cases around one rule, the third what clients of today write.
 pub const FOLDERS: [&str; 3] = ["oracle", "oracle2", "oracle3"];
 
+/// The time at which the cases of the last folder were recorded, in milliseconds since 1970. The client
+/// counts the age of memories from the time of a request.
+pub const RECORDED_AT: i64 = 1_795_564_800_000;
+
 /// One transcript and what the client made of it.
 #[derive(Clone, Debug)]
 pub struct Case {

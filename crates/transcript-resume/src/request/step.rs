@@ -13,7 +13,7 @@ use transcript_reader::{EntryMarks, EntryNo, EntryRef, Index};
 
 use super::{frames, references, reminders};
 use crate::state::{NO_MODEL, StateReader};
-use crate::tree::{Policy, Tree};
+use crate::tree::Tree;
 
 /// The model of answers that the client made itself.
 const SYNTHETIC_MODEL: &str = NO_MODEL;
@@ -26,8 +26,6 @@ const SHARED_ID: &str = "";
 pub(super) struct Rules {
     /// Texts that the client wrote are framed (MSG-20, MSG-23).
     pub(super) frames_notes: bool,
-    /// Every report of a failed request is omitted, whatever its model.
-    pub(super) omits_errors: bool,
 }
 
 impl Rules {
@@ -36,14 +34,12 @@ impl Rules {
         let version = index.client_version();
         Self {
             frames_notes: version.is_none_or(|version| version >= frames::FRAMES_NOTES),
-            omits_errors: true,
         }
     }
 
     pub(super) fn of(tree: &Tree<'_>) -> Self {
         Self {
             frames_notes: !tree.is_client_before(frames::FRAMES_NOTES),
-            omits_errors: tree.policy() == Policy::Recover,
         }
     }
 }
@@ -183,10 +179,9 @@ impl Step {
                 // The client goes by the model: an error under the name of another one is an answer
                 // (MSG-6).
                 let is_synthetic = model.as_deref() == Some(SYNTHETIC_MODEL);
-                step.kind = if is_error && (is_synthetic || names.rules.omits_errors) {
-                    StepKind::ApiError
-                } else {
-                    StepKind::Assistant
+                step.kind = match is_error && is_synthetic {
+                    true => StepKind::ApiError,
+                    false => StepKind::Assistant,
                 };
                 step.is_error = is_error;
                 step.heals_distinct_carrier = is_error && flag("healsDistinctCarrier");

@@ -53,7 +53,9 @@ fn check_oracle(folder: &str) {
             let sent = Source::open(&case.input).ok().and_then(|source| {
                 messages(&request_of(
                     &source,
-                    &RequestOptions::new().prompt(&case.prompt),
+                    &RequestOptions::new()
+                        .prompt(&case.prompt)
+                        .now(oracle::RECORDED_AT),
                 ))
             });
             oracle::difference(case, sent.as_deref())
@@ -77,6 +79,11 @@ fn the_request_is_what_the_client_sent() {
 #[test]
 fn the_request_is_what_the_client_sent_in_the_further_cases() {
     check_oracle(oracle::FOLDERS[1]);
+}
+
+#[test]
+fn the_request_is_what_the_client_sent_for_files_of_today() {
+    check_oracle(oracle::FOLDERS[2]);
 }
 
 /// Cache marks of the client are not part of the content.

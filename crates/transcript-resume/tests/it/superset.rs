@@ -19,6 +19,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::hash::Hash;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use transcript_messages::OmissionReason;
@@ -330,6 +331,144 @@ fn recover_holds_every_message_of_damaged_sessions() {
 #[test]
 fn recover_holds_every_message_of_real_sessions() {
     check_folder("corpus/files");
+}
+
+#[test]
+fn recover_holds_every_message_of_the_fixtures_of_rules() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/client");
+    let mut files = Vec::new();
+    crate::path::transcripts_under(&folder, &mut files);
+    assert!(files.len() > 150, "{}", files.len());
+    // Where the client guesses by time, or by a repeated line, `recover` may show another of several
+    // answers to one prompt, and it knows errors about media by the start of their text.
+    const OTHERS: [&str; 5] = ["CHAIN-3-a", "ERR-2-g", "FILE-8-b", "FILE-8-c", "LEAF-8-c"];
+    let is_same = |file: &PathBuf| {
+        let name = file.file_stem().and_then(|name| name.to_str());
+        name.is_none_or(|name| !OTHERS.contains(&name))
+    };
+    check(files.into_iter().filter(is_same).map(|file| {
+        let bytes = fs::read(&file).unwrap();
+        (file.display().to_string(), bytes, "NEXT".to_owned())
+    }));
+}
+
+/// Lines of a session: each an entry with its uuid, its parent (`-` for none) and its other fields.
+fn session(lines: &[(&str, &str, &str)]) -> Vec<u8> {
+    let line = |(at, (uuid, parent, fields)): (usize, &(&str, &str, &str))| {
+        let parent = match *parent {
+            "-" => "null".to_owned(),
+            parent => format!("\"{parent}\""),
+        };
+        format!(
+            "{{\"uuid\":\"{uuid}\",\"parentUuid\":{parent},\"sessionId\":\"s\",\
+             \"timestamp\":\"2026-11-20T10:00:{at:02}.000Z\",{fields}}}\n"
+        )
+    };
+    let lines: String = lines.iter().enumerate().map(line).collect();
+    lines.into_bytes()
+}
+
+const PROMPT: &str = r#""type":"user","message":{"role":"user","content":"first prompt"}"#;
+const ANSWER: &str = r#""type":"assistant","message":{"id":"m1","model":"m","role":"assistant","content":[{"type":"text","text":"first answer"}]}"#;
+const BOUNDARY: &str = r#""type":"system","subtype":"compact_boundary","content":"Conversation compacted","compactMetadata":{"trigger":"manual","preTokens":1}"#;
+const DATE: &str = r#""type":"attachment","attachment":{"type":"date_change","newDate":"2026-11-21"},"rendered":[{"content":"the date"}]"#;
+const OUTPUT: &str = r#""type":"system","subtype":"local_command","content":"<local-command-stdout>output</local-command-stdout>""#;
+
+#[test]
+fn recover_holds_what_follows_compactions_that_were_interrupted() {
+    // Only a boundary after one that names the entries it keeps removes what is before it, so the
+    // client sends the new entries alone; `recover` sends them after the conversation.
+    let keeps = BOUNDARY.replace(
+        r#""preTokens":1"#,
+        r#""preTokens":1,"preservedMessages":{"anchorUuid":"s1","uuids":["a1"]}"#,
+    );
+    let summary =
+        r#""type":"user","isCompactSummary":true,"message":{"role":"user","content":"summary"}"#;
+    let start = [
+        ("u1", "-", PROMPT),
+        ("a1", "u1", ANSWER),
+        ("b1", "-", &*keeps),
+        ("s1", "b1", summary),
+        ("b2", "-", BOUNDARY),
+        ("d2", "b2", DATE),
+    ];
+    let output = [("o2", "d2", OUTPUT)];
+    let again = [("b3", "-", BOUNDARY), ("o3", "b3", OUTPUT)];
+    let sessions = [
+        ("an attachment", start.to_vec()),
+        (
+            "an attachment and an output",
+            [&start[..], &output].concat(),
+        ),
+        ("two boundaries", [&start[..], &again].concat()),
+    ];
+    for (name, lines) in &sessions {
+        let sent = request_texts(&session(lines));
+        for part in ["summary", "first answer", "the date"] {
+            assert!(sent.contains(part), "{name}: {sent}");
+        }
+    }
+    check(
+        sessions
+            .into_iter()
+            .map(|(name, lines)| (name.to_owned(), session(&lines), "NEXT".to_owned())),
+    );
+}
+
+#[test]
+fn recover_holds_what_follows_the_last_compaction_when_the_last_entry_continues_what_is_before_it()
+{
+    let empty = BOUNDARY.replace(
+        r#""preTokens":1"#,
+        r#""preTokens":1,"preservedMessages":{"uuids":[]}"#,
+    );
+    let summary =
+        r#""type":"user","isCompactSummary":true,"message":{"role":"user","content":"summary"}"#;
+    let later = PROMPT.replace("first", "second");
+    let last = PROMPT.replace("first", "third");
+    let bytes = session(&[
+        ("u1", "-", PROMPT),
+        ("a1", "u1", ANSWER),
+        ("b1", "-", &empty),
+        ("s1", "b1", summary),
+        ("u2", "s1", &later),
+        ("u3", "a1", &last),
+    ]);
+    let sent = request_texts(&bytes);
+    assert!(
+        sent.contains("second prompt") && sent.contains("third prompt"),
+        "{sent}"
+    );
+    check(std::iter::once((
+        "rewound".to_owned(),
+        bytes,
+        "NEXT".to_owned(),
+    )));
+}
+
+#[test]
+fn recover_holds_an_error_under_the_name_of_a_model() {
+    let error = ANSWER.replace(
+        "\"type\":\"assistant\"",
+        "\"type\":\"assistant\",\"isApiErrorMessage\":true",
+    );
+    let bytes = session(&[("u1", "-", PROMPT), ("a1", "u1", &error)]);
+    assert!(request_texts(&bytes).contains("first answer"));
+    check(std::iter::once((
+        "error".to_owned(),
+        bytes,
+        "NEXT".to_owned(),
+    )));
+}
+
+/// The request under `recover`, as text.
+fn request_texts(bytes: &[u8]) -> String {
+    let request = Loaded::new(bytes).request(Policy::Recover, &RequestOptions::new());
+    let messages = request.messages.iter();
+    messages
+        .map(|message| message.json())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// In these, links are wrong at random, and `recover` may rightly take another way than the client.

@@ -3,14 +3,17 @@
 use serde_json::{Map, Value, json};
 use transcript_format::attachment_texts::{ATTRIBUTION, REMINDER_END, REMINDER_START};
 
-use super::rendered;
+use super::{rendered, time};
 
 /// Returns what is sent for an attachment: a list of messages, each a list of blocks. Empty when nothing
-/// is sent. `now` is the time of the request in milliseconds.
-pub(super) fn parts(entry: &Map<String, Value>, now: i64) -> Vec<Vec<Value>> {
+/// is sent. `now` is the time of the request in milliseconds; by default that at which the attachment was
+/// written.
+pub(super) fn parts(entry: &Map<String, Value>, now: Option<i64>) -> Vec<Vec<Value>> {
     // The text that was sent the first time counts, whatever the other fields contain (NOTE-1).
     stored_parts(entry).unwrap_or_else(|| {
         let attachment = entry.get("attachment");
+        let written = entry.get("timestamp").and_then(Value::as_str);
+        let now = now.or_else(|| written.and_then(time::parse));
         attachment.map_or_else(Vec::new, |attachment| rendered::parts(attachment, now))
     })
 }

@@ -1,7 +1,5 @@
 //! Stage 3: turns the entries of a path into the messages of the request that continues it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use serde_json::{Map, Value};
 use transcript_format::texts::MEDIA_TOO_LARGE;
 use transcript_format::{client_tools, texts};
@@ -35,7 +33,7 @@ pub struct Options<'o> {
     /// one.
     pub version: Option<&'o str>,
     /// The time of the request in milliseconds since 1970, for the age of memories. The default is
-    /// the current time.
+    /// the time at which the attachment with the memories was written.
     pub now: Option<i64>,
 }
 
@@ -91,7 +89,7 @@ fn request_messages(path: &Path, version: Version, options: &Options<'_>) -> Vec
     let reader = Reader {
         version,
         is_newer,
-        now: options.now.unwrap_or_else(current_time),
+        now: options.now,
         recorded_tools: recorded_tools(path),
         referred_tools: referred_tools(path),
     };
@@ -117,13 +115,6 @@ fn request_messages(path: &Path, version: Version, options: &Options<'_>) -> Vec
         .into_iter()
         .map(|message| js::with_doubles(messages::without_nuls(messages::finish(message))))
         .collect()
-}
-
-fn current_time() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    })
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -186,7 +177,7 @@ struct Reader {
     version: Version,
     /// Whether the request goes to one of the newer models.
     is_newer: bool,
-    now: i64,
+    now: Option<i64>,
     /// The tools that the session itself records (MSG-14).
     recorded_tools: Vec<String>,
     /// The tools that results of the path refer to.

@@ -1,6 +1,6 @@
 use std::fs;
 
-use transcript_testkit::model::vendor_request;
+use transcript_testkit::model::{Options, vendor_request_with};
 use transcript_testkit::oracle;
 
 #[expect(clippy::print_stdout, reason = "says what a test did not look at")]
@@ -13,7 +13,12 @@ fn check(folder: &str) {
         .iter()
         .filter_map(|case| {
             let bytes = fs::read(&case.input).expect("a case has both files");
-            let request = vendor_request(&bytes, Some(&case.prompt), None);
+            let options = Options {
+                prompt: Some(&case.prompt),
+                now: Some(oracle::RECORDED_AT),
+                ..Options::default()
+            };
+            let request = vendor_request_with(&bytes, &options);
             oracle::difference(case, request.messages.as_deref())
                 .map(|difference| format!("{} ({}): {difference}", case.name, case.about))
         })

@@ -21,7 +21,7 @@ pub(super) type Part = Vec<Value>;
 /// Returns the messages for an attachment. Empty for a type that is not listed: nothing is sent for
 /// it, or its text depends on more than the attachment. `now` is the time of the request in
 /// milliseconds.
-pub(super) fn parts(attachment: &Value, now: i64) -> Vec<Part> {
+pub(super) fn parts(attachment: &Value, now: Option<i64>) -> Vec<Part> {
     match attachment["type"].as_str().unwrap_or_default() {
         "file" => files::file(attachment),
         "directory" => files::directory(attachment),

@@ -105,7 +105,7 @@ pub(super) fn invoked_skills(attachment: &Value) -> Option<String> {
 }
 
 /// Memories that may be relevant, each with its age at the time `now`.
-pub(super) fn memories(attachment: &Value, now: i64) -> Vec<Part> {
+pub(super) fn memories(attachment: &Value, now: Option<i64>) -> Vec<Part> {
     let memories = attachment["memories"].as_array().into_iter().flatten();
     memories
         .enumerate()
@@ -121,13 +121,14 @@ pub(super) fn memories(attachment: &Value, now: i64) -> Vec<Part> {
         .collect()
 }
 
-/// Returns the header of a memory without one. The age is given from two days on.
-fn age_and_path(memory: &Value, now: i64) -> String {
+/// Returns the header of a memory without one. The age, if it is known, is given from two days on.
+fn age_and_path(memory: &Value, now: Option<i64>) -> String {
     const DAY: f64 = 86_400_000.0;
-    let days = memory["mtimeMs"]
-        .as_f64()
-        .map_or(f64::NAN, |time| ((now as f64 - time) / DAY).floor());
     let path = format!("Memory: {}:", field(memory, "path"));
+    let (Some(now), Some(time)) = (now, memory["mtimeMs"].as_f64()) else {
+        return path;
+    };
+    let days = ((now as f64 - time) / DAY).floor();
     if days < 2.0 {
         return path;
     }
