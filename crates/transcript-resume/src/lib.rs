@@ -15,6 +15,7 @@ mod components;
 mod decision;
 mod findings;
 pub mod fork;
+mod interrupted;
 pub mod items;
 mod leaf;
 mod live;

@@ -91,7 +91,8 @@ bitflags! {
     pub struct Via: u8 {
         /// By a link in the file, or as the leaf.
         const PARENT = 1;
-        /// As a line of an API message on the path, or the result of one of its calls.
+        /// As a line of an API message on the path, the result of one of its calls, or an entry below the
+        /// boundary of a compaction that was interrupted.
         const SIBLING = 1 << 1;
         /// As a preserved entry.
         const SPLICE = 1 << 2;
@@ -286,7 +287,7 @@ impl Tree<'_> {
         walk.decisions.push(Decision::Leaf { entry, reason });
         walk.up_from(leaf);
         walk.add_attachments_below(leaf);
-        if reason == LeafReason::LastTip && self.policy() == Policy::Recover {
+        if self.policy() == Policy::Recover {
             walk.add_entries_of_interrupted_compactions();
         }
         walk.cut_at_boundary();
@@ -599,30 +600,6 @@ impl<'t, 'i> Walk<'t, 'i> {
         for attachment in self.tree.attachments_below(leaf) {
             if !self.is_on_chain(attachment) {
                 self.put(attachment, Via::PARENT);
-            }
-        }
-    }
-
-    /// Adds the entries below boundaries that no message of the main conversation follows. The
-    /// compaction was interrupted before its summary, so the conversation ends before the boundary;
-    /// what the client wrote about its environment since is still sent.
-    fn add_entries_of_interrupted_compactions(&mut self) {
-        let tree = self.tree;
-        let is_of_main = |node: &NodeId| {
-            !tree.is_removed(*node) && !tree.is_sidechain(*node) && !tree.is_foreign(*node)
-        };
-        let is_message = |node: &NodeId| tree.entry(*node).kind().is_message();
-        let main_backwards = tree.nodes().rev().filter(is_of_main);
-        let after_messages = main_backwards.take_while(|node| !is_message(node));
-        let is_start =
-            |node: &NodeId| tree.entry(*node).is_boundary() && tree.parent_node(*node).is_none();
-        let mut boundaries: Vec<NodeId> = after_messages.filter(is_start).collect();
-        boundaries.reverse();
-        for boundary in boundaries {
-            for entry in tree.entries_below(boundary, |child| is_of_main(&child)) {
-                if !self.is_on_chain(entry) {
-                    self.put(entry, Via::PARENT);
-                }
             }
         }
     }

@@ -712,23 +712,55 @@ impl<'i> Tree<'i> {
     }
 
     /// Returns the boundaries that count, the last one first. For `recover` one that preserves nothing
-    /// does not while no message of the main conversation follows it, as not even its summary was
-    /// written.
+    /// and has no message below it does not, as not even its summary was written.
     fn completed_boundaries(&self) -> impl Iterator<Item = NodeId> + '_ {
-        let is_message = |node: &NodeId| {
-            self.entry(*node).kind().is_message()
-                && !self.is_sidechain(*node)
-                && !self.is_foreign(*node)
-        };
-        let recovers = self.policy == Policy::Recover;
-        let last_message = self.nodes().rev().find(|node| recovers && is_message(node));
+        // Found once, and only when it is not seen right away: there may be many such boundaries.
+        let mut has_message_below: Option<Vec<bool>> = None;
         let is_completed = move |node: &NodeId| {
-            let boundary = self.index.boundary(self.entry_no_of(*node));
-            let is_followed = last_message.is_none_or(|message| *node < message);
-            let preserves = |boundary: &Boundary| !matches!(boundary.preserved, Preserved::Nothing);
-            is_followed || boundary.is_some_and(preserves)
+            let names = self.index.boundary(self.entry_no_of(*node));
+            let preserves = |names: &Boundary| !matches!(names.preserved, Preserved::Nothing);
+            if self.policy == Policy::Vendor
+                || names.is_some_and(preserves)
+                || has_message_below.is_none() && self.is_followed_by_summary(*node)
+            {
+                return true;
+            }
+            has_message_below.get_or_insert_with(|| self.with_message_below())[node.at()]
         };
         self.boundaries_backwards().filter(is_completed)
+    }
+
+    /// Returns whether the next message of the file is below the boundary, as a summary is.
+    fn is_followed_by_summary(&self, boundary: NodeId) -> bool {
+        let is_message = |node: &NodeId| self.entry(*node).kind().is_message();
+        let after = self.nodes().skip(boundary.at() + 1);
+        let mut messages = after.filter(|node| is_message(node) && self.is_of_main(*node));
+        let Some(message) = messages.next() else {
+            return false;
+        };
+        let above = self.ancestors(message).skip(1);
+        let mut above = above.take_while(|node| *node >= boundary && !is_message(node));
+        above.any(|node| node == boundary)
+    }
+
+    /// Returns for each entry whether a message of the main conversation is below it.
+    fn with_message_below(&self) -> Vec<bool> {
+        let mut found = vec![false; self.parents.len()];
+        let is_message =
+            |node: &NodeId| self.entry(*node).kind().is_message() && self.is_of_main(*node);
+        for message in self.nodes().filter(is_message) {
+            for above in self.ancestors(message).skip(1) {
+                if std::mem::replace(&mut found[above.at()], true) {
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    /// Returns whether an entry belongs to the conversation of the file, on whatever branch.
+    fn is_of_main(&self, node: NodeId) -> bool {
+        !self.is_removed(node) && !self.is_sidechain(node) && !self.is_foreign(node)
     }
 
     /// Returns whether a crash left a boundary without the summary that it names as its anchor.

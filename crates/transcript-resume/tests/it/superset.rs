@@ -392,6 +392,8 @@ fn recover_holds_what_follows_compactions_that_were_interrupted() {
         ("b2", "-", BOUNDARY),
         ("d2", "b2", DATE),
     ];
+    let later = PROMPT.replace("first", "second");
+    let goes_on = [("u2", "s1", &*later)];
     let output = [("o2", "d2", OUTPUT)];
     let again = [("b3", "-", BOUNDARY), ("o3", "b3", OUTPUT)];
     let sessions = [
@@ -401,6 +403,7 @@ fn recover_holds_what_follows_compactions_that_were_interrupted() {
             [&start[..], &output].concat(),
         ),
         ("two boundaries", [&start[..], &again].concat()),
+        ("a prompt after it", [&start[..], &goes_on].concat()),
     ];
     for (name, lines) in &sessions {
         let sent = request_texts(&session(lines));
