@@ -1,7 +1,7 @@
 //! What was written below the boundary of a compaction that was interrupted.
 //!
 //! A compaction starts a new history: its boundary has no parent, and the summary follows it. Without
-//! a summary nothing was summarized, so for `recover` the conversation goes on from the entry before
+//! a summary nothing was summarized, so for `recover` the conversation continues from the entry before
 //! the boundary. Reminders and the output of commands below the boundary are still sent by the client,
 //! and belong to the conversation at that place.
 
