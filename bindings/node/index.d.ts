@@ -378,19 +378,18 @@ export interface EntryPlace {
   uuid: string | null;
 }
 
-export interface SyntheticBlock {
+/** A block that no entry has, and the entry that it follows or replaces. */
+export interface SyntheticBlock extends EntryPlace {
   kind: string;
   role: string;
   block: Record<string, unknown>;
-  /** The entry that it follows or replaces. */
-  entry: EntryPlace;
   /** Whether resuming the session writes it to the file. */
   persist: boolean;
 }
 
-export interface OmittedEntry {
+/** An entry that is not sent, or only in part. */
+export interface OmittedEntry extends EntryPlace {
   reason: string;
-  entry: EntryPlace;
 }
 
 export interface Resumed {

@@ -510,7 +510,7 @@ inFolder('what no reader would find in the conversation is refused by its cause'
   const [asked] = await session.append({ assistant: { id: 'm', role: 'assistant', model: 'm', content: [call] } });
   const open = await session.request();
   assert.deepEqual(
-    open.synthetic.map(({ kind, entry }) => [kind, entry.uuid]),
+    open.synthetic.map(({ kind, uuid }) => [kind, uuid]),
     [['pending-result', asked.uuid]],
   );
   assert.deepEqual(open.omitted, []);
@@ -528,4 +528,33 @@ inFolder('what no reader would find in the conversation is refused by its cause'
   assert.equal(fs.readFileSync(file, 'utf8').trim().split('\n').length, 3);
   assert.deepEqual((await session.request()).synthetic, []);
   await session.close();
+});
+
+inFolder('a process ends while a follower waits, if it is told that it may', async (file) => {
+  const session = await transcript.Session.create(file, OPTIONS);
+  await session.append({ user: 'x' });
+  await session.close();
+  const waits = (how) => `
+    const { follow } = require('transcript');
+    const events = follow(${JSON.stringify(file)}, { start: 'end' });
+    events.ready().then(() => {
+      ${how}
+      events.next().then(({ done }) => console.log('next', done));
+      console.log('waits');
+      setTimeout(() => events.close(), 60_000).unref();
+    });`;
+  const run = async (how) => {
+    const child = spawn(process.execPath, ['-e', waits(how)], { cwd: __dirname, stdio: ['ignore', 'pipe', 'inherit'] });
+    let shown = '';
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      shown += text;
+      // One that is kept alive waits for a line.
+      if (how.includes('.ref()') && text.includes('waits')) fs.appendFileSync(file, '{"type":"tag","tag":"x"}\n');
+    });
+    const [code] = await once(child, 'close');
+    assert.equal(code, 0);
+    return shown;
+  };
+  assert.equal(await run('events.unref();'), 'waits\n');
+  assert.equal(await run('events.unref().ref();'), 'waits\nnext false\n');
 });

@@ -512,7 +512,7 @@ class Refusals(unittest.TestCase):
             call = {"type": "tool_use", "id": "toolu_1", "name": "days", "input": {}}
             (asked,) = session.append(assistant={"id": "m", "role": "assistant", "model": "m", "content": [call]})
             request = session.request()
-            self.assertEqual([(s["kind"], s["entry"]["uuid"]) for s in request["synthetic"]], [("pending-result", asked["uuid"])])
+            self.assertEqual([(s["kind"], s["uuid"]) for s in request["synthetic"]], [("pending-result", asked.uuid)])
             self.assertEqual(request["omitted"], [])
 
             def result(call: str) -> None:
@@ -584,7 +584,7 @@ async def use_a_session(path: str) -> None:
             with anyio.fail_after(20):
                 while (event := await events.__anext__())["kind"] != "entry":
                     pass
-            assert event["uuid"] == written["uuid"]
+            assert event["uuid"] == written.uuid
         request = await session.request()
         assert len(request["messages"]) == 1
     try:

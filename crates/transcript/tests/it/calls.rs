@@ -158,7 +158,7 @@ fn a_call_that_runs_in_an_open_session_is_pending_and_after_a_load_interrupted()
     assert_eq!(report["synthetic"][0]["kind"], "pending-result");
     assert_eq!(report["synthetic"][0]["persist"], false);
     let asked = asked.uuid.unwrap().to_string();
-    assert_eq!(report["synthetic"][0]["entry"]["uuid"], asked);
+    assert_eq!(report["synthetic"][0]["uuid"], asked);
     assert_eq!(report["omitted"], json!([]));
 
     session.append(result("t1")).unwrap();
