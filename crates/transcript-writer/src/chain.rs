@@ -217,8 +217,7 @@ impl Chains {
             return Ok(ChainPosition::default());
         }
         let is_main = draft.chain.is_none();
-        let is_open = |call: &Box<str>| self.calls.contains_key(call);
-        if draft.needs_open_calls && !draft.results.iter().all(is_open) {
+        if draft.needs_open_calls && !draft.results().all(|call| self.calls.contains_key(call)) {
             return Err(ErrorKind::AnsweredCall);
         }
         let source = self.call_of(draft).cloned();
