@@ -32,11 +32,32 @@ fn text(answer: String) -> Reply {
     Ok(answer)
 }
 
-/// Starts a function: options as JSON in, records out.
+/// The function of JavaScript that gets the batches of a function: the batch, which is `null` after the last, or the
+/// failure. It does not keep the event loop alive; `lib/records.js` does while a batch is due.
+type SettleBatch = ThreadsafeFunction<
+    FnArgs<(Option<Buffer>, Option<String>)>,
+    (),
+    FnArgs<(Option<Buffer>, Option<String>)>,
+    Status,
+    false,
+    true,
+>;
+
+type SettleBatchFunction<'f> = Function<'f, FnArgs<(Option<Buffer>, Option<String>)>, ()>;
+
+/// Starts a function: options as JSON in, records out, whose batches `settle` gets.
 #[napi(catch_unwind)]
-pub fn call(options: String) -> Result<Records> {
+pub fn call(options: String, settle: SettleBatchFunction<'_>) -> Result<Records> {
     let records = shared::call(&options).map_err(|failure| error(&failure))?;
-    Ok(Records(Arc::new(records)))
+    let settle = settle
+        .build_threadsafe_function()
+        .callee_handled::<false>()
+        .weak::<true>()
+        .build()?;
+    Ok(Records {
+        records: Arc::new(records),
+        settle: Arc::new(settle),
+    })
 }
 
 /// The version of the package.
@@ -47,27 +68,32 @@ pub fn version() -> &'static str {
 
 /// The records of a function, in batches.
 #[napi]
-pub struct Records(Arc<shared::Records>);
+pub struct Records {
+    records: Arc<shared::Records>,
+    settle: Arc<SettleBatch>,
+}
 
 #[napi]
 impl Records {
-    /// Returns a promise of the next batch; `null` after the last.
+    /// Asks for the next batch; one at a time.
     #[napi(catch_unwind)]
-    pub fn next<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        let (deferred, promise) =
-            env.create_deferred::<Option<Buffer>, Resolver<Option<Buffer>>>()?;
-        self.0.then(move |next: Next| match next {
-            Ok(batch) => deferred.resolve(Box::new(move |_| Ok(batch.map(Buffer::from)))),
-            Err(failure) => deferred.reject(error(&failure)),
+    pub fn next(&self) {
+        let settle = Arc::clone(&self.settle);
+        self.records.then(move |next: Next| {
+            let arguments = match next {
+                Ok(batch) => (batch.map(Buffer::from), None),
+                Err(failure) => (None, Some(failure.json())),
+            };
+            // When the event loop has ended, nobody waits.
+            let _ = settle.call(arguments.into(), ThreadsafeFunctionCallMode::NonBlocking);
         });
-        Ok(promise)
     }
 
     /// Returns a promise that is resolved when the function has started.
     #[napi(catch_unwind)]
     pub fn ready<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let (deferred, promise) = env.create_deferred::<(), Resolver<()>>()?;
-        self.0
+        self.records
             .when_ready(move || deferred.resolve(Box::new(|_| Ok(()))));
         Ok(promise)
     }
@@ -75,7 +101,7 @@ impl Records {
     /// Ends the function.
     #[napi(catch_unwind)]
     pub fn close(&self) {
-        self.0.close();
+        self.records.close();
     }
 }
 

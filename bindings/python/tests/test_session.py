@@ -503,5 +503,109 @@ class Following(Folder):
         self.assertTrue(record["path"].endswith(self.path.name))
 
 
+class Refusals(unittest.TestCase):
+    def test_what_no_reader_would_find_in_the_conversation_is_refused_by_its_cause(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"
+            session = transcript.Session.create(path, cwd="/", version="1")
+            session.append(user="x")
+            call = {"type": "tool_use", "id": "toolu_1", "name": "days", "input": {}}
+            (asked,) = session.append(assistant={"id": "m", "role": "assistant", "model": "m", "content": [call]})
+            request = session.request()
+            self.assertEqual([(s["kind"], s["uuid"]) for s in request["synthetic"]], [("pending-result", asked.uuid)])
+            self.assertEqual(request["omitted"], [])
+
+            def result(call: str) -> None:
+                block = {"type": "tool_result", "tool_use_id": call, "content": "366 days"}
+                session.append({"type": "user", "message": {"role": "user", "content": [block]}})
+
+            def refused(kind: str, append: Callable[[], Any]) -> None:
+                with self.assertRaises(transcript.InvalidError) as caught:
+                    append()
+                self.assertEqual(caught.exception.kind, kind)
+
+            refused("unknown-call", lambda: result("toolu_WRONG"))
+            result("toolu_1")
+            refused("answered-call", lambda: result("toolu_1"))
+            for entry in ({"type": "user"}, {"type": "usr", "message": {}}, {"type": "user", "message": {"content": 3}}):
+                refused("invalid-entry", lambda entry=entry: session.append(entry))  # type: ignore[misc]
+            self.assertEqual(len(Path(path).read_text().splitlines()), 3)
+            self.assertEqual(session.request()["synthetic"], [])
+            session.close()
+
+
+SUB_INTERPRETER = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+number = interpreters.create()
+failed = interpreters.run_string(number, "import transcript")
+if failed is not None:
+    raise RuntimeError(str(failed))
+"""
+
+
+class Interpreters(unittest.TestCase):
+    def test_a_sub_interpreter_is_refused_with_a_sentence(self) -> None:
+        done = subprocess.run([sys.executable, "-c", SUB_INTERPRETER], capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("transcript cannot be used in a sub-interpreter", done.stderr)
+
+
+async def use_a_session(path: str) -> None:
+    """Opens a session, uses it from several tasks, and follows it."""
+    import anyio
+
+    async with await AsyncSession.create(path, cwd="/", version="1") as session:
+        await session.append(user="first")
+        async with transcript.follow(path, start="start") as events:
+
+            async def say(number: int) -> None:
+                await session.append(user=f"number {number}")
+
+            async with anyio.create_task_group() as tasks:
+                for number in range(20):
+                    tasks.start_soon(say, number)
+            found: list[str] = []
+            async for event in events:
+                if event["kind"] == "entry":
+                    found.append(event["uuid"])
+                if len(found) == 21:
+                    break
+        assert len(set(found)) == 21
+        # A task that is cancelled while it waits takes no record with it.
+        async with transcript.follow(path, start="end") as events:
+            with anyio.move_on_after(0.05) as scope:
+                while True:
+                    await events.__anext__()
+            assert scope.cancelled_caught
+            (written,) = await session.append(user="later")
+            with anyio.fail_after(20):
+                while (event := await events.__anext__())["kind"] != "entry":
+                    pass
+            assert event["uuid"] == written.uuid
+        request = await session.request()
+        assert len(request["messages"]) == 1
+    try:
+        await session.append(user="closed")
+    except transcript.ClosedError:
+        return
+    raise AssertionError("a closed session took an entry")
+
+
+class Loops(unittest.TestCase):
+    def test_a_session_and_a_follower_work_under_asyncio_and_trio(self) -> None:
+        try:
+            import anyio
+            import trio  # noqa: F401  # pyright: ignore
+        except ImportError:
+            self.skipTest("no anyio or trio")
+        for backend in ("asyncio", "trio"):
+            with self.subTest(backend=backend), tempfile.TemporaryDirectory() as folder:
+                path = f"{folder}/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"
+                anyio.run(use_a_session, path, backend=backend)
+
+
 if __name__ == "__main__":
     unittest.main()

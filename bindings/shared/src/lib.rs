@@ -5,7 +5,7 @@
 //! call has the same answer in every language, to the byte. An open session is a [`SessionHandle`], which runs
 //! the commands of `transcript append` and some more.
 //!
-//! Every function runs on a thread of its own and is at most two batches ahead of who reads them. Dropping
+//! Every function runs on a thread of its own and is at most 16 MiB ahead of who reads them. Dropping
 //! [`Records`] ends the thread. A panic ends the call as a [`Failure`].
 
 mod conversation;

@@ -12,8 +12,9 @@ use transcript::follow::Stopper;
 
 use crate::failure::Failure;
 
-/// How many batches a function is ahead of who reads them.
-const AHEAD: usize = 2;
+/// How many bytes a function is ahead of who reads them: so many that neither waits for the other's thread to be run,
+/// which on a busy machine takes longer than a batch.
+const MAX_AHEAD: usize = 16 << 20;
 
 /// The next batch; `None` after the last.
 pub type Next = Result<Option<Vec<u8>>, Failure>;
@@ -47,6 +48,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     batches: VecDeque<Vec<u8>>,
+    /// The bytes of the batches.
+    queued: usize,
     waiter: Option<Waiter>,
     end: Option<Result<(), Failure>>,
     is_closed: bool,
@@ -173,6 +176,7 @@ impl Records {
         let mut state = self.shared.lock();
         state.is_closed = true;
         state.batches.clear();
+        state.queued = 0;
         let (waiter, stopper) = (state.waiter.take(), state.stopper.take());
         let ready = std::mem::take(&mut state.ready);
         drop(state);
@@ -217,7 +221,9 @@ impl Sender {
                 waiter(Ok(Some(batch)));
                 return Ok(());
             }
-            if state.batches.len() < AHEAD {
+            // A batch that is longer than the limit is queued alone.
+            if state.batches.is_empty() || state.queued + batch.len() <= MAX_AHEAD {
+                state.queued += batch.len();
                 state.batches.push_back(batch);
                 drop(state);
                 self.shared.changed.notify_all();
@@ -282,6 +288,7 @@ impl State {
             return Some(Ok(None));
         }
         if let Some(batch) = self.batches.pop_front() {
+            self.queued -= batch.len();
             return Some(Ok(Some(batch)));
         }
         match self.end.as_mut()? {
@@ -313,12 +320,19 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_two_batches_ahead_and_ends_when_nobody_reads() {
+    fn a_function_is_so_many_bytes_ahead_and_ends_when_nobody_reads() {
+        // A batch of any size can be queued, and many small ones are no more bytes than few large ones.
+        for (len, ahead) in [(MAX_AHEAD / 64, 64), (MAX_AHEAD, 1), (MAX_AHEAD + 1, 1)] {
+            check_ahead(len, ahead);
+        }
+    }
+
+    fn check_ahead(len: usize, ahead: usize) {
         let sent = Arc::new(AtomicUsize::new(0));
         let (ended, end) = mpsc::channel();
         let counter = Arc::clone(&sent);
         let records = Records::spawn(move |sender| {
-            while sender.send(vec![0]).is_ok() {
+            while sender.send(vec![0; len]).is_ok() {
                 counter.fetch_add(1, Ordering::SeqCst);
             }
             ended.send(()).unwrap();
@@ -327,11 +341,11 @@ mod tests {
         let records = records.unwrap();
         records.wait().unwrap();
         // Taking one makes room for one more.
-        while sent.load(Ordering::SeqCst) < 1 + AHEAD {
+        while sent.load(Ordering::SeqCst) < 1 + ahead {
             thread::yield_now();
         }
         thread::sleep(Duration::from_millis(20));
-        assert_eq!(sent.load(Ordering::SeqCst), 1 + AHEAD);
+        assert_eq!(sent.load(Ordering::SeqCst), 1 + ahead);
         drop(records);
         end.recv_timeout(Duration::from_secs(10)).unwrap();
     }

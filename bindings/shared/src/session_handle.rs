@@ -16,6 +16,7 @@ use transcript::{
     SessionOptions, SyncPolicy, TurnEnd, Written, stream,
 };
 use transcript_format::object::{Object, Raw};
+use transcript_reader::Index;
 
 use crate::failure::{Failure, read_options};
 use crate::sessions::{NoOthers, Place, PolicyName};
@@ -175,7 +176,8 @@ impl SessionHandle {
             Mode::OpenOrCreate => (Session::open_or_create(&path, &session_options)?, None),
             Mode::Resume => {
                 let resumed = Session::resume(&path, &session_options)?;
-                let request = (resumed.request, resumed.added, resumed.forked_from);
+                let request = request_text(&resumed.request, resumed.history.index())?;
+                let request = (request, resumed.added, resumed.forked_from);
                 (resumed.session, Some(request))
             }
         };
@@ -187,10 +189,10 @@ impl SessionHandle {
             "restored": session.restored().len(),
         });
         let mut request_json = None;
-        if let Some((request, added, forked_from)) = &resumed {
-            about["added"] = json!(ids(added));
+        if let Some((request, added, forked_from)) = resumed {
+            about["added"] = json!(ids(&added));
             about["forkedFrom"] = json!(forked_from);
-            request_json = Some(request_text(request)?);
+            request_json = Some(request);
         }
         let mut about = about.to_string();
         if let Some(request) = request_json {
@@ -411,11 +413,9 @@ impl SessionHandle {
                 Ok(json!({ "ok": true, "path": path.to_string_lossy() }).to_string())
             }
             Some("request") => {
-                let request = session.request()?;
-                Ok(format!(
-                    "{{\"ok\":true,\"request\":{}}}",
-                    request_text(&request)?
-                ))
+                let text =
+                    session.request_with(|request, index| request_text(&request, index))??;
+                Ok(format!("{{\"ok\":true,\"request\":{text}}}"))
             }
             Some("entries") => {
                 let listed = session.entries()?;
@@ -553,15 +553,19 @@ fn ids(written: &[Written]) -> Vec<Option<String>> {
     ids.map(|id| id.map(ToString::to_string)).collect()
 }
 
-fn request_text(request: &Request) -> Result<String, Failure> {
+/// Returns the record of a request: its messages, and what it has that the file has not, and the reverse.
+fn request_text(request: &Request, index: &Index) -> Result<String, Failure> {
     let mut text = Vec::new();
     wire::write_messages(&mut text, &request.messages, |json| json.into())?;
     let model = json!(request.model);
     let resumable = request.is_resumable();
     let ok = resumable && transcript::lint(&request.messages).is_ok();
     let text = String::from_utf8_lossy(&text);
+    let diagnostics = wire::RequestDiagnostics::new(index, request);
+    let diagnostics = wire::text(&diagnostics)?;
+    let diagnostics = diagnostics.trim_start_matches('{');
     Ok(format!(
-        "{{\"model\":{model},\"resumable\":{resumable},\"accepted\":{ok},\"messages\":{text}}}"
+        "{{\"model\":{model},\"resumable\":{resumable},\"accepted\":{ok},\"messages\":{text},{diagnostics}"
     ))
 }
 

@@ -46,6 +46,7 @@ const SHORT_ID: usize = 8;
 /// The file in the cache folder that says that sums of deleted sessions stay.
 const KEEP: &str = "usage.keep";
 /// How long the client may take to write what it passes to a status line.
+#[cfg(unix)]
 const STDIN: Duration = Duration::from_millis(50);
 /// The most that is read of it, in bytes.
 const MAX_STDIN: u64 = 64 << 10;

@@ -24,6 +24,7 @@ pub mod client_version;
 pub mod compact;
 pub mod content;
 pub mod context_refs;
+pub mod cut_reply;
 pub mod entry;
 pub mod finding;
 pub mod ids;

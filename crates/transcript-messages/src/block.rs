@@ -32,6 +32,8 @@ pub struct Block {
     /// No pass changes or objects to the block itself, and passes need not parse it again: see
     /// [`is_sound`]. False if that is not known.
     is_sound: bool,
+    /// Of a call: its input is a part of what the model wrote.
+    has_cut_input: bool,
 }
 
 impl PartialEq for Block {
@@ -218,6 +220,7 @@ impl Block {
             kind,
             is_plain: false,
             is_sound: false,
+            has_cut_input: false,
         }
     }
 
@@ -227,6 +230,18 @@ impl Block {
     pub fn with_origin(mut self, origin: Option<usize>) -> Self {
         self.set_origin(origin);
         self
+    }
+
+    /// Notes that the input of a call is a part of what the model wrote, as its stream ended early.
+    /// The result that a pass makes for such a call says so.
+    pub fn mark_cut_input(&mut self) {
+        self.has_cut_input = self.kind == BlockKind::ToolUse;
+    }
+
+    /// Returns whether it is a call with a [part of its input](Self::mark_cut_input).
+    #[must_use]
+    pub fn has_cut_input(&self) -> bool {
+        self.has_cut_input
     }
 
     pub(super) fn set_origin(&mut self, origin: Option<usize>) {

@@ -341,7 +341,11 @@ fn attach_results(mut messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
 }
 
 fn missing_result(call: &Block, log: &mut Log) -> Block {
-    let block = Block::failed_result(call.call_id().unwrap_or_default(), texts::RESULT_MISSING);
+    let text = match call.has_cut_input() {
+        true => texts::CALL_CUT,
+        false => texts::RESULT_MISSING,
+    };
+    let block = Block::failed_result(call.call_id().unwrap_or_default(), text);
     log.add_synthetic(
         SyntheticKind::MissingResult,
         Role::User,

@@ -21,6 +21,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(target_os = "linux")]
 use std::time::Duration;
 
 use crate::clients::Client;
@@ -38,10 +39,13 @@ const SECOND: &str = ".old";
 
 /// How often, and how long apart, to look whether a process still writes to a file that it opened
 /// while the names were exchanged.
+#[cfg(target_os = "linux")]
 const ATTEMPTS: u32 = 200;
+#[cfg(target_os = "linux")]
 const PAUSE: Duration = Duration::from_millis(10);
 /// How often in turn nobody may have the old file open before it is left alone. An `open` that looked up the
 /// name before the exchange can be interrupted for tens of milliseconds on a machine with much to do.
+#[cfg(target_os = "linux")]
 const QUIET: u32 = 20;
 
 /// Why a file was not replaced; it is unchanged then.

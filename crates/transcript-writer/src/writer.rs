@@ -327,6 +327,14 @@ impl Writer {
         self.shared.core().chains.leaf().cloned()
     }
 
+    /// Returns whether a call of the conversation, or of a subagent, is in the file and has no result
+    /// there. Calls that were left by a rewind or a compaction do not count, and those that another
+    /// process wrote are not known.
+    #[must_use]
+    pub fn has_open_call(&self, id: &str) -> bool {
+        self.shared.core().chains.is_open(id)
+    }
+
     /// Returns the file.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -340,7 +340,7 @@ impl fmt::Display for Error {
                 "nothing to salvage: no other file of the session has more than it"
             }
             (_, ErrorKind::Read(_)) => "cannot be read",
-            (_, ErrorKind::Write(_)) => "cannot be written",
+            (_, ErrorKind::Write(kind)) => kind.words(),
         };
         write!(f, "{}: {text}", self.path.display())
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
-use transcript_reader::{Bodies, Source};
+use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::LiveConversation;
 use transcript_resume::request::{LiveRequest, Request, RequestOptions};
 use transcript_storage::{Identity, ReadDisk, RealDisk};
@@ -64,6 +64,11 @@ impl LiveSession {
         }
         let mut bodies = Bodies::new(&self.source);
         Ok(self.request.request(&mut self.live, &mut bodies)?)
+    }
+
+    /// Returns the index that the numbers in a request refer to.
+    pub(crate) fn index(&mut self) -> &Index {
+        self.live.index()
     }
 
     fn read_new_lines(&mut self) -> Result<(), Error> {

@@ -334,12 +334,13 @@ fn give(
 
 /// Returns whether the error may concern only some entries of a batch.
 fn may_spare_others(error: &Error) -> bool {
-    let kind = error.as_writer().map(transcript_writer::Error::kind);
     matches!(
-        kind,
-        Some(
+        error.kind(),
+        crate::ErrorKind::Write(
             ErrorKind::InvalidEntry
                 | ErrorKind::UnknownParent
+                | ErrorKind::UnknownCall
+                | ErrorKind::AnsweredCall
                 | ErrorKind::RepeatedUuid
                 | ErrorKind::Full
                 | ErrorKind::Io

@@ -182,7 +182,8 @@ impl RequestOptions {
         self
     }
 
-    /// Requests the answer to the last message: a turn without an answer stays open. By default
+    /// Requests the answer to the last message: a turn without an answer stays open, and a call
+    /// without a result is pending, not interrupted. By default
     /// such a turn counts as abandoned, and a synthetic answer
     /// ([`NoResponse`](transcript_messages::SyntheticKind::NoResponse)) ends it, as in a client that
     /// resumes a session (TURN-5).
@@ -383,7 +384,7 @@ impl RequestOptions {
         }
         let open = repair::drop_unfinished(&mut steps, policy, log);
         if part.is_end {
-            repair::complete_calls(&mut steps, &open, log);
+            repair::complete_calls(&mut steps, &open, self.is_live, policy, log);
             if !self.is_live {
                 repair::complete_turn(&mut steps, log);
             }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hashbrown::HashSet;
+use transcript_format::cut_reply;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{JsonKind, ParseObjectError, Raw, Str, unescape};
 use transcript_format::scan::Body;
@@ -198,6 +199,9 @@ impl Step {
                 };
                 step.answer = Some(names.shared(key, model));
                 step.blocks = blocks(&body, text, place, origin, log);
+                if cut_reply::has_cut_call(object) {
+                    step.blocks.iter_mut().for_each(Block::mark_cut_input);
+                }
             }
             EntryKind::System => {
                 // Output that only the person sees is not sent (MSG-6).
@@ -320,6 +324,11 @@ impl Step {
     /// Returns the ids of the calls that the entry makes.
     pub(super) fn calls(&self) -> impl Iterator<Item = &str> {
         self.ids(BlockKind::ToolUse)
+    }
+
+    /// Returns whether the entry makes a call whose input was cut.
+    pub(super) fn has_cut_call(&self) -> bool {
+        self.blocks.iter().any(Block::has_cut_input)
     }
 
     /// Returns the ids of the calls that the entry answers.

@@ -4,6 +4,7 @@
 
 mod agent;
 mod appending;
+mod calls;
 mod end;
 #[cfg(feature = "async")]
 mod fronts;
