@@ -61,8 +61,8 @@ impl Follower {
         let notifier = Notifier::default();
         let watch = if options.has_events {
             let names = WatchedNames::of(&path);
-            FsWatch::new(&notifier, move |event, hints| {
-                hints.all |= event.paths.iter().any(|path| names.may_concern(path));
+            FsWatch::new(&notifier, move |_, path, hints| {
+                hints.all |= names.may_concern(path);
             })
         } else {
             FsWatch::off()
@@ -175,7 +175,7 @@ impl Follower {
             return;
         }
         let path = self.followed.path();
-        let mut folders: Vec<_> = FsWatch::above(path).into_iter().collect();
+        let mut folders: Vec<_> = FsWatch::above(path).collect();
         if RealDisk
             .link_metadata(path)
             .is_ok_and(|found| found.kind == FileKind::Link)
@@ -184,7 +184,8 @@ impl Follower {
             folders.extend(FsWatch::above(&real));
             folders.dedup();
         }
-        self.watch.keep(&folders);
+        let is_sure = self.watch.keep(&folders);
+        self.backoff.trust(is_sure);
     }
 }
 

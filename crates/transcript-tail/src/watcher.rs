@@ -57,6 +57,8 @@ pub struct Watcher {
     files: HashMap<Arc<Path>, WatchedFile>,
     /// The files to poll, each once.
     ready: VecDeque<Arc<Path>>,
+    /// The files that may be open, in the order in which they were opened or found in use.
+    open: VecDeque<Arc<Path>>,
     /// How many events the first of them has emitted in a row.
     in_a_row: usize,
     /// Errors of folders.
@@ -88,8 +90,12 @@ enum Target {
 struct WatchedFile {
     followed: FollowedFile,
     is_ready: bool,
+    /// Whether it is among those that may be open.
+    is_counted: bool,
     /// The time of the last event.
     active: Instant,
+    /// The time of the last event that is known to the order in which files are closed.
+    used: Instant,
     /// The state of the file at the last scan, by which a change is detected without opening it.
     seen: Option<Metadata>,
 }
@@ -110,6 +116,7 @@ impl Watcher {
             options: options.clone(),
             files: HashMap::new(),
             ready: VecDeque::new(),
+            open: VecDeque::new(),
             in_a_row: 0,
             errors: VecDeque::new(),
             reported_errors: HashSet::new(),
@@ -294,7 +301,9 @@ impl Watcher {
         file.or_insert_with(|| WatchedFile {
             followed: FollowedFile::new(path, &options.clone().start(start)),
             is_ready: false,
+            is_counted: false,
             active: Instant::now(),
+            used: Instant::now(),
             seen: None,
         })
     }
@@ -321,17 +330,40 @@ impl Watcher {
             return;
         };
         file.is_ready = false;
-        if file.followed.cursor().is_absent() && !self.is_named(path) {
+        let is_absent = file.followed.cursor().is_absent();
+        if is_absent && !self.is_named(path) {
             self.files.remove(path);
             return;
         }
-        let open = self.files.values_mut();
-        let open = open.filter_map(|file| file.followed.cursor().is_open().then_some(file));
-        let mut open: Vec<&mut WatchedFile> = open.collect();
-        if open.len() > MAX_OPEN
-            && let Some(oldest) = open.iter_mut().min_by_key(|file| file.active)
+        let Some(file) = self.files.get_mut(path) else {
+            return;
+        };
+        if file.followed.cursor().is_open() && !std::mem::replace(&mut file.is_counted, true) {
+            file.used = file.active;
+            self.open.push_back(Arc::from(path));
+        }
+        self.close_oldest();
+    }
+
+    /// Closes files while too many are open: each time the first one in the order in which they were opened that was
+    /// not used since.
+    fn close_oldest(&mut self) {
+        while self.open.len() > MAX_OPEN
+            && let Some(path) = self.open.pop_front()
         {
-            oldest.followed.cursor().close();
+            let Some(file) = self.files.get_mut(&path) else {
+                continue;
+            };
+            if file.followed.cursor().is_open() && file.active > file.used {
+                file.used = file.active;
+                self.open.push_back(path);
+                continue;
+            }
+            file.is_counted = false;
+            // One that has events is closed when it has none any more.
+            if !file.is_ready {
+                file.followed.cursor().close();
+            }
         }
     }
 
@@ -379,9 +411,9 @@ impl Watcher {
         self.last_scan = Instant::now();
         self.scan_cost = self.last_scan - began;
         self.next_scan = self.last_scan
-            + match self.backoff.is_hinted() {
-                true => (self.scan_cost * 1000).max(PollBackoff::HINTED),
-                false => (self.scan_cost * 100).max(PollBackoff::LONGEST),
+            + match self.backoff.hinted_pause() {
+                Some(pause) => (self.scan_cost * 1000).max(pause),
+                None => (self.scan_cost * 100).max(PollBackoff::LONGEST),
             };
     }
 
@@ -394,6 +426,7 @@ impl Watcher {
             match target {
                 Target::Folder(path) if path.is_dir() => {
                     folders.push((path.clone(), RecursiveMode::Recursive));
+                    folders.extend(FsWatch::above(path));
                 }
                 Target::Folder(path) | Target::File(path) => folders.extend(FsWatch::above(path)),
                 Target::Session(path) => {
@@ -405,8 +438,11 @@ impl Watcher {
                 }
             }
         }
-        folders.dedup();
-        self.watch.keep(&folders);
+        let mut seen = HashSet::new();
+        folders
+            .retain(|(path, mode)| seen.insert((path.clone(), *mode == RecursiveMode::Recursive)));
+        let is_sure = self.watch.keep(&folders);
+        self.backoff.trust(is_sure);
     }
 }
 
@@ -423,18 +459,15 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Adds the hints of a file-system event: a transcript was written, or names changed.
-fn collect_hints(event: &notify::Event, hints: &mut Hints) {
-    let is_transcript = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl");
-    let are_names = !matches!(event.kind, EventKind::Modify(kind) if !is_name(kind));
-    for path in &event.paths {
-        if is_transcript(path) {
-            hints.paths.insert(path.clone());
-        } else {
-            hints.all |= are_names;
-        }
+/// Adds the hints of a change: a transcript was written, or names changed.
+fn collect_hints(kind: &EventKind, path: &Path, hints: &mut Hints) {
+    let is_transcript = path.extension().is_some_and(|end| end == "jsonl");
+    let are_names = !matches!(kind, EventKind::Modify(kind) if !is_name(*kind));
+    if is_transcript {
+        hints.paths.insert(path.to_owned());
+    } else {
+        hints.all |= are_names;
     }
-    hints.all |= event.paths.is_empty();
 }
 
 fn is_name(kind: notify::event::ModifyKind) -> bool {

@@ -428,7 +428,7 @@ impl SdkSessions {
         for folder in self.candidates(directory)? {
             let session = folder.join(format!("{id}.jsonl"));
             if session.exists() || folder.join(id).join("subagents").exists() {
-                return Ok(subagents(&session)?);
+                return Ok(subagents_on(&(Arc::new(RealDisk) as _), &session)?);
             }
         }
         Ok(Vec::new())

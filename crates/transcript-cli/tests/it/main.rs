@@ -24,6 +24,7 @@ mod system;
 mod tail;
 mod tree;
 mod turns;
+mod twin;
 mod usage;
 mod verify;
 mod wire;
