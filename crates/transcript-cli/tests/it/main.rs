@@ -11,6 +11,8 @@ mod fork;
 mod healthy;
 mod hostile;
 mod keep;
+#[cfg(unix)]
+mod links;
 mod list;
 mod moving;
 mod names;

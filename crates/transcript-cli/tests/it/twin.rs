@@ -18,7 +18,7 @@ const QUESTIONS: [&[&str]; 27] = [
     &["replay", "ID", "--format", "markdown"],
     &["tree", "ID"],
     &["tree", "ID", "--json"],
-    &["resume", "ID", "--format", "messages"],
+    &["resume", "ID", "--request"],
     &["resume", "ID", "--json"],
     &["resume", "ID", "--request", "--policy", "vendor"],
     &["tail", "ID"],
