@@ -296,7 +296,7 @@ mod tests {
         let id = "1999463e-ee08-4b08-99d5-2d9a36fd8293";
         let place = Path::new("/home/me/.claude/projects/-work").join(format!("{id}.jsonl"));
         let made = derived_id(id, &place);
-        assert_eq!(made, "EXPECTED");
+        assert_eq!(made, "d9129be2-ad1c-5166-a904-951844fc3826");
         let other = derived_id("2999463e-ee08-4b08-99d5-2d9a36fd8293", &place);
         assert_ne!(made, other);
         assert_ne!(made, derived_id(id, Path::new("/elsewhere")));
