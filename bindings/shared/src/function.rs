@@ -11,7 +11,7 @@ use transcript::catalog::{Query, SearchOptions, Sort, moment};
 use transcript::sdk::{
     ListOptions, MessageError, MessageOptions, SdkMessage, SdkSessions, created_millis,
 };
-use transcript::verify::{VerifyOptions, verify, verify_folder, verify_source};
+use transcript::verify::{VerifyOptions, verify, verify_folder};
 use transcript::wire::{
     ClientCostRecord, CostRecord, CostRow, CostTotal, HitRecord, Json, RepairReport, SearchEnd,
     SearchRecord, SessionRecord, VerifyRecord,

@@ -111,7 +111,7 @@ impl Walk<'_> {
                     let real = real.join(&entry.name);
                     let has_session = names.contains(&session);
                     let is_of_session = is_of_session || has_session || is_named_by_id(&path);
-                    self.enter(&path, real, depth, has_session, is_of_session);
+                    self.enter(&path, &real, depth, has_session, is_of_session);
                 }
                 FileKind::Link if !is_of_session => self.waiting.push_back((path, depth)),
                 FileKind::Other if is_named_like_a_session(&path) => {
@@ -126,7 +126,7 @@ impl Walk<'_> {
     fn enter(
         &mut self,
         path: &Path,
-        real: PathBuf,
+        real: &Path,
         depth: usize,
         has_session: bool,
         is_of_session: bool,
@@ -134,8 +134,8 @@ impl Walk<'_> {
         let is_wanted = (self.visit)(Walked::Folder { path, has_session });
         if is_wanted
             && depth > 0
-            && self.links.enter(real.clone())
-            && let Err(error) = self.folder(path, &real, depth - 1, is_of_session)
+            && self.links.enter(real.to_owned())
+            && let Err(error) = self.folder(path, real, depth - 1, is_of_session)
         {
             self.problem(error);
         }
@@ -150,7 +150,7 @@ impl Walk<'_> {
                 session.push(".jsonl");
                 let has_session = self.disk.metadata(Path::new(&session)).is_ok();
                 let is_of_session = has_session || is_named_by_id(path);
-                self.enter(path, real, depth, has_session, is_of_session);
+                self.enter(path, &real, depth, has_session, is_of_session);
             }
             Ok((FileKind::File, real)) => {
                 if self.links.take(real) {

@@ -1,7 +1,7 @@
 //! One subscription to file-system events for all followers of a process.
 //!
 //! A person has few of them (128 instances of inotify by default on Linux), and each costs a thread. So the followers of
-//! a process share one, which is there while any of them watches something. A folder is watched once, whoever wants it:
+//! a process share one, which is there while any of them watches something. A folder is watched once, however many want it:
 //! the system reports each only once to a subscription, and forgets it for all when one of them leaves.
 
 use std::collections::{HashMap, HashSet};

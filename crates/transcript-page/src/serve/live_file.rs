@@ -69,7 +69,7 @@ impl LiveFile {
             false => Some(OtherFiles::search(&source, &index, &missing)),
         };
         blocks(&source, 0, source.len(), |at, bytes| {
-            content.push(at, bytes)
+            content.push(at, bytes);
         })?;
         Ok(Self {
             indexed: source.len(),

@@ -358,7 +358,7 @@ fn has_writer(_file: &fs::File) -> Option<bool> {
 }
 
 /// Returns whether the system reports every change in a folder to those who watch it: on local file systems of Linux, where
-/// whoever changes a file does so through this system. Elsewhere it is not known.
+/// every change is made through this system. Elsewhere it is not known.
 #[must_use]
 pub fn reports_changes(folder: &Path) -> bool {
     let is_local = |folder: fs::File| !is_remote(&folder);
