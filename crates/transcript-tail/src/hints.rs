@@ -208,30 +208,36 @@ impl FsWatch {
         }
     }
 
-    /// Returns the folder of `path`, or its nearest existing ancestor, and two above it: the system does not say that a
+    /// Returns the folder of `path`, or its nearest existing ancestor, and the one above it: the system does not say that a
     /// folder has moved with one above it.
     pub(crate) fn above(path: &Path) -> impl Iterator<Item = Folder> {
         let above = path.ancestors().skip(1);
-        let above = above.skip_while(|folder| !folder.is_dir()).take(3);
+        let above = above.skip_while(|folder| !folder.is_dir()).take(2);
         above.map(|folder| (folder.to_owned(), RecursiveMode::NonRecursive))
     }
 
-    /// Watches these folders and no others. Returns whether changes of all of them are sure to be reported.
-    pub(crate) fn keep(&mut self, wanted: &[Folder]) -> bool {
+    /// Watches these folders and no others. They are asked for again when they are watched: what happened to them before that
+    /// was not reported. Returns whether changes of all of them are sure to be reported.
+    pub(crate) fn keep(&mut self, wanted: impl Fn() -> Vec<Folder>) -> bool {
+        /// After so many changes in a row the next call goes on.
+        const MAX_TRIES: usize = 8;
         let Some(subscription) = &self.subscription else {
             return false;
         };
         let identity = |path: &Path| Some(RealDisk.metadata(path).ok()?.identity);
-        let wanted: Vec<_> = wanted
-            .iter()
-            .map(|folder| (folder.clone(), identity(&folder.0)))
-            .collect();
-        if wanted != self.folders || !self.coverage.is_whole {
-            let folders: Vec<Folder> = wanted.iter().map(|(folder, _)| folder.clone()).collect();
+        for _ in 0..MAX_TRIES {
+            let folders = wanted();
+            let found: Vec<_> = folders
+                .iter()
+                .map(|folder| (folder.clone(), identity(&folder.0)))
+                .collect();
+            if found == self.folders {
+                return self.coverage.is_whole && self.coverage.is_trusted;
+            }
             self.coverage = subscription.keep(&folders);
-            self.folders = wanted;
+            self.folders = found;
         }
-        self.coverage.is_whole && self.coverage.is_trusted
+        false
     }
 
     /// Returns whether anything is watched.
@@ -340,7 +346,7 @@ mod tests {
             let _ = wait.lock().map(|wait| wait.recv());
         };
         let mut watch = FsWatch::new(&notifier, on_event);
-        watch.keep(&[(folder.path().to_owned(), RecursiveMode::NonRecursive)]);
+        watch.keep(|| vec![(folder.path().to_owned(), RecursiveMode::NonRecursive)]);
         // Two files in turn, because the system merges identical events in a row.
         let mut files = ["a", "b"].map(|name| fs::File::create(folder.path().join(name)).unwrap());
         for write in 0..limit + 1000 {

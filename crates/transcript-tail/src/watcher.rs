@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use notify::{EventKind, RecursiveMode};
@@ -13,7 +13,7 @@ use transcript_storage::{FileKind, Metadata, ReadDisk};
 use crate::event::FollowEvent;
 use crate::followed_file::FollowedFile;
 use crate::follower::Stopper;
-use crate::hints::{FsWatch, Hints, Notifier, PollBackoff, deadline, left};
+use crate::hints::{Folder, FsWatch, Hints, Notifier, PollBackoff, deadline, left};
 use crate::live::ConversationState;
 use crate::options::FollowOptions;
 use crate::start::StartAt;
@@ -53,6 +53,7 @@ const MAX_DEPTH: usize = 7;
 #[derive(Debug)]
 pub struct Watcher {
     targets: Vec<Target>,
+    concerned: Arc<Mutex<Concerned>>,
     options: FollowOptions,
     files: HashMap<Arc<Path>, WatchedFile>,
     /// The files to poll, each once.
@@ -68,6 +69,8 @@ pub struct Watcher {
     notifier: Notifier,
     backoff: PollBackoff,
     by_hint: Option<bool>,
+    /// When names have not changed for a while.
+    settled: Instant,
     /// The time of the next scan of the folders.
     next_scan: Instant,
     last_scan: Instant,
@@ -84,6 +87,31 @@ enum Target {
     Session(PathBuf),
     /// A single file.
     File(PathBuf),
+}
+
+/// Which changes concern the targets: folders are watched in which other programs are busy.
+#[derive(Debug, Default)]
+struct Concerned {
+    /// The targets, and the folders of sessions. What is below them concerns them.
+    own: HashSet<PathBuf>,
+    /// The folders above them.
+    above: HashSet<PathBuf>,
+}
+
+impl Concerned {
+    fn add(&mut self, target: &Target) {
+        let (Target::Folder(path) | Target::Session(path) | Target::File(path)) = target;
+        self.own.insert(path.clone());
+        if let Target::Session(path) = target {
+            self.own.insert(path.with_extension(""));
+        }
+        self.above
+            .extend(path.ancestors().skip(1).map(Path::to_owned));
+    }
+
+    fn is(&self, path: &Path) -> bool {
+        self.above.contains(path) || path.ancestors().any(|above| self.own.contains(above))
+    }
 }
 
 #[derive(Debug)]
@@ -106,13 +134,21 @@ impl Watcher {
     #[must_use]
     pub fn new(options: &FollowOptions) -> Self {
         let (notifier, now) = (Notifier::default(), Instant::now());
+        let concerned = Arc::new(Mutex::new(Concerned::default()));
         let watch = if options.has_events {
-            FsWatch::new(&notifier, collect_hints)
+            let concerned = Arc::clone(&concerned);
+            FsWatch::new(&notifier, move |kind, path, hints| {
+                let concerned = concerned.lock().unwrap_or_else(PoisonError::into_inner);
+                if concerned.is(path) {
+                    collect_hints(kind, path, hints);
+                }
+            })
         } else {
             FsWatch::off()
         };
         Self {
             targets: Vec::new(),
+            concerned,
             options: options.clone(),
             files: HashMap::new(),
             ready: VecDeque::new(),
@@ -124,6 +160,7 @@ impl Watcher {
             notifier,
             backoff: PollBackoff::new(options.has_events),
             by_hint: None,
+            settled: now,
             next_scan: now,
             last_scan: now,
             scan_cost: Duration::ZERO,
@@ -164,6 +201,12 @@ impl Watcher {
     }
 
     fn add(&mut self, target: Target) {
+        let mut concerned = self
+            .concerned
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        concerned.add(&target);
+        drop(concerned);
         self.targets.push(target);
         self.next_scan = self.last_scan;
     }
@@ -251,6 +294,8 @@ impl Watcher {
 
     fn apply_hints(&mut self, hints: &Hints) {
         if hints.all {
+            // In a folder that is new, files may have been made before the system was asked to watch it.
+            self.settled = Instant::now() + PollBackoff::HINTED;
             // Limits the time spent on scans when there are many events.
             self.next_scan = self.last_scan + self.scan_cost * 10;
         }
@@ -415,35 +460,44 @@ impl Watcher {
                 Some(pause) => (self.scan_cost * 1000).max(pause),
                 None => (self.scan_cost * 100).max(PollBackoff::LONGEST),
             };
+        if self.settled > began {
+            let soon = self.settled.max(self.last_scan + self.scan_cost * 10);
+            self.next_scan = self.next_scan.min(soon);
+        }
     }
 
     fn watch_folders(&mut self) {
         if !self.watch.is_on() {
             return;
         }
-        let mut folders = Vec::new();
-        for target in &self.targets {
-            match target {
-                Target::Folder(path) if path.is_dir() => {
-                    folders.push((path.clone(), RecursiveMode::Recursive));
-                    folders.extend(FsWatch::above(path));
-                }
-                Target::Folder(path) | Target::File(path) => folders.extend(FsWatch::above(path)),
-                Target::Session(path) => {
-                    folders.extend(FsWatch::above(path));
-                    let own = path.with_extension("");
-                    if own.is_dir() {
-                        folders.push((own, RecursiveMode::Recursive));
-                    }
+        let targets = &self.targets;
+        let is_sure = self.watch.keep(|| folders_of(targets));
+        self.backoff.trust(is_sure);
+    }
+}
+
+/// Returns the folders in which something may happen to the targets, each once.
+fn folders_of(targets: &[Target]) -> Vec<Folder> {
+    let mut folders = Vec::new();
+    for target in targets {
+        match target {
+            Target::Folder(path) if path.is_dir() => {
+                folders.push((path.clone(), RecursiveMode::Recursive));
+                folders.extend(FsWatch::above(path).take(1));
+            }
+            Target::Folder(path) | Target::File(path) => folders.extend(FsWatch::above(path)),
+            Target::Session(path) => {
+                folders.extend(FsWatch::above(path));
+                let own = path.with_extension("");
+                if own.is_dir() {
+                    folders.push((own, RecursiveMode::Recursive));
                 }
             }
         }
-        let mut seen = HashSet::new();
-        folders
-            .retain(|(path, mode)| seen.insert((path.clone(), *mode == RecursiveMode::Recursive)));
-        let is_sure = self.watch.keep(&folders);
-        self.backoff.trust(is_sure);
     }
+    let mut seen = HashSet::new();
+    folders.retain(|(path, mode)| seen.insert((path.clone(), *mode == RecursiveMode::Recursive)));
+    folders
 }
 
 impl Iterator for Watcher {
