@@ -219,7 +219,7 @@ impl FsWatch {
     /// Watches these folders and no others. They are asked for again when they are watched: what happened to them before that
     /// was not reported. Returns whether changes of all of them are sure to be reported.
     pub(crate) fn keep(&mut self, wanted: impl Fn() -> Vec<Folder>) -> bool {
-        /// After so many changes in a row the next call goes on.
+        /// After so many changes in a row the next call continues.
         const MAX_TRIES: usize = 8;
         let Some(subscription) = &self.subscription else {
             return false;
