@@ -5,6 +5,10 @@ Each file, or standard input, holds arrays of messages: one JSON array a line, o
 `request N, message M: what is wrong`, both counted from 1, and exits 1 when something is."""
 import json, re, sys
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__)
+    sys.exit()
+
 SPACE = "".join(c for c in map(chr, range(0x3001)) if c.isspace()) + "\ufeff"
 FOLLOWS = {None: "user", "user": "assistant system", "system": "assistant", "assistant": "user"}
 PLACES = {"text": "user assistant system result", "image": "user result", "document": "user result", "tool_result": "user",

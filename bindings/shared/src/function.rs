@@ -11,13 +11,13 @@ use transcript::catalog::{Query, SearchOptions, Sort, moment};
 use transcript::sdk::{
     ListOptions, MessageError, MessageOptions, SdkMessage, SdkSessions, created_millis,
 };
-use transcript::verify::{VerifyOptions, verify, verify_folder, verify_source};
+use transcript::verify::{VerifyOptions, verify, verify_folder};
 use transcript::wire::{
     ClientCostRecord, CostRecord, CostRow, CostTotal, HitRecord, Json, RepairReport, SearchEnd,
     SearchRecord, SessionRecord, VerifyRecord,
 };
 use transcript::{SessionRepair, SessionRow, cache_folder, undo_repair};
-use transcript_reader::subagents;
+use transcript_reader::subagents_on;
 
 use crate::conversation::{self, EntriesOptions, ExportOptions, RequestOptions};
 use crate::failure::{Failure, read_options};
@@ -501,10 +501,11 @@ fn verify_sessions(arguments: &VerifyArguments, out: &mut Out<'_>) -> Result<()>
     if let Some(days) = arguments.sweep {
         options = options.sweep_within(days);
     }
+    let disk = arguments.place.disk()?;
     let named = PathBuf::from(&arguments.session);
     if named.is_dir() {
         let mut written = Ok(());
-        verify_folder(&named, &options, &mut |report| {
+        verify_folder(&disk, &named, &options, &mut |report| {
             if written.is_ok() {
                 written = match report {
                     Ok(report) => out.record(&VerifyRecord::new(&report)),
@@ -515,15 +516,11 @@ fn verify_sessions(arguments: &VerifyArguments, out: &mut Out<'_>) -> Result<()>
         return written;
     }
     let path = arguments.place.find(&arguments.session)?;
-    if !path.exists() {
-        let source = arguments.place.open(&arguments.session)?;
-        return out.record(&VerifyRecord::new(&verify_source(&source, &options)?));
-    }
-    out.record(&VerifyRecord::new(&verify(&path, &options)?))?;
+    out.record(&VerifyRecord::new(&verify(&disk, &path, &options)?))?;
     // A session that is named by its id is more than its file.
     if path != named {
-        for agent in subagents(&path)? {
-            out.record(&VerifyRecord::new(&verify(&agent.path, &options)?))?;
+        for agent in subagents_on(&disk, &path)? {
+            out.record(&VerifyRecord::new(&verify(&disk, &agent.path, &options)?))?;
         }
     }
     Ok(())
@@ -538,7 +535,7 @@ fn repair(arguments: &RepairArguments, out: &mut Out<'_>) -> Result<()> {
             "repaired": repaired.to_string_lossy(),
         }));
     }
-    let mut repair = SessionRepair::plan(&path)?;
+    let mut repair = SessionRepair::plan_on(&arguments.place.disk()?, &path)?;
     if arguments.compact {
         repair = repair.compact()?;
     }

@@ -99,7 +99,13 @@ pub(crate) fn follow(options: &FollowOptions, out: &mut Out<'_>) -> Result<()> {
         found => found?,
     };
     let path = std::path::absolute(&path)?;
-    let follower = Follower::new(&path, &options.shared.options("start")?);
+    let mut how = options.shared.options("start")?;
+    let disk = options.place.disk()?;
+    // What is only in the archive does not grow.
+    if !path.exists() && disk.metadata(&path).is_ok() {
+        how = how.disk(disk).once();
+    }
+    let follower = Follower::new(&path, &how);
     let stopper = follower.stopper();
     run(
         follower,

@@ -318,6 +318,7 @@ impl Runtime<'_> {
         self.cancel = Arc::default();
         let Some(query) = query else { return };
         let sessions = Sessions {
+            archive: self.options.archive.clone(),
             root: self.options.store.root().to_owned(),
             cache: self.options.cache.clone(),
             read_time: self.options.read_time,

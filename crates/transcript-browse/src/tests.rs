@@ -108,6 +108,7 @@ impl Screen {
         self.cancel = Arc::default();
         let Some(query) = query else { return };
         let sessions = Sessions {
+            archive: None,
             root: self.root(),
             cache: None,
             read_time: |_| Err("no times here".to_owned()),

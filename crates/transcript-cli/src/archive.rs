@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use transcript::archive::{ArchiveOptions, Identities};
+use transcript::places::archived_sessions;
 use transcript::{Listing, MIN_PREFIX, data_folder, list_archived};
 use transcript_format::names::is_id;
 use transcript_reader::SessionFiles;
@@ -46,12 +47,7 @@ pub(crate) fn exists(ui: &Ui) -> bool {
 pub(crate) fn sessions(ui: &Ui) -> Result<SessionFiles> {
     let disk = ui.archive_disk();
     disk.archive()?;
-    let projects = disk.projects();
-    let disk = ui.disk();
-    if disk.metadata(&projects).is_err() {
-        return Ok(SessionFiles::on(disk));
-    }
-    Ok(SessionFiles::in_root_on(&disk, &projects)?)
+    Ok(archived_sessions(disk)?)
 }
 
 /// Lists the archived sessions.

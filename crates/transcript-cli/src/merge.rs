@@ -37,7 +37,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let [a, b] = [&args.a, &args.b].map(|argument| session::find(ui, argument));
     let (a, b) = (a?, b?);
     let progress = Progress::start(ui);
-    let merged = transcript::merge(&a, &b, &args.out);
+    let merged = transcript::merge_on(&ui.disk(), &a, &b, &args.out);
     drop(progress);
     let merged = match merged {
         Ok(merged) => merged,

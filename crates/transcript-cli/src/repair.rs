@@ -84,7 +84,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         return Ok(exit::DONE);
     }
     let progress = Progress::start(ui);
-    let mut repair = SessionRepair::plan(&path)?;
+    let mut repair = SessionRepair::plan_on(&ui.disk(), &path)?;
     if args.compact {
         repair = repair.compact()?;
     }
@@ -103,7 +103,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         Err(error)
             if matches!(
                 error.kind(),
-                ErrorKind::RepairRefused | ErrorKind::Exists | ErrorKind::CannotReplace
+                ErrorKind::RepairRefused
+                    | ErrorKind::Exists
+                    | ErrorKind::CannotReplace
+                    | ErrorKind::NotHere
             ) =>
         {
             Some(error)
@@ -127,6 +130,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
 pub(crate) fn refuse(ui: &Ui, error: &Error) -> Result<u8> {
     let way_out = match error.kind() {
         ErrorKind::Exists => "name another file",
+        ErrorKind::NotHere => {
+            "restore it with `transcript restore`, or write a copy with --out FILE"
+        }
         ErrorKind::NothingToSalvage => "look for a backup",
         ErrorKind::CannotReplace => {
             "close the session, write a copy with --out FILE, and rename it; or continue it as a new one with --new-session"

@@ -12,7 +12,7 @@ use transcript_format::object::Object;
 use transcript_storage::{DirEntry, FileKind, ReadDisk};
 
 use crate::error::Error;
-use crate::source::{Source, real_disk};
+use crate::source::Source;
 
 /// The maximum depth below `subagents`; `workflows/RUN` is two folders down.
 const MAX_DEPTH: usize = 4;
@@ -44,7 +44,7 @@ impl Subagent {
     }
 }
 
-/// Returns the subagents of the session whose file is `session`, each id once.
+/// Returns the subagents of the session whose file on `disk` is `session`, each id once.
 ///
 /// First come those in `ID/subagents` and the folders below it, where newer clients write them,
 /// also for subagents of subagents. Then come those that clients up to 2.1.1 wrote next to the
@@ -55,14 +55,6 @@ impl Subagent {
 /// # Errors
 /// When a folder exists and cannot be read. Session or metadata files that cannot be read are not
 /// an error.
-pub fn subagents(session: &Path) -> Result<Vec<Subagent>, Error> {
-    subagents_on(&real_disk(), session)
-}
-
-/// Returns the subagents of a session on `disk`, as [`subagents`] does on the disk of this machine.
-///
-/// # Errors
-/// As [`subagents`].
 pub fn subagents_on(disk: &Arc<dyn ReadDisk>, session: &Path) -> Result<Vec<Subagent>, Error> {
     let mut found = own_subagents_on(disk, session)?;
     let own = session.with_extension("").join("subagents");
@@ -85,7 +77,7 @@ pub fn subagents_on(disk: &Arc<dyn ReadDisk>, session: &Path) -> Result<Vec<Suba
 /// several have the same id.
 ///
 /// # Errors
-/// As [`subagents`].
+/// As [`subagents_on`].
 pub fn own_subagents_on(disk: &Arc<dyn ReadDisk>, session: &Path) -> Result<Vec<Subagent>, Error> {
     let own = session.with_extension("").join("subagents");
     let mut found = Vec::new();

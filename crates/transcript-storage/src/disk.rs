@@ -180,6 +180,15 @@ pub struct Identity {
     pub created: Option<SystemTime>,
 }
 
+impl Identity {
+    /// Returns whether the disk says which file it is. The folders of a disk that keeps only files, such as an archive,
+    /// have no identity.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.number.is_some() || self.created.is_some()
+    }
+}
+
 /// A file that is open for appending.
 ///
 /// Every call is at most one system call that can fail, and none retries, because the caller decides

@@ -5,8 +5,8 @@
 //! lock, replace. [`RealDisk`] is the file system of this machine, [`MemoryDisk`] one in memory.
 //!
 //! Two names, or a name and an open file, are the same file if their [`Identity`] is equal. A
-//! [`Fingerprint`] shows whether a file still has the bytes that were read; neither its length nor
-//! its modification time can show that.
+//! [`Fingerprint`] shows whether a file still has the bytes at the ends of what was read, [`Content`] whether it still has
+//! all of it; neither its length nor its modification time can show that.
 //!
 //! ```
 //! use std::path::Path;
@@ -23,6 +23,7 @@
 //! ```
 
 mod clients;
+mod content;
 mod disk;
 mod exchange;
 mod fingerprint;
@@ -31,6 +32,7 @@ mod new_file;
 mod sys;
 
 pub use clients::Client;
+pub use content::Content;
 pub use disk::{
     DirEntry, Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Status,
 };
@@ -38,4 +40,4 @@ pub use exchange::{ExchangeError, finish_exchange, put_in_place, undo};
 pub use fingerprint::{Fingerprint, HEAD_LEN, LastBytes, TAIL_LEN};
 pub use memory::{MemoryDisk, entries_below};
 pub use new_file::{NewFile, folder_of};
-pub use sys::{RealDisk, ignore_file_size_signal};
+pub use sys::{RealDisk, ignore_file_size_signal, reports_changes};

@@ -33,6 +33,8 @@ pub(crate) struct FileCursor {
     path: PathBuf,
     /// Where to start in the first file that is found.
     start: Option<StartAt>,
+    /// How long the file was when following began, if the start depends on that.
+    existing: Option<u64>,
     cap: usize,
     trailing: Trailing,
     /// Whether the file is read once only; then up to this offset, which is known once the file is
@@ -95,10 +97,21 @@ struct OpenFile {
 impl FileCursor {
     pub(crate) fn new(path: &Path, options: &FollowOptions) -> Self {
         let cap = options.line_cap;
+        let (mut start, mut existing) = (options.start, None);
+        // Lines that are written before the file is opened are new.
+        if start.is_at_end() {
+            match options.disk.metadata(path) {
+                Ok(found) => existing = Some(found.len),
+                Err(error) if is_absent(&error) => start.start_from_beginning(),
+                // Opening it fails in the same way.
+                Err(_) => {}
+            }
+        }
         Self {
             disk: Arc::clone(&options.disk),
             path: path.to_owned(),
-            start: Some(options.start),
+            start: Some(start),
+            existing,
             cap,
             trailing: options.trailing,
             is_once: options.is_once,
@@ -392,7 +405,7 @@ impl FileCursor {
         let identity = metadata.identity;
         let known = self.identity.replace(identity);
         let reset = if let Some(start) = self.start.take() {
-            match start.position(&source, self.trailing) {
+            match start.position(&source, self.existing, self.trailing) {
                 Ok(Ok(position)) => {
                     self.position = position;
                     None

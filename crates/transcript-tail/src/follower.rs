@@ -61,8 +61,8 @@ impl Follower {
         let notifier = Notifier::default();
         let watch = if options.has_events {
             let names = WatchedNames::of(&path);
-            FsWatch::new(&notifier, move |event, hints| {
-                hints.all |= event.paths.iter().any(|path| names.may_concern(path));
+            FsWatch::new(&notifier, move |_, path, hints| {
+                hints.all |= names.may_concern(path);
             })
         } else {
             FsWatch::off()
@@ -124,7 +124,8 @@ impl Follower {
             }
             let hints = self.notifier.wait(self.backoff.pause().min(left));
             self.by_hint = Some(!hints.is_empty());
-            if hints.is_empty() {
+            // A folder above a missing file may have been made, in which the file will be.
+            if hints.is_empty() || self.followed.cursor().is_absent() {
                 self.watch_folders();
             }
         }
@@ -175,16 +176,19 @@ impl Follower {
             return;
         }
         let path = self.followed.path();
-        let mut folders: Vec<_> = FsWatch::above(path).into_iter().collect();
-        if RealDisk
-            .link_metadata(path)
-            .is_ok_and(|found| found.kind == FileKind::Link)
-            && let Ok(real) = RealDisk.real_path(path)
-        {
-            folders.extend(FsWatch::above(&real));
-            folders.dedup();
-        }
-        self.watch.keep(&folders);
+        let is_sure = self.watch.keep(|| {
+            let mut folders: Vec<_> = FsWatch::above(path).collect();
+            if RealDisk
+                .link_metadata(path)
+                .is_ok_and(|found| found.kind == FileKind::Link)
+                && let Ok(real) = RealDisk.real_path(path)
+            {
+                folders.extend(FsWatch::above(&real));
+                folders.dedup();
+            }
+            folders
+        });
+        self.backoff.trust(is_sure);
     }
 }
 

@@ -46,6 +46,7 @@ mod file_position;
 mod followed_file;
 mod follower;
 mod hints;
+mod hub;
 mod last_turn;
 mod line_classifier;
 mod live;

@@ -1,17 +1,20 @@
 //! Copies of files that appear complete or not at all.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memchr::memmem;
 use transcript_format::object::Object;
-use transcript_storage::{NewFile, folder_of};
+use transcript_reader::subagents_on;
+use transcript_storage::{Disk, Metadata, NewFile, ReadDisk, ReadFile, RealDisk, folder_of};
+use uuid::Uuid;
 
-use transcript_reader::subagents;
-
+const BLOCK: usize = 256 << 10;
 /// The keys of a line of a subagent that can name an entry of the session.
 const OF_ENTRY: [&str; 5] = [
     "parentUuid",
@@ -26,7 +29,11 @@ pub(crate) fn each_line(
     path: &Path,
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut reader = BufReader::with_capacity(256 << 10, fs::File::open(path)?);
+    each_line_of(fs::File::open(path)?, each)
+}
+
+fn each_line_of(file: impl Read, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    let mut reader = BufReader::with_capacity(BLOCK, file);
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line)? > 0 {
         each(line.strip_suffix(b"\n").unwrap_or(&line))?;
@@ -35,8 +42,30 @@ pub(crate) fn each_line(
     Ok(())
 }
 
-/// Returns the id of the copy of a session at another place: always the same.
+/// The namespace of the ids of copies. It must never change.
+const COPIES: Uuid = Uuid::from_u128(0x6f0c_41f5_8e3b_4f0e_9d52_7c1a_b8e6_3d94);
+
+/// Returns the id of the copy of a session at another place: always the same, with every version of this program.
 pub(crate) fn derived_id(id: &str, place: &Path) -> String {
+    let place: PathBuf = place.components().collect();
+    let name = [id.as_bytes(), b"\0", &bytes_of(&place)].concat();
+    Uuid::new_v5(&COPIES, &name).to_string()
+}
+
+#[cfg(unix)]
+fn bytes_of(path: &Path) -> Cow<'_, [u8]> {
+    use std::os::unix::ffi::OsStrExt;
+    Cow::Borrowed(path.as_os_str().as_bytes())
+}
+
+#[cfg(not(unix))]
+fn bytes_of(path: &Path) -> Cow<'_, [u8]> {
+    Cow::Owned(path.to_string_lossy().into_owned().into_bytes())
+}
+
+/// Returns the id that a copy got up to version 0.1.0, from a hash that the standard library may change: only to find copies
+/// that were made then, never to name a new one.
+pub(crate) fn derived_id_before(id: &str, place: &Path) -> String {
     let half = |number: u8| {
         let mut hasher = DefaultHasher::new();
         (number, id, place).hash(&mut hasher);
@@ -48,21 +77,52 @@ pub(crate) fn derived_id(id: &str, place: &Path) -> String {
         .to_string()
 }
 
-/// Copies a session with its folder to `to`, under the id that `to` names, and adds `line`. The file
-/// of the session comes last; what an interrupted call left is completed.
-pub(crate) fn copy_session(from: &Path, to: &Path, line: &str) -> io::Result<()> {
-    let ids = Ids::new(stem(from), stem(to));
-    copy_side_files(from, to, &ids)?;
-    copy_file(from, to, &ids, Some(line))
+/// A file of a disk, read from its start.
+struct FromStart {
+    file: Arc<dyn ReadFile>,
+    at: u64,
 }
 
-/// Copies the folder of a session and its subagents for the session at `to`. What is there stays.
-pub(crate) fn copy_side_files(from: &Path, to: &Path, ids: &Ids) -> io::Result<()> {
-    let (old_folder, new_folder) = (from.with_extension(""), to.with_extension(""));
-    if old_folder.is_dir() {
-        copy_folder(&old_folder, &new_folder, ids)?;
+impl FromStart {
+    fn open(disk: &dyn ReadDisk, path: &Path) -> io::Result<Self> {
+        let file = disk.open_to_read(path)?;
+        Ok(Self { file, at: 0 })
     }
-    let agents = subagents(from).map_err(|error| io::Error::other(error.to_string()))?;
+}
+
+impl Read for FromStart {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(self.at, buffer)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// Copies a session with its folder to `to`, under the id that `to` names, and adds `line`. The file
+/// of the session comes last; what an interrupted call left is completed.
+pub(crate) fn copy_session(
+    disk: &Arc<dyn ReadDisk>,
+    from: &Path,
+    to: &Path,
+    line: &str,
+) -> io::Result<()> {
+    let ids = Ids::new(stem(from), stem(to));
+    copy_side_files(disk, from, to, &ids)?;
+    copy_file(&**disk, from, to, &ids, Some(line))
+}
+
+/// Copies the folder of a session on `disk` and its subagents for the session at `to`. What is there stays.
+pub(crate) fn copy_side_files(
+    disk: &Arc<dyn ReadDisk>,
+    from: &Path,
+    to: &Path,
+    ids: &Ids,
+) -> io::Result<()> {
+    let (old_folder, new_folder) = (from.with_extension(""), to.with_extension(""));
+    if disk.is_folder(&old_folder) {
+        copy_folder(&**disk, &old_folder, &new_folder, ids)?;
+    }
+    let agents = subagents_on(disk, from).map_err(|error| io::Error::other(error.to_string()))?;
     for agent in agents
         .iter()
         .filter(|agent| folder_of(&agent.path) == folder_of(from))
@@ -71,8 +131,9 @@ pub(crate) fn copy_side_files(from: &Path, to: &Path, ids: &Ids) -> io::Result<(
         let folder = new_folder.join("subagents");
         fs::create_dir_all(&folder)?;
         for path in [agent.path.clone(), agent.path.with_extension("meta.json")] {
-            if let (true, Some(name)) = (path.is_file(), path.file_name()) {
-                copy_file(&path, &folder.join(name), ids, None)?;
+            let is_file = disk.metadata(&path).is_ok_and(|found| found.is_file());
+            if let (true, Some(name)) = (is_file, path.file_name()) {
+                copy_file(&**disk, &path, &folder.join(name), ids, None)?;
             }
         }
     }
@@ -103,43 +164,51 @@ pub(crate) fn stem(path: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-fn copy_folder(from: &Path, to: &Path, ids: &Ids) -> io::Result<()> {
+fn copy_folder(disk: &dyn ReadDisk, from: &Path, to: &Path, ids: &Ids) -> io::Result<()> {
     fs::create_dir_all(to)?;
-    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        let kind = fs::metadata(&from)?;
-        if kind.is_dir() {
-            copy_folder(&from, &to, ids)?;
-        } else if kind.is_file() {
-            copy_file(&from, &to, ids, None)?;
+    RealDisk.set_properties(to, None, disk.metadata(from)?.mode)?;
+    for entry in disk.list(from)? {
+        let name = entry?.name;
+        let (from, to) = (from.join(&name), to.join(&name));
+        let found = disk.metadata(&from)?;
+        if found.is_folder() {
+            copy_folder(disk, &from, &to, ids)?;
+        } else if found.is_file() {
+            copy_file(disk, &from, &to, ids, None)?;
         }
     }
     Ok(())
 }
 
 /// Copies a file with its times and its mode. The lines of a session get the new id.
-fn copy_file(from: &Path, to: &Path, ids: &Ids, line: Option<&str>) -> io::Result<()> {
-    let metadata = fs::metadata(from)?;
-    let mut file = BufWriter::with_capacity(256 << 10, NewFile::beside(to)?);
+fn copy_file(
+    disk: &dyn ReadDisk,
+    from: &Path,
+    to: &Path,
+    ids: &Ids,
+    line: Option<&str>,
+) -> io::Result<()> {
+    let source = FromStart::open(disk, from)?;
+    let metadata = source.file.metadata()?;
+    let mut file = BufWriter::with_capacity(BLOCK, NewFile::beside(to)?);
     if from
         .extension()
         .is_some_and(|extension| extension == "jsonl")
     {
+        let is_ended = ends_with_newline(&*source.file, &metadata)?;
         let mut is_first = true;
-        each_line(from, &mut |line| {
+        each_line_of(source, &mut |line| {
             if !std::mem::take(&mut is_first) {
                 file.write_all(b"\n")?;
             }
             file.write_all(&with_new_id(line, ids))
         })?;
         // A last line without one is torn, or is still being written.
-        if !is_first && (line.is_some() || ends_with_newline(from)?) {
+        if !is_first && (line.is_some() || is_ended) {
             file.write_all(b"\n")?;
         }
     } else {
-        io::copy(&mut fs::File::open(from)?, &mut file)?;
+        io::copy(&mut BufReader::with_capacity(BLOCK, source), &mut file)?;
     }
     if let Some(line) = line {
         writeln!(file, "{line}")?;
@@ -150,17 +219,16 @@ fn copy_file(from: &Path, to: &Path, ids: &Ids, line: Option<&str>) -> io::Resul
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && line.is_none() => {}
         kept => kept?,
     }
-    let copy = fs::File::options().append(true).open(to)?;
-    copy.set_modified(metadata.modified()?)?;
-    copy.set_permissions(metadata.permissions())
+    RealDisk.set_properties(to, metadata.modified, metadata.mode)
 }
 
-fn ends_with_newline(path: &Path) -> io::Result<bool> {
-    let mut file = fs::File::open(path)?;
+fn ends_with_newline(file: &dyn ReadFile, metadata: &Metadata) -> io::Result<bool> {
     let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last == [b'\n'])
+    let read = match metadata.len.checked_sub(1) {
+        Some(at) => file.fill(at, &mut last)?,
+        None => 0,
+    };
+    Ok(last[..read] == [b'\n'])
 }
 
 /// Returns a line with the new ids where it names its session, or an entry of it. Other bytes stay.
@@ -189,8 +257,8 @@ fn with_new_id(line: &[u8], ids: &Ids) -> Vec<u8> {
 }
 
 /// Returns whether the shorter of two files is the start of the longer one.
-pub(crate) fn is_prefix(a: &Path, b: &Path) -> io::Result<bool> {
-    let mut files = [a, b].map(|path| fs::File::open(path).map(BufReader::new));
+pub(crate) fn is_prefix(disk: &dyn ReadDisk, a: &Path, b: &Path) -> io::Result<bool> {
+    let mut files = [a, b].map(|path| FromStart::open(disk, path).map(BufReader::new));
     let [Ok(a), Ok(b)] = &mut files else {
         let [a, b] = files;
         a?;
@@ -212,8 +280,25 @@ pub(crate) fn is_prefix(a: &Path, b: &Path) -> io::Result<bool> {
 }
 
 /// Writes the bytes of `from` to a new file.
-pub(crate) fn copy_bytes(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn copy_bytes(disk: &dyn ReadDisk, from: &Path, to: &Path) -> io::Result<()> {
     let mut file = NewFile::beside(to)?;
-    io::copy(&mut fs::File::open(from)?, &mut file)?;
+    let from = FromStart::open(disk, from)?;
+    io::copy(&mut BufReader::with_capacity(BLOCK, from), &mut file)?;
     file.keep(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_copy_never_changes() {
+        let id = "1999463e-ee08-4b08-99d5-2d9a36fd8293";
+        let place = Path::new("/home/me/.claude/projects/-work").join(format!("{id}.jsonl"));
+        let made = derived_id(id, &place);
+        assert_eq!(made, "d9129be2-ad1c-5166-a904-951844fc3826");
+        let other = derived_id("2999463e-ee08-4b08-99d5-2d9a36fd8293", &place);
+        assert_ne!(made, other);
+        assert_ne!(made, derived_id(id, Path::new("/elsewhere")));
+    }
 }

@@ -75,6 +75,8 @@ pub enum ErrorKind {
     /// This system, or this file system, cannot replace a file safely; a copy can be written.
     /// Nothing was changed.
     CannotReplace,
+    /// The file is on another disk, such as an archive, where nothing is replaced.
+    NotHere,
     /// The title or the tag has no visible character.
     Blank,
     /// A file of a session cannot be deleted.
@@ -108,6 +110,7 @@ impl ErrorKind {
             Self::RepairRefused => "repair-refused",
             Self::Repair => "repair-failed",
             Self::CannotReplace => "cannot-replace",
+            Self::NotHere => "not-here",
             Self::Blank => "blank",
             Self::Delete => "delete-failed",
             Self::SideFile => "side-file-failed",
@@ -330,6 +333,9 @@ impl fmt::Display for Error {
             (_, ErrorKind::BelowItself) => "the new folder is the old one or below it",
             (_, ErrorKind::OtherSession) => "not a copy of the same session",
             (_, ErrorKind::SideFiles) => "side files of the two sessions differ",
+            (_, ErrorKind::NotHere) => {
+                "it is not on the disk of this machine, where it could be replaced"
+            }
             (_, ErrorKind::CannotReplace) => "this system cannot replace a file safely",
             (_, ErrorKind::RepairRefused) => "the session must not be replaced now",
             (_, ErrorKind::Repair) => "the repaired session cannot be written",

@@ -1,7 +1,7 @@
 //! The contents of a session file.
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use transcript_format::ids::Uuid;
 use transcript_messages::OmissionReason;
@@ -9,6 +9,7 @@ use transcript_reader::{Bodies, EndOptions, FileEnd, Index, LoadOptions, OtherFi
 use transcript_resume::items::ItemList;
 use transcript_resume::request::{self, Request};
 use transcript_resume::{PathState, Policy, Tree, Unclosed, Usage, UsageTotals, close};
+use transcript_storage::ReadDisk;
 
 use crate::error::Error;
 use crate::options::SessionOptions;
@@ -57,6 +58,15 @@ impl History {
     /// When it is not a regular file or the system fails to read.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Self::read(Source::open(path)?)
+    }
+
+    /// Reads the session at `path` on `disk`, such as that of an archive, as [`open`](Self::open) does on the disk of this
+    /// machine.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_on(disk: &Arc<dyn ReadDisk>, path: &Path) -> Result<Self, Error> {
+        Self::read(Source::open_on(disk, path)?)
     }
 
     /// Reads an open file.

@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memchr::memmem;
 use transcript_format::ids::Uuid;
@@ -13,7 +14,7 @@ use transcript_format::make;
 use transcript_format::scan::Flags;
 use transcript_reader::{EntryNo, EntryRef, Id, Source};
 use transcript_resume::Policy;
-use transcript_storage::{NewFile, folder_of};
+use transcript_storage::{NewFile, ReadDisk, RealDisk, folder_of};
 
 use crate::copying;
 use crate::error::{Error, ErrorKind};
@@ -86,6 +87,15 @@ pub struct Conflict {
 /// has the same name in both and other content, and neither continues the other;
 /// [`ErrorKind::Fork`] when `out` cannot be written.
 pub fn merge(a: &Path, b: &Path, out: &Path) -> Result<Merged, Error> {
+    merge_on(&(Arc::new(RealDisk) as _), a, b, out)
+}
+
+/// Joins two copies of one session on `disk`, such as that of an archive, as [`merge`] does on the disk of this machine, where
+/// `out` is in any case.
+///
+/// # Errors
+/// As [`merge`].
+pub fn merge_on(disk: &Arc<dyn ReadDisk>, a: &Path, b: &Path, out: &Path) -> Result<Merged, Error> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, out),
         _ => Error::fork(out, error),
@@ -93,7 +103,7 @@ pub fn merge(a: &Path, b: &Path, out: &Path) -> Result<Merged, Error> {
     if fs::symlink_metadata(out).is_ok() {
         return Err(Error::new(ErrorKind::Exists, out));
     }
-    let histories = [History::open(a)?, History::open(b)?];
+    let histories = [History::open_on(disk, a)?, History::open_on(disk, b)?];
     let ids = histories.each_ref().map(History::session_id);
     let hashers = [RandomState::new(), RandomState::new()];
     let [of_a, of_b] = histories;
@@ -107,7 +117,7 @@ pub fn merge(a: &Path, b: &Path, out: &Path) -> Result<Merged, Error> {
     if order.both == 0 && is_fork {
         return Err(Error::new(ErrorKind::OtherSession, b));
     }
-    let side_files = side_files(a, b, out)?;
+    let side_files = side_files(&**disk, a, b, out)?;
     let newest = &files[order.newest];
     let leaf = leaf_of(&newest.history, Policy::Recover);
     NewFile::remove_stale(folder_of(out));
@@ -129,7 +139,7 @@ pub fn merge(a: &Path, b: &Path, out: &Path) -> Result<Merged, Error> {
     }
     drop(written);
     for (from, to) in &side_files {
-        write_side_file(from, to).map_err(|error| match error.kind() {
+        write_side_file(&**disk, from, to).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Error::side_files(out, vec![to.clone()]),
             _ => Error::fork(to, error),
         })?;
@@ -446,21 +456,26 @@ fn conflicts(files: &[Copy; 2]) -> Vec<Conflict> {
 
 /// Returns what to copy from where to where: the side files of both sessions. A file that continues
 /// that of the other session counts alone.
-fn side_files(a: &Path, b: &Path, out: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
+fn side_files(
+    disk: &dyn ReadDisk,
+    a: &Path,
+    b: &Path,
+    out: &Path,
+) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
     let folders = [a, b].map(|path| path.with_extension(""));
     let target = out.with_extension("");
     let failed = |error: io::Error| Error::fork(&target, error);
     let mut names = BTreeSet::new();
     for folder in &folders {
-        collect(folder, Path::new(""), &mut names).map_err(failed)?;
+        collect(disk, folder, Path::new(""), &mut names).map_err(failed)?;
     }
     let (mut files, mut differ) = (Vec::new(), Vec::new());
     for name in names {
         let [of_a, of_b] = folders.each_ref().map(|folder| folder.join(&name));
-        let len = |path: &Path| fs::metadata(path).ok().map(|found| found.len());
+        let len = |path: &Path| disk.metadata(path).ok().map(|found| found.len);
         let from = match (len(&of_a), len(&of_b)) {
             (Some(a), Some(b)) => {
-                if !copying::is_prefix(&of_a, &of_b).map_err(failed)? {
+                if !copying::is_prefix(disk, &of_a, &of_b).map_err(failed)? {
                     differ.extend([of_a, of_b]);
                     continue;
                 }
@@ -472,7 +487,7 @@ fn side_files(a: &Path, b: &Path, out: &Path) -> Result<Vec<(PathBuf, PathBuf)>,
         let to = target.join(&name);
         let is_taken = fs::symlink_metadata(&to).is_ok();
         if is_taken
-            && !(len(&to) == len(&from) && copying::is_prefix(&from, &to).map_err(failed)?)
+            && !(len(&to) == len(&from) && copying::is_prefix(disk, &from, &to).map_err(failed)?)
         {
             differ.extend([from, to]);
             continue;
@@ -488,17 +503,21 @@ fn side_files(a: &Path, b: &Path, out: &Path) -> Result<Vec<(PathBuf, PathBuf)>,
 }
 
 /// Collects the names of the files below a folder.
-fn collect(root: &Path, below: &Path, names: &mut BTreeSet<PathBuf>) -> io::Result<()> {
-    let entries = match fs::read_dir(root.join(below)) {
+fn collect(
+    disk: &dyn ReadDisk,
+    root: &Path,
+    below: &Path,
+    names: &mut BTreeSet<PathBuf>,
+) -> io::Result<()> {
+    let entries = match disk.list(&root.join(below)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
     for entry in entries {
-        let entry = entry?;
-        let name = below.join(entry.file_name());
-        let kind = fs::metadata(entry.path())?;
-        if kind.is_dir() {
-            collect(root, &name, names)?;
+        let name = below.join(entry?.name);
+        let kind = disk.metadata(&root.join(&name))?;
+        if kind.is_folder() {
+            collect(disk, root, &name, names)?;
         } else if kind.is_file() {
             names.insert(name);
         }
@@ -506,7 +525,7 @@ fn collect(root: &Path, below: &Path, names: &mut BTreeSet<PathBuf>) -> io::Resu
     Ok(())
 }
 
-fn write_side_file(from: &Path, to: &Path) -> io::Result<()> {
+fn write_side_file(disk: &dyn ReadDisk, from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(folder_of(to))?;
-    copying::copy_bytes(from, to)
+    copying::copy_bytes(disk, from, to)
 }

@@ -12,7 +12,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::make;
 use transcript_format::names::{is_key_of, project_key};
 use transcript_format::object::Object;
-use transcript_reader::{Listing, SessionRow, subagents};
+use transcript_reader::{Listing, SessionRow, subagents_on};
 use transcript_storage::{Client, Disk, File, Identity, ReadDisk, RealDisk, folder_of};
 
 use crate::copying;
@@ -482,7 +482,9 @@ impl Plan {
                 add(&mut all, &old.join(&name), &new.join(&name))?;
             }
         }
-        let agents = subagents(&self.from).map_err(|error| io::Error::other(error.to_string()))?;
+        let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
+        let agents =
+            subagents_on(&disk, &self.from).map_err(|error| io::Error::other(error.to_string()))?;
         for agent in agents.iter().filter(|agent| folder_of(&agent.path) == old) {
             for path in [agent.path.clone(), agent.path.with_extension("meta.json")] {
                 if let (Ok(_), Some(name)) = (fs::symlink_metadata(&path), path.file_name()) {
@@ -790,8 +792,14 @@ impl Steps<'_> {
 fn copy(plan: &Plan, dry_run: bool) -> Result<PathBuf, Refused> {
     let id = id_of(&plan.from);
     // The same id each time, so that the same call finishes a copy that was interrupted.
-    let new_id = copying::derived_id(&id, &plan.to);
-    let to = plan.to.with_file_name(format!("{new_id}.jsonl"));
+    let named = |id: &str| plan.to.with_file_name(format!("{id}.jsonl"));
+    let old_id = copying::derived_id_before(&id, &plan.to);
+    let is_begun = |file: &Path| file.exists() || file.with_extension("").exists();
+    let new_id = match is_begun(&named(&old_id)) {
+        true => old_id,
+        false => copying::derived_id(&id, &plan.to),
+    };
+    let to = named(&new_id);
     if to.exists() {
         return Err(Refused(
             MoveRefusal::Exists,
@@ -807,7 +815,7 @@ fn copy(plan: &Plan, dry_run: bool) -> Result<PathBuf, Refused> {
             .with("sessionId", id.as_str());
         let fields = ObjectBuf::new().with("copied", copied);
         let line = relocated(&plan.cwd, &new_id, &fields);
-        copying::copy_session(&plan.from, &to, &line)?;
+        copying::copy_session(&(Arc::new(RealDisk) as _), &plan.from, &to, &line)?;
     }
     Ok(to)
 }

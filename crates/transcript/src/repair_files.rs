@@ -4,12 +4,15 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
-use transcript_reader::{Bodies, Id, Index, Source, subagents};
+use transcript_reader::{Bodies, Id, Index, Source, subagents_on};
 use transcript_resume::fork::with_new_ids;
-use transcript_storage::{Metadata, NewFile, finish_exchange, folder_of, put_in_place, undo};
+use transcript_storage::{
+    Metadata, NewFile, ReadDisk, RealDisk, finish_exchange, folder_of, put_in_place, undo,
+};
 use transcript_verify::repair::Repair;
 
 use crate::copying::{self, Ids, stem};
@@ -21,6 +24,7 @@ const BLOCK: usize = 256 << 10;
 #[derive(Debug)]
 pub struct SessionRepair {
     repair: Repair,
+    disk: Arc<dyn ReadDisk>,
     path: PathBuf,
     read: Metadata,
 }
@@ -48,16 +52,23 @@ impl SessionRepair {
     /// # Errors
     /// When the file cannot be read.
     pub fn plan(path: &Path) -> Result<Self, Error> {
-        let failed = |error| transcript_reader::Error::io(path, None, error);
-        // Opened once without blocking on a pipe, and checked.
-        drop(Source::open(path)?);
-        let file = fs::File::open(path).map_err(failed)?;
-        let read = transcript_storage::ReadFile::metadata(&file).map_err(failed)?;
-        let source = Source::from_file(file, path)?;
+        Self::plan_on(&(Arc::new(RealDisk) as _), path)
+    }
+
+    /// Plans the repair of the session at `path` on `disk`, such as that of an archive, as [`plan`](Self::plan) does on
+    /// the disk of this machine. What is not on that disk can be written elsewhere, but not replaced.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn plan_on(disk: &Arc<dyn ReadDisk>, path: &Path) -> Result<Self, Error> {
+        let mut source = Source::open_on(disk, path)?;
+        let read = source.refresh()?;
+        let read = read.expect("a file that was opened has properties");
         let now = format!("{:.3}", jiff::Timestamp::now());
         let mut new_id = || Uuid(uuid::Uuid::new_v4().as_u128());
         Ok(Self {
             repair: Repair::new(source, &now, &mut new_id)?,
+            disk: Arc::clone(disk),
             path: path.to_owned(),
             read,
         })
@@ -128,14 +139,14 @@ impl SessionRepair {
     /// Returns the new folder, if there is anything to copy.
     fn copy_side_files(&self, out: &Path, ids: &Ids) -> Result<Option<PathBuf>, Error> {
         let folder = out.with_extension("");
-        let has_folder = self.path.with_extension("").is_dir();
-        if folder == out || (!has_folder && subagents(&self.path)?.is_empty()) {
+        let has_folder = self.disk.is_folder(&self.path.with_extension(""));
+        if folder == out || (!has_folder && subagents_on(&self.disk, &self.path)?.is_empty()) {
             return Ok(None);
         }
         if fs::symlink_metadata(&folder).is_ok() {
             return Err(Error::new(ErrorKind::Exists, &folder));
         }
-        match copying::copy_side_files(&self.path, out, ids) {
+        match copying::copy_side_files(&self.disk, &self.path, out, ids) {
             Ok(()) => Ok(Some(folder)),
             Err(error) => {
                 let _ = fs::remove_dir_all(&folder);
@@ -156,8 +167,11 @@ impl SessionRepair {
         let new_id = || Uuid(uuid::Uuid::new_v4().as_u128());
         let named = out.and_then(|out| Uuid::parse(out.file_stem()?.as_encoded_bytes()));
         let session = named.unwrap_or_else(new_id);
-        let next_to_old = || self.path.with_file_name(format!("{session}.jsonl"));
-        let out = out.map_or_else(next_to_old, Path::to_owned);
+        let next_to_old = || -> Result<PathBuf, Error> {
+            self.check_is_here()?;
+            Ok(self.path.with_file_name(format!("{session}.jsonl")))
+        };
+        let out = out.map_or_else(next_to_old, |out| Ok(out.to_owned()))?;
         let repaired = self.repair.repaired();
         let index = Index::load(repaired)?;
         let with_id = index.entries().filter_map(|entry| entry.uuid());
@@ -195,9 +209,11 @@ impl SessionRepair {
     /// # Errors
     /// [`ErrorKind::RepairRefused`] when the repair is not proved, when a process has the file open
     /// for writing, or when it has changed since it was read; [`ErrorKind::CannotReplace`] on systems
-    /// other than Linux; [`ErrorKind::Repair`] when the system fails.
+    /// other than Linux; [`ErrorKind::NotHere`] when the file is on another disk, such as an archive;
+    /// [`ErrorKind::Repair`] when the system fails.
     pub fn replace(&self) -> Result<Option<PathBuf>, Error> {
         self.check()?;
+        self.check_is_here()?;
         if self.repair.is_empty() {
             let finished = finish_exchange(&self.path);
             finished.map_err(|error| Error::exchange(&self.path, error))?;
@@ -218,6 +234,16 @@ impl SessionRepair {
         refusal.map_or(Ok(()), |refusal| {
             Err(Error::repair_refused(&self.path, refusal))
         })
+    }
+
+    /// Checks that the file can be replaced: that of an archive, say, cannot.
+    fn check_is_here(&self) -> Result<(), Error> {
+        match fs::symlink_metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(Error::new(ErrorKind::NotHere, &self.path))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes what the repaired session does not contain. Returns the paths.

@@ -760,7 +760,10 @@ impl SessionConfig {
         if self.options.policy == Policy::Recover {
             let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
             // What a panic or an error left half done is not used again.
-            let known = live.take().filter(|known| known.is_current(&self.path));
+            let known = live.take().and_then(|mut known| {
+                let is_current = known.is_current(&self.path);
+                is_current.then_some(known)
+            });
             let mut known = match known {
                 Some(known) => known,
                 None => LiveSession::open(&self.path, &self.options)?,

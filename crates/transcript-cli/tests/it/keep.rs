@@ -84,7 +84,7 @@ fn what_was_kept_reads_like_a_file_and_comes_back() {
         &["replay", id],
         &["replay", "--format", "json", id],
         &["tree", id],
-        &["resume", id, "--format", "messages"],
+        &["resume", id, "--request"],
         &["search", "--no-cache", "--count", "the", "--all"],
         &["usage", "--no-cache", "--json", "--all"],
     ];

@@ -11,6 +11,8 @@ mod fork;
 mod healthy;
 mod hostile;
 mod keep;
+#[cfg(unix)]
+mod links;
 mod list;
 mod moving;
 mod names;
@@ -24,6 +26,7 @@ mod system;
 mod tail;
 mod tree;
 mod turns;
+mod twin;
 mod usage;
 mod verify;
 mod wire;

@@ -52,11 +52,12 @@ impl Server {
         #[cfg(unix)]
         {
             let outside = folder.path().join("outside.jsonl");
-            std::os::unix::fs::symlink(
-                outside,
-                project.join("22222222-2222-4333-8444-555555555555.jsonl"),
-            )
-            .unwrap();
+            let linked = folder.path().join("elsewhere/-linked");
+            fs::create_dir_all(&linked).unwrap();
+            let name = "22222222-2222-4333-8444-555555555555.jsonl";
+            fs::copy(outside, linked.join(name)).unwrap();
+            let link = folder.path().join("projects/-linked");
+            std::os::unix::fs::symlink(linked, link).unwrap();
         }
         let mut command = command(&["serve", "--json", "--no-cache"]);
         command.arg("--root").arg(folder.path().join("projects"));
@@ -337,4 +338,58 @@ fn a_token_that_could_be_guessed_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{token}");
         assert!(!String::from_utf8_lossy(&output.stderr).contains(token));
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_project_that_is_a_link_is_listed_searched_and_opened() {
+    let server = Server::start();
+    let id = "22222222-2222-4333-8444-555555555555";
+    let (_, list) = server.get("");
+    assert!(list.contains(&format!("s/-linked/{id}/")), "{list}");
+    let (_, found) = server.get("?q=seen");
+    assert!(found.contains(&format!("s/-linked/{id}/")), "{found}");
+    assert_eq!(server.get(&format!("s/-linked/{id}/")).0, 200);
+}
+
+#[test]
+fn what_is_rewritten_in_place_is_shown_anew() {
+    use std::io::{Seek, SeekFrom};
+    let server = Server::start();
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .open(server.session())
+        .unwrap();
+    file.seek(SeekFrom::End(0)).unwrap();
+    // What is rewritten is neither at the start nor at the end of what was read.
+    for number in 2..40 {
+        let line = entry(number, &format!("prompt {number} was written first"));
+        file.write_all(line.as_bytes()).unwrap();
+    }
+    let events = format!("/{TOKEN}/s/-work/{ID}/events");
+    let mut reader = BufReader::new(server.connect("GET", &events, &[]));
+    let mut wait_for = |text: &str| {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert!(reader.read_line(&mut line).unwrap() > 0, "the stream ended");
+        }
+    };
+    wait_for("prompt 20 was written first");
+    let whole = fs::read_to_string(server.session()).unwrap();
+    let old = "prompt 20 was written first";
+    let at = whole.find(old).unwrap() as u64;
+    file.seek(SeekFrom::Start(at)).unwrap();
+    file.write_all(b"prompt 20 was written later").unwrap();
+    wait_for("prompt 20 was written later");
+    let later = fs::read(server.session()).unwrap();
+    assert_eq!(later.len(), whole.len());
+    // The same with more at the end.
+    file.seek(SeekFrom::End(0)).unwrap();
+    file.write_all(entry(40, "one more").as_bytes()).unwrap();
+    file.seek(SeekFrom::Start(at)).unwrap();
+    file.write_all(b"prompt 20 was written again").unwrap();
+    wait_for("prompt 20 was written again");
+    let (_, page) = server.get(&format!("s/-work/{ID}/"));
+    assert!(!page.contains("cannot be read"), "{page}");
 }

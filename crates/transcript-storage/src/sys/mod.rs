@@ -25,7 +25,7 @@ use unix as platform;
 #[cfg(windows)]
 use windows as platform;
 
-pub use platform::ignore_file_size_signal;
+pub use platform::{ignore_file_size_signal, reports_changes};
 #[cfg(target_os = "linux")]
 pub(crate) use unix::{Access, Lease, open_at};
 #[cfg(unix)]

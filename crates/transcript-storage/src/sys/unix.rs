@@ -357,6 +357,14 @@ fn has_writer(_file: &fs::File) -> Option<bool> {
     None
 }
 
+/// Returns whether the system reports every change in a folder to those who watch it: on local file systems of Linux, where
+/// every change is made through this system. Elsewhere it is not known.
+#[must_use]
+pub fn reports_changes(folder: &Path) -> bool {
+    let is_local = |folder: fs::File| !is_remote(&folder);
+    cfg!(target_os = "linux") && fs::File::open(folder).is_ok_and(is_local)
+}
+
 /// Returns whether the file is on a network or user-space file system, by its magic number.
 #[cfg(target_os = "linux")]
 fn is_remote(file: &fs::File) -> bool {

@@ -46,7 +46,13 @@ impl Store {
     fn reports(&self) -> Vec<Report> {
         let mut reports = Vec::new();
         let mut each = |report: Result<Report, _>| reports.push(report.unwrap());
-        verify_folder(&self.root(), &VerifyOptions::new(), &mut each).unwrap();
+        verify_folder(
+            &crate::disk(),
+            &self.root(),
+            &VerifyOptions::new(),
+            &mut each,
+        )
+        .unwrap();
         reports
     }
 
@@ -146,9 +152,14 @@ fn wide_modes_are_reported() {
     fs::create_dir(&copy).unwrap();
     fs::rename(store.root().join("-home-ada-almanac"), copy.join("almanac")).unwrap();
     let mut codes = 0;
-    verify_folder(&copy, &VerifyOptions::new(), &mut |report| {
-        codes += report.unwrap().findings.len();
-    })
+    verify_folder(
+        &crate::disk(),
+        &copy,
+        &VerifyOptions::new(),
+        &mut |report| {
+            codes += report.unwrap().findings.len();
+        },
+    )
     .unwrap();
     assert_eq!(codes, 0);
 }
@@ -162,7 +173,13 @@ fn many_sessions_are_reported_in_order() {
     }
     let mut names = Vec::new();
     let mut each = |report: Result<Report, _>| names.push(report.unwrap().path);
-    verify_folder(folder.path(), &VerifyOptions::new(), &mut each).unwrap();
+    verify_folder(
+        &crate::disk(),
+        folder.path(),
+        &VerifyOptions::new(),
+        &mut each,
+    )
+    .unwrap();
     assert_eq!(names.len(), 600);
     assert!(names.is_sorted());
 }

@@ -325,7 +325,12 @@ fn a_copy_has_its_own_id_and_the_original_stays() {
     );
     let row = rig.store.find(&copy.session_id).unwrap();
     assert_eq!(row, copy.to);
-    assert_eq!(subagents(&copy.to).unwrap().len(), 3);
+    assert_eq!(
+        subagents_on(&(Arc::new(RealDisk) as _), &copy.to)
+            .unwrap()
+            .len(),
+        3
+    );
     assert_eq!(
         rig.run(MoveOptions::new().copy()).refused[0].reason,
         MoveRefusal::Exists

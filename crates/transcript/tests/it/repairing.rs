@@ -142,7 +142,12 @@ fn a_session_with_a_new_id_has_all_files_of_the_old_one() {
     assert_eq!(after.len(), before.len() + 8);
 
     let findings = |path: &Path| -> Vec<&str> {
-        let report = verify(path, &VerifyOptions::new()).unwrap();
+        let report = verify(
+            &(std::sync::Arc::new(transcript_storage::RealDisk) as _),
+            path,
+            &VerifyOptions::new(),
+        )
+        .unwrap();
         let codes = report.findings.iter().map(|finding| finding.code.as_str());
         codes.collect()
     };
