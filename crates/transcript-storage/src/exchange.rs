@@ -207,15 +207,42 @@ impl ExchangeError {
 /// other the old file has its name, and the new one is gone; with [`LeftOver`](ExchangeError::LeftOver) the new one
 /// is under a temporary name, which the next call removes.
 pub fn put_in_place(new: NewFile, path: &Path, read: &Metadata) -> Result<PathBuf, ExchangeError> {
-    check_client(path)?;
-    let old = Old::open(path)?;
-    let other = with(path, &format!("{}-{}", REPAIR.third, number(read)?));
-    new.keep(&other)?;
-    let put = old.put(path, &other, read, &REPAIR);
-    put.map_err(|error| match error {
-        NotPut::After(error) => error,
-        NotPut::Before(error) => remove_unused(&other, error),
-    })
+    Replacement::begin(path)?.put(new, read)
+}
+
+/// A replacement that this process may make: it has the lock of the file, so that no other process replaces it, or appends
+/// to it through this crate.
+#[derive(Debug)]
+pub struct Replacement {
+    path: PathBuf,
+    old: Old,
+}
+
+impl Replacement {
+    /// Takes the lock of the file at `path`, and finishes what a killed process began.
+    ///
+    /// # Errors
+    /// [`ExchangeError`]; the file is unchanged.
+    pub fn begin(path: &Path) -> Result<Self, ExchangeError> {
+        check_client(path)?;
+        let (path, old) = (path.to_owned(), Old::open(path)?);
+        Ok(Self { path, old })
+    }
+
+    /// As [`put_in_place`].
+    ///
+    /// # Errors
+    /// As [`put_in_place`].
+    pub fn put(self, new: NewFile, read: &Metadata) -> Result<PathBuf, ExchangeError> {
+        let Self { path, old } = &self;
+        let other = with(path, &format!("{}-{}", REPAIR.third, number(read)?));
+        new.keep(&other)?;
+        let put = old.put(path, &other, read, &REPAIR);
+        put.map_err(|error| match error {
+            NotPut::After(error) => error,
+            NotPut::Before(error) => remove_unused(&other, error),
+        })
+    }
 }
 
 /// Gives the file that was last replaced its name again. The file in its place gets `.repaired`

@@ -35,7 +35,9 @@ pub use clients::Client;
 pub use disk::{
     DirEntry, Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Status,
 };
-pub use exchange::{ExchangeError, ExchangeState, finish_exchange, put_in_place, undo};
+pub use exchange::{
+    ExchangeError, ExchangeState, Replacement, finish_exchange, put_in_place, undo,
+};
 pub use fingerprint::{Fingerprint, HEAD_LEN, LastBytes, TAIL_LEN};
 pub use memory::{MemoryDisk, entries_below};
 pub use new_file::{NewFile, folder_of};

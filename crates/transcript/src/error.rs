@@ -16,6 +16,8 @@ pub struct Error {
     kind: ErrorKind,
     path: PathBuf,
     source: Option<Source>,
+    /// What was made and could not be removed.
+    left_over: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -72,6 +74,9 @@ pub enum ErrorKind {
     RepairRefused,
     /// A repaired session cannot be written.
     Repair,
+    /// A repair, or its undo, failed after the names were exchanged. Nothing was removed; the message says where both
+    /// files are.
+    RepairStopped,
     /// This system, or this file system, cannot replace a file safely; a copy can be written.
     /// Nothing was changed.
     CannotReplace,
@@ -107,6 +112,7 @@ impl ErrorKind {
             Self::SideFiles => "side-files",
             Self::RepairRefused => "repair-refused",
             Self::Repair => "repair-failed",
+            Self::RepairStopped => "repair-stopped",
             Self::CannotReplace => "cannot-replace",
             Self::Blank => "blank",
             Self::Delete => "delete-failed",
@@ -122,6 +128,7 @@ impl Error {
             kind,
             path: path.to_owned(),
             source: None,
+            left_over: Vec::new(),
         }
     }
 
@@ -202,6 +209,8 @@ impl Error {
             source => {
                 let kind = match source {
                     ExchangeError::Unsupported => ErrorKind::CannotReplace,
+                    ExchangeError::Stopped { .. } => ErrorKind::RepairStopped,
+                    ExchangeError::LeftOver { .. } => ErrorKind::Repair,
                     _ => ErrorKind::RepairRefused,
                 };
                 Self {
@@ -210,6 +219,12 @@ impl Error {
                 }
             }
         }
+    }
+
+    /// Says what was made and cannot be removed.
+    pub(crate) fn with_left_over(mut self, left: Vec<PathBuf>) -> Self {
+        self.left_over.extend(left);
+        self
     }
 
     /// Returns what went wrong.
@@ -237,7 +252,10 @@ impl Error {
                 )
             }
             Some(Source::Exchange(error)) => {
-                matches!(error, ExchangeError::Busy | ExchangeError::Changed)
+                matches!(
+                    error,
+                    ExchangeError::Busy | ExchangeError::Replacing | ExchangeError::Changed
+                )
             }
             Some(
                 Source::Entry(_) | Source::Candidates(_) | Source::Matches(_) | Source::Refusal(_),
@@ -253,6 +271,16 @@ impl Error {
         match &self.source {
             Some(Source::Candidates(candidates)) => candidates,
             _ => &[],
+        }
+    }
+
+    /// Returns the file that lost its name to a repair that [stopped](ErrorKind::RepairStopped) after it; `None` for any
+    /// other error.
+    #[must_use]
+    pub fn other_file(&self) -> Option<&Path> {
+        match &self.source {
+            Some(Source::Exchange(ExchangeError::Stopped { other, .. })) => Some(other),
+            _ => None,
         }
     }
 
@@ -282,6 +310,7 @@ impl From<transcript_reader::Error> for Error {
             kind: ErrorKind::Read(error.kind()),
             path: error.path().to_owned(),
             source: Some(Source::Reader(error)),
+            left_over: Vec::new(),
         }
     }
 }
@@ -292,16 +321,26 @@ impl From<transcript_writer::Error> for Error {
             kind: ErrorKind::Write(error.kind()),
             path: error.path().to_owned(),
             source: Some(Source::Writer(error)),
+            left_over: Vec::new(),
         }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_cause(f)?;
+        self.left_over.iter().try_for_each(|left| {
+            write!(f, "; {} is left over and cannot be removed", left.display())
+        })
+    }
+}
+
+impl Error {
+    fn write_cause(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match (&self.source, self.kind) {
             // These errors already name the file.
-            (Some(Source::Reader(error)), _) => return error.fmt(f),
-            (Some(Source::Writer(error)), _) => return error.fmt(f),
+            (Some(Source::Reader(error)), _) => return write!(f, "{error}"),
+            (Some(Source::Writer(error)), _) => return write!(f, "{error}"),
             (Some(Source::Entry(error)), _) => {
                 return write!(f, "{}: {error}", self.path.display());
             }
@@ -333,6 +372,7 @@ impl fmt::Display for Error {
             (_, ErrorKind::CannotReplace) => "this system cannot replace a file safely",
             (_, ErrorKind::RepairRefused) => "the session must not be replaced now",
             (_, ErrorKind::Repair) => "the repaired session cannot be written",
+            (_, ErrorKind::RepairStopped) => "the names were exchanged, and then something failed",
             (_, ErrorKind::Blank) => "the title or the tag has no visible character",
             (_, ErrorKind::Delete) => "cannot be deleted",
             (_, ErrorKind::SideFile) => "cannot be written",
