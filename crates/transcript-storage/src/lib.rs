@@ -29,11 +29,13 @@ mod fault;
 mod fingerprint;
 mod memory;
 mod new_file;
+pub mod outside_names;
 mod sys;
 
 pub use clients::Client;
 pub use disk::{
-    DirEntry, Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Status,
+    DirEntry, Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Space,
+    Status,
 };
 pub use exchange::{
     ExchangeError, ExchangeState, Replacement, finish_exchange, put_in_place, undo,

@@ -4,11 +4,14 @@ use std::collections::HashMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 use transcript_format::object::Object;
+use transcript_storage::outside_names::{NameRefusal, check_side_file, safe_mode};
 use transcript_storage::{NewFile, folder_of};
+
+use crate::error::Error;
 
 use transcript_reader::subagents;
 
@@ -20,6 +23,63 @@ const OF_ENTRY: [&str; 5] = [
     "leafUuid",
     "messageId",
 ];
+
+/// A file beside a session that was not copied with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotCopied {
+    /// The file, where it is.
+    pub path: PathBuf,
+    /// Why.
+    pub refusal: NameRefusal,
+}
+
+/// Returns why a file or folder in the folder of a session is not copied, by its path from that folder on and by what it is.
+pub(crate) fn refusal(path: &Path, below: &Path) -> io::Result<Option<NameRefusal>> {
+    let kind = fs::symlink_metadata(path)?.file_type();
+    Ok(match check_side_file(below) {
+        Err(refusal) => Some(refusal),
+        // A link may lead anywhere, also to what its owner never meant to hand on.
+        Ok(()) if !kind.is_dir() && !kind.is_file() => Some(NameRefusal::Special),
+        Ok(()) => None,
+    })
+}
+
+/// Files and folders that were made, to be removed when what they belong to fails.
+#[derive(Debug, Default)]
+pub(crate) struct Made(Vec<PathBuf>);
+
+impl Made {
+    /// Creates a folder and those above it.
+    pub(crate) fn create_folder(&mut self, folder: &Path) -> io::Result<()> {
+        let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+        let missing: Vec<_> = folder.ancestors().take_while(is_missing).collect();
+        for folder in missing.into_iter().rev() {
+            fs::create_dir(folder)?;
+            self.add(folder);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn add(&mut self, path: &Path) {
+        self.0.push(path.to_owned());
+    }
+
+    /// Removes them. Returns the error, which then names what is left.
+    pub(crate) fn remove(&self, error: Error) -> Error {
+        let mut left = Vec::new();
+        for path in self.0.iter().rev() {
+            let removed = match path.is_dir() {
+                true => fs::remove_dir(path),
+                false => fs::remove_file(path),
+            };
+            if removed.is_err() && fs::symlink_metadata(path).is_ok() {
+                left.push(path.clone());
+            }
+        }
+        error.with_left_over(left)
+    }
+}
 
 /// Calls `each` for every line of a file, without its newline.
 pub(crate) fn each_line(
@@ -49,18 +109,32 @@ pub(crate) fn derived_id(id: &str, place: &Path) -> String {
 }
 
 /// Copies a session with its folder to `to`, under the id that `to` names, and adds `line`. The file
-/// of the session comes last; what an interrupted call left is completed.
-pub(crate) fn copy_session(from: &Path, to: &Path, line: &str) -> io::Result<()> {
+/// of the session comes last; what an interrupted call left is completed. Returns what is not copied.
+///
+/// # Errors
+/// When the system fails. The copy of the session is not there then, except when only the sync of its folder or the setting of its
+/// time failed; side files may be, and the same call completes them.
+pub(crate) fn copy_session(from: &Path, to: &Path, line: &str) -> io::Result<Vec<NotCopied>> {
     let ids = Ids::new(stem(from), stem(to));
-    copy_side_files(from, to, &ids)?;
-    copy_file(from, to, &ids, Some(line))
+    let not_copied = copy_side_files(from, to, &ids)?;
+    copy_file(from, to, &ids, Some(line))?;
+    Ok(not_copied)
 }
 
-/// Copies the folder of a session and its subagents for the session at `to`. What is there stays.
-pub(crate) fn copy_side_files(from: &Path, to: &Path, ids: &Ids) -> io::Result<()> {
+/// Copies the folder of a session and its subagents for the session at `to`. What is there stays. Returns what is not copied.
+///
+/// # Errors
+/// When the system fails; a part of the files may be there then.
+pub(crate) fn copy_side_files(from: &Path, to: &Path, ids: &Ids) -> io::Result<Vec<NotCopied>> {
     let (old_folder, new_folder) = (from.with_extension(""), to.with_extension(""));
+    let mut not_copied = Vec::new();
     if old_folder.is_dir() {
-        copy_folder(&old_folder, &new_folder, ids)?;
+        copy_folder(
+            (&old_folder, &new_folder),
+            Path::new(""),
+            ids,
+            &mut not_copied,
+        )?;
     }
     let agents = subagents(from).map_err(|error| io::Error::other(error.to_string()))?;
     for agent in agents
@@ -76,7 +150,7 @@ pub(crate) fn copy_side_files(from: &Path, to: &Path, ids: &Ids) -> io::Result<(
             }
         }
     }
-    Ok(())
+    Ok(not_copied)
 }
 
 /// What lines of a copy have new names for.
@@ -103,23 +177,42 @@ pub(crate) fn stem(path: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-fn copy_folder(from: &Path, to: &Path, ids: &Ids) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        let kind = fs::metadata(&from)?;
-        if kind.is_dir() {
-            copy_folder(&from, &to, ids)?;
-        } else if kind.is_file() {
-            copy_file(&from, &to, ids, None)?;
+fn copy_folder(
+    (old, new): (&Path, &Path),
+    below: &Path,
+    ids: &Ids,
+    not_copied: &mut Vec<NotCopied>,
+) -> io::Result<()> {
+    let (from, to) = (old.join(below), new.join(below));
+    fs::create_dir_all(&to)?;
+    fs::set_permissions(&to, permissions(&fs::metadata(&from)?))?;
+    for entry in fs::read_dir(&from)? {
+        let name = entry?.file_name();
+        let (path, below) = (from.join(&name), below.join(&name));
+        if let Some(refusal) = refusal(&path, &below)? {
+            not_copied.push(NotCopied { path, refusal });
+        } else if path.is_dir() {
+            copy_folder((old, new), &below, ids, not_copied)?;
+        } else {
+            copy_file(&path, &to.join(name), ids, None)?;
         }
     }
     Ok(())
 }
 
-/// Copies a file with its times and its mode. The lines of a session get the new id.
+/// Returns what a copy of a file or folder allows: no more than is safe for what comes from outside.
+fn permissions(of: &fs::Metadata) -> fs::Permissions {
+    let permissions = of.permissions();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::Permissions::from_mode(safe_mode(permissions.mode()))
+    }
+    #[cfg(not(unix))]
+    permissions
+}
+
+/// Copies a file with its times and, as far as that is [safe](safe_mode), its mode. The lines of a session get the new id.
 fn copy_file(from: &Path, to: &Path, ids: &Ids, line: Option<&str>) -> io::Result<()> {
     let metadata = fs::metadata(from)?;
     let mut file = BufWriter::with_capacity(256 << 10, NewFile::beside(to)?);
@@ -152,7 +245,7 @@ fn copy_file(from: &Path, to: &Path, ids: &Ids, line: Option<&str>) -> io::Resul
     }
     let copy = fs::File::options().append(true).open(to)?;
     copy.set_modified(metadata.modified()?)?;
-    copy.set_permissions(metadata.permissions())
+    copy.set_permissions(permissions(&metadata))
 }
 
 fn ends_with_newline(path: &Path) -> io::Result<bool> {

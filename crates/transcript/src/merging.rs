@@ -13,9 +13,10 @@ use transcript_format::make;
 use transcript_format::scan::Flags;
 use transcript_reader::{EntryNo, EntryRef, Id, Source};
 use transcript_resume::Policy;
-use transcript_storage::{NewFile, folder_of};
+use transcript_storage::outside_names::check_folders;
+use transcript_storage::{NewFile, RealDisk, folder_of};
 
-use crate::copying;
+use crate::copying::{self, Made, NotCopied};
 use crate::error::{Error, ErrorKind};
 use crate::history::History;
 
@@ -41,6 +42,8 @@ pub struct Merged {
     pub findings: [usize; 2],
     /// The uuid of the entry at which the conversation continues.
     pub leaf: Option<String>,
+    /// Files beside the two sessions that are not beside the new one: links, and those that may hold credentials.
+    pub not_copied: Vec<NotCopied>,
 }
 
 /// Two entries with the same uuid and other content.
@@ -107,7 +110,7 @@ pub fn merge(a: &Path, b: &Path, out: &Path) -> Result<Merged, Error> {
     if order.both == 0 && is_fork {
         return Err(Error::new(ErrorKind::OtherSession, b));
     }
-    let side_files = side_files(a, b, out)?;
+    let (side_files, not_copied) = side_files(a, b, out)?;
     let newest = &files[order.newest];
     let leaf = leaf_of(&newest.history, Policy::Recover);
     NewFile::remove_stale(folder_of(out));
@@ -128,13 +131,17 @@ pub fn merge(a: &Path, b: &Path, out: &Path) -> Result<Merged, Error> {
         writeln!(file, "{newline}{line}").map_err(failed)?;
     }
     drop(written);
+    let mut made = Made::default();
     for (from, to) in &side_files {
-        write_side_file(from, to).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Error::side_files(out, vec![to.clone()]),
-            _ => Error::fork(to, error),
+        write_side_file(from, to, &mut made).map_err(|error| {
+            made.remove(match error.kind() {
+                io::ErrorKind::AlreadyExists => Error::side_files(out, vec![to.clone()]),
+                _ => Error::fork(to, error),
+            })
         })?;
     }
-    file.keep(out).map_err(failed)?;
+    let kept = file.keep(out);
+    kept.map_err(|error| made.remove(failed(error)))?;
     Ok(Merged {
         out: out.to_owned(),
         entries: order.both + order.own[0] + order.own[1],
@@ -146,6 +153,7 @@ pub fn merge(a: &Path, b: &Path, out: &Path) -> Result<Merged, Error> {
             .each_ref()
             .map(|file| file.history.index().findings().len()),
         leaf,
+        not_copied,
     })
 }
 
@@ -444,20 +452,29 @@ fn conflicts(files: &[Copy; 2]) -> Vec<Conflict> {
     found
 }
 
+/// What to copy from where to where, and what is not copied.
+type SideFiles = (Vec<(PathBuf, PathBuf)>, Vec<NotCopied>);
+
 /// Returns what to copy from where to where: the side files of both sessions. A file that continues
-/// that of the other session counts alone.
-fn side_files(a: &Path, b: &Path, out: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
+/// that of the other session counts alone. Also returns what is not copied.
+fn side_files(a: &Path, b: &Path, out: &Path) -> Result<SideFiles, Error> {
     let folders = [a, b].map(|path| path.with_extension(""));
     let target = out.with_extension("");
     let failed = |error: io::Error| Error::fork(&target, error);
-    let mut names = BTreeSet::new();
+    let (mut names, mut not_copied) = (BTreeSet::new(), Vec::new());
     for folder in &folders {
-        collect(folder, Path::new(""), &mut names).map_err(failed)?;
+        collect(folder, Path::new(""), &mut names, &mut not_copied).map_err(failed)?;
     }
     let (mut files, mut differ) = (Vec::new(), Vec::new());
     for name in names {
         let [of_a, of_b] = folders.each_ref().map(|folder| folder.join(&name));
-        let len = |path: &Path| fs::metadata(path).ok().map(|found| found.len());
+        // A link has one of the names perhaps, and is not read.
+        let file = |path: &Path| {
+            fs::symlink_metadata(path)
+                .ok()
+                .filter(fs::Metadata::is_file)
+        };
+        let len = |path: &Path| file(path).map(|found| found.len());
         let from = match (len(&of_a), len(&of_b)) {
             (Some(a), Some(b)) => {
                 if !copying::is_prefix(&of_a, &of_b).map_err(failed)? {
@@ -478,35 +495,49 @@ fn side_files(a: &Path, b: &Path, out: &Path) -> Result<Vec<(PathBuf, PathBuf)>,
             continue;
         }
         if !is_taken {
-            files.push((from, to));
+            match check_folders(&RealDisk, folder_of(out), &to).map_err(failed)? {
+                Ok(()) => files.push((from, to)),
+                Err(refusal) => not_copied.push(NotCopied {
+                    path: from,
+                    refusal,
+                }),
+            }
         }
     }
     match differ.is_empty() {
-        true => Ok(files),
+        true => Ok((files, not_copied)),
         false => Err(Error::side_files(out, differ)),
     }
 }
 
-/// Collects the names of the files below a folder.
-fn collect(root: &Path, below: &Path, names: &mut BTreeSet<PathBuf>) -> io::Result<()> {
+/// Collects the names of the files below a folder, and what is not copied.
+fn collect(
+    root: &Path,
+    below: &Path,
+    names: &mut BTreeSet<PathBuf>,
+    not_copied: &mut Vec<NotCopied>,
+) -> io::Result<()> {
     let entries = match fs::read_dir(root.join(below)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
     for entry in entries {
         let entry = entry?;
-        let name = below.join(entry.file_name());
-        let kind = fs::metadata(entry.path())?;
-        if kind.is_dir() {
-            collect(root, &name, names)?;
-        } else if kind.is_file() {
+        let (path, name) = (entry.path(), below.join(entry.file_name()));
+        if let Some(refusal) = copying::refusal(&path, &name)? {
+            not_copied.push(NotCopied { path, refusal });
+        } else if path.is_dir() {
+            collect(root, &name, names, not_copied)?;
+        } else {
             names.insert(name);
         }
     }
     Ok(())
 }
 
-fn write_side_file(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder_of(to))?;
-    copying::copy_bytes(from, to)
+fn write_side_file(from: &Path, to: &Path, made: &mut Made) -> io::Result<()> {
+    made.create_folder(folder_of(to))?;
+    copying::copy_bytes(from, to)?;
+    made.add(to);
+    Ok(())
 }

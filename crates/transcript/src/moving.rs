@@ -181,7 +181,7 @@ impl Store {
         let mut done = Moves::default();
         for plan in &plans {
             let result = match (options.copy, options.dry_run) {
-                (true, dry_run) => copy(plan, dry_run),
+                (true, dry_run) => copy(plan, dry_run, &mut left),
                 (false, true) => plan.check().map(|_| plan.to.clone()),
                 (false, false) => plan.carry_out(&steps).map(|()| plan.to.clone()),
             };
@@ -787,7 +787,7 @@ impl Steps<'_> {
 }
 
 /// Copies a session under a new id; returns its path.
-fn copy(plan: &Plan, dry_run: bool) -> Result<PathBuf, Refused> {
+fn copy(plan: &Plan, dry_run: bool, left: &mut Vec<PathBuf>) -> Result<PathBuf, Refused> {
     let id = id_of(&plan.from);
     // The same id each time, so that the same call finishes a copy that was interrupted.
     let new_id = copying::derived_id(&id, &plan.to);
@@ -807,7 +807,8 @@ fn copy(plan: &Plan, dry_run: bool) -> Result<PathBuf, Refused> {
             .with("sessionId", id.as_str());
         let fields = ObjectBuf::new().with("copied", copied);
         let line = relocated(&plan.cwd, &new_id, &fields);
-        copying::copy_session(&plan.from, &to, &line)?;
+        let not_copied = copying::copy_session(&plan.from, &to, &line)?;
+        left.extend(not_copied.into_iter().map(|file| file.path));
     }
     Ok(to)
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
@@ -12,7 +13,7 @@ use transcript_resume::fork::with_new_ids;
 use transcript_storage::{Metadata, NewFile, Replacement, finish_exchange, folder_of, undo};
 use transcript_verify::repair::Repair;
 
-use crate::copying::{self, Ids, stem};
+use crate::copying::{self, Ids, NotCopied, stem};
 use crate::error::{Error, ErrorKind};
 
 const BLOCK: usize = 256 << 10;
@@ -23,6 +24,7 @@ pub struct SessionRepair {
     repair: Repair,
     path: PathBuf,
     read: Metadata,
+    not_copied: Mutex<Vec<NotCopied>>,
 }
 
 impl SessionRepair {
@@ -60,6 +62,7 @@ impl SessionRepair {
             repair: Repair::new(source, &now, &mut new_id)?,
             path: path.to_owned(),
             read,
+            not_copied: Mutex::default(),
         })
     }
 
@@ -78,6 +81,14 @@ impl SessionRepair {
     #[must_use]
     pub fn details(&self) -> &Repair {
         &self.repair
+    }
+
+    /// Returns what the last call that wrote a copy left out of the folder of the copy: links, and files that may hold
+    /// credentials.
+    #[must_use]
+    pub fn not_copied(&self) -> Vec<NotCopied> {
+        let not_copied = self.not_copied.lock();
+        not_copied.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Writes the repaired session as a new file, which only its owner can access. The folder of the
@@ -134,7 +145,11 @@ impl SessionRepair {
             return Err(Error::new(ErrorKind::Exists, &folder));
         }
         match copying::copy_side_files(&self.path, out, ids) {
-            Ok(()) => Ok(Some(folder)),
+            Ok(not_copied) => {
+                let known = self.not_copied.lock();
+                *known.unwrap_or_else(PoisonError::into_inner) = not_copied;
+                Ok(Some(folder))
+            }
             Err(error) => Err(remove_folder(&folder, Error::repair(&folder, error))),
         }
     }

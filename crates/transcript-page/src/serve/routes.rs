@@ -1,5 +1,6 @@
 //! The addresses of the server.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::path::{Path as FilePath, PathBuf};
 use std::pin::Pin;
@@ -18,9 +19,10 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use transcript_reader::{SessionFile, SessionFiles, SessionRow, subagents_on};
+use transcript_storage::folder_of;
 
 use super::live::Update;
-use super::{Shared, guard, views};
+use super::{ServeOptions, Shared, guard, views};
 
 type Answer = Result<Response, StatusCode>;
 
@@ -171,7 +173,7 @@ async fn place_of(shared: &Arc<Shared>, named: Named) -> Result<PathBuf, StatusC
 /// Finds the file that an address names, among those that are there: no path is made of what was asked for.
 fn find(shared: &Shared, named: &Named) -> Option<(SessionFile, PathBuf)> {
     let options = &shared.options;
-    let mut files = SessionFiles::in_root_on(&options.disk, &options.root).ok()?;
+    let mut files = sessions_below(options).ok()?;
     let is_asked = |file: &SessionFile| file.project == named.project && file.id == named.id;
     let at = files.sessions.iter().position(is_asked)?;
     let file = files.sessions.swap_remove(at);
@@ -184,6 +186,26 @@ fn find(shared: &Shared, named: &Named) -> Option<(SessionFile, PathBuf)> {
         }
     };
     is_below(&options.root, &path).then_some((file, path))
+}
+
+/// Finds the sessions that the server may show: those in the folder of projects. A link to a project, or of a session, that leads
+/// out of it is not followed, whatever asks: a list, a search, usage or an address.
+pub(super) fn sessions_below(
+    options: &ServeOptions,
+) -> Result<SessionFiles, transcript_reader::Error> {
+    let mut files = SessionFiles::in_root_on(&options.disk, &options.root)?;
+    let mut known = HashMap::<PathBuf, bool>::new();
+    let mut is_shown = |file: &SessionFile| {
+        let folder = folder_of(&file.path);
+        let of_folder = || is_below(&options.root, folder);
+        *known.entry(folder.to_owned()).or_insert_with(of_folder)
+            && (!file.is_link || is_below(&options.root, &file.path))
+    };
+    files.sessions.retain(&mut is_shown);
+    files.orphans.retain(&mut is_shown);
+    files.leftovers.retain(&mut is_shown);
+    files.agents.retain(|agent| is_below(&options.root, agent));
+    Ok(files)
 }
 
 /// Returns whether a file is in the folder, wherever links lead. One that is not on the real disk is in the archive.

@@ -10,6 +10,8 @@ use std::time::SystemTime;
 
 use super::{RealDisk, RealFile};
 use crate::clients::Client;
+#[cfg(target_os = "linux")]
+use crate::disk::Space;
 use crate::disk::{Disk, Opened, Status};
 use crate::fault;
 use crate::new_file::{NewFile, folder_of};
@@ -93,6 +95,15 @@ impl Disk for RealDisk {
         let mut file = NewFile::beside(path)?;
         file.write_sparse(bytes)?;
         file.keep(path)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn space(&self, folder: &Path) -> io::Result<Option<Space>> {
+        let found = rustix::fs::statvfs(folder)?;
+        Ok(Some(Space {
+            free: found.f_bavail.saturating_mul(found.f_frsize),
+            total: found.f_blocks.saturating_mul(found.f_frsize),
+        }))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
