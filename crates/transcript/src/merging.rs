@@ -495,7 +495,8 @@ fn side_files(a: &Path, b: &Path, out: &Path) -> Result<SideFiles, Error> {
             continue;
         }
         if !is_taken {
-            match check_folders(&RealDisk, folder_of(out), &to).map_err(failed)? {
+            let base = out.parent().unwrap_or(Path::new(""));
+            match check_folders(&RealDisk, base, &to).map_err(failed)? {
                 Ok(()) => files.push((from, to)),
                 Err(refusal) => not_copied.push(NotCopied {
                     path: from,

@@ -141,9 +141,11 @@ impl SessionRepair {
         if folder == out || (!has_folder && subagents(&self.path)?.is_empty()) {
             return Ok(None);
         }
-        if fs::symlink_metadata(&folder).is_ok() {
-            return Err(Error::new(ErrorKind::Exists, &folder));
-        }
+        // After an error the folder is removed, so it has to be one that was made here.
+        fs::create_dir(&folder).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, &folder),
+            _ => Error::repair(&folder, error),
+        })?;
         match copying::copy_side_files(&self.path, out, ids) {
             Ok(not_copied) => {
                 let known = self.not_copied.lock();
