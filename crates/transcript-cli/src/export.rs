@@ -109,8 +109,7 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         .into_iter()
         .flatten()
     {
-        if let Some(refusal) = Output::refusal(ui, file, args.force)? {
-            ui.warn(&format!("transcript: {}: {refusal}", file.display()));
+        if !Output::may_write(ui, file, args.force)? {
             return Ok(exit::NO);
         }
     }

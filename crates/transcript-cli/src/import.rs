@@ -30,8 +30,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let is_file = args.out != Path::new("-");
-    if let Some(refusal) = Output::refusal(ui, &args.out, args.force)? {
-        ui.warn(&format!("transcript: {}: {refusal}", args.out.display()));
+    if !Output::may_write(ui, &args.out, args.force)? {
         return Ok(exit::NO);
     }
     let named = || args.page.display().to_string();

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use tempfile::NamedTempFile;
 use transcript_storage::folder_of;
 use transcript_storage::outside_names::{OutputKind, is_session_in, output_at};
@@ -57,23 +57,31 @@ impl Output {
         Ok(output)
     }
 
-    /// Returns why a file must not be written, for people: it exists and may not be replaced, or is a session of the store.
-    pub(crate) fn refusal(ui: &Ui, path: &Path, replaces: bool) -> Result<Option<&'static str>> {
+    /// Returns whether a file may be written; says so if it exists and may not be replaced.
+    ///
+    /// # Errors
+    /// When it can never be: a folder, a disk, or a file of a session in the store.
+    pub(crate) fn may_write(ui: &Ui, path: &Path, replaces: bool) -> Result<bool> {
+        let named = || path.display().to_string();
         if path == Path::new("-") {
-            return Ok(None);
+            return Ok(true);
         }
-        let kind = output_at(path).with_context(|| path.display().to_string())?;
-        let OutputKind::File(file) = kind else {
-            return Ok(None);
+        let OutputKind::File(file) = output_at(path).with_context(named)? else {
+            return Ok(true);
         };
-        let is_session = store(ui).is_ok_and(|store| is_session_in(store.root(), &file));
-        Ok(match (is_session, replaces) {
-            (true, _) => {
-                Some("the file belongs to a session, which no output replaces; name another file")
-            }
-            (false, false) => Some("the file exists; --force replaces it"),
-            (false, true) => None,
-        })
+        if store(ui).is_ok_and(|store| is_session_in(store.root(), &file)) {
+            bail!(
+                "{}: it belongs to a session, which no output replaces; name another file",
+                named()
+            );
+        }
+        if !replaces {
+            ui.warn(&format!(
+                "transcript: {}: the file exists; --force replaces it",
+                named()
+            ));
+        }
+        Ok(replaces)
     }
 
     /// Standard output, without a pager.

@@ -57,6 +57,13 @@ impl Server {
                 project.join("22222222-2222-4333-8444-555555555555.jsonl"),
             )
             .unwrap();
+            // A project that is a link out of the folder of projects.
+            let elsewhere = folder.path().join("elsewhere");
+            fs::create_dir(&elsewhere).unwrap();
+            let session = elsewhere.join("33333333-2222-4333-8444-555555555555.jsonl");
+            fs::write(session, entry(1, "not to be seen")).unwrap();
+            let project = folder.path().join("projects/-elsewhere");
+            std::os::unix::fs::symlink(elsewhere, project).unwrap();
         }
         let mut command = command(&["serve", "--json", "--no-cache"]);
         command.arg("--root").arg(folder.path().join("projects"));
@@ -217,8 +224,31 @@ fn only_pages_of_the_server_that_know_the_token_are_answered() {
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"] {
         assert_eq!(server.ask(method, &list, &[]).0, 405, "{method}");
     }
+    // Twice, where one of them is right, and with the address in the first line.
+    for name in ["Host", "Origin", "Sec-Fetch-Site"] {
+        let value = match name {
+            "Host" => format!("127.0.0.1:{port}"),
+            "Origin" => own.clone(),
+            _ => "none".to_owned(),
+        };
+        let others = [(name, &*value), (name, "attacker.example")];
+        for headers in [others, [others[1], others[0]]] {
+            let (status, answer) = server.ask("GET", &list, &headers);
+            assert!(matches!(status, 400 | 403 | 421), "{name}: {status}");
+            assert!(!answer.contains("prompt"), "{name}");
+        }
+    }
+    let absolute = format!("http://attacker.example{list}");
+    assert_eq!(server.ask("GET", &absolute, &[]).0, 421);
     // Nothing outside of the root, however it is asked for.
+    for path in ["", "?q=seen", "?all", "usage"] {
+        let (status, answer) = server.get(path);
+        assert_eq!(status, 200, "{path}");
+        assert!(!answer.contains("not to be seen"), "{path}");
+        assert!(!answer.contains("33333333"), "{path}");
+    }
     for path in [
+        "s/-elsewhere/33333333-2222-4333-8444-555555555555/",
         "s/-work/22222222-2222-4333-8444-555555555555/",
         "s/../outside/",
         "s/-work/..%2F..%2Foutside/",
