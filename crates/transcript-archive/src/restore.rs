@@ -63,9 +63,9 @@ pub struct Restored {
     pub bytes: u64,
     /// The number of files that were there already, with the same bytes.
     pub present: u64,
-    /// The number of files that belong next to the folder of projects, and were left out because the one to write to has
+    /// The number of files that belong next to the folder of projects, and were omitted because the one to write to has
     /// another name than `projects`.
-    pub left_out: u64,
+    pub omitted: u64,
     /// What was not restored, and why. Of a session whose own file is refused nothing is restored.
     pub problems: Vec<Error>,
 }
@@ -76,7 +76,7 @@ impl Restored {
         self.files += other.files;
         self.bytes += other.bytes;
         self.present += other.present;
-        self.left_out += other.left_out;
+        self.omitted += other.omitted;
         self.problems.extend(other.problems);
     }
 }
@@ -174,7 +174,7 @@ impl Archive {
             let path = match self.target(root, name) {
                 Ok(Some(path)) => path,
                 Ok(None) => {
-                    restored.left_out += 1;
+                    restored.omitted += 1;
                     continue;
                 }
                 Err(error) => {

@@ -85,10 +85,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         }
         ui.note(&format!("transcript: {done}"));
     }
-    if report.left_out > 0 {
-        let files = usize::try_from(report.left_out).unwrap_or(usize::MAX);
+    if report.omitted > 0 {
+        let files = usize::try_from(report.omitted).unwrap_or(usize::MAX);
         ui.note(&format!(
-            "transcript: {} left out: they belong next to a folder named projects",
+            "transcript: {} omitted: they belong next to a folder named projects",
             count(files, "file")
         ));
     }

@@ -7,7 +7,7 @@
 //! at the same moment, its file gets the name back, and nothing that it appends is lost.
 //!
 //! A kill in the middle leaves the new file, or the old one, under a third name: `repairing-N` or
-//! `undoing-N` is appended (`returning-N` while a repair is taken back), with N the number (inode) of
+//! `undoing-N` is appended (`returning-N` while a repair is rolled back), with N the number (inode) of
 //! the file that had the name before. The number shows whether the exchange had happened; the next
 //! call finishes it or cleans up.
 //!
@@ -56,7 +56,7 @@ const MAX_KEPT: u32 = 10_000;
 struct Names {
     /// For the file that is to get the name, and then for the one that had it.
     third: &'static str,
-    /// The same while an exchange is taken back.
+    /// The same while an exchange is rolled back.
     back: &'static str,
     /// For the file that lost its name.
     lost_name: &'static str,
@@ -121,7 +121,7 @@ pub enum ExchangeState {
     /// The new file; the old one is whole under the other name.
     Exchanged,
     /// The old file, again. The new one is under the other name, and a process may have appended to it.
-    TakenBack,
+    RolledBack,
     /// It cannot be seen: the files are under the name and under the other one.
     Unknown,
 }
@@ -153,7 +153,7 @@ impl fmt::Display for ExchangeError {
                         "it was replaced, and then something failed ({error}); the file that had the name before is \
                          whole: {other}"
                     ),
-                    ExchangeState::TakenBack => write!(
+                    ExchangeState::RolledBack => write!(
                         f,
                         "it was replaced for a moment and is the old file again ({error}); what a process appended \
                          meanwhile may be only in {other}"
@@ -321,7 +321,7 @@ pub fn finish_exchange(path: &Path) -> Result<(), ExchangeError> {
 struct Unfinished {
     path: PathBuf,
     names: &'static Names,
-    /// Whether it has the name that is used while an exchange is taken back.
+    /// Whether it has the name that is used while an exchange is rolled back.
     is_back: bool,
     /// The number of the file that had the name; `None` for a second name.
     before: Option<u64>,
@@ -384,7 +384,7 @@ fn finish_locked(path: &Path, old: &Old) -> Result<(), ExchangeError> {
             before,
         } = &unfinished;
         let is_same = old.is_at(other)?;
-        // Whoever replaces a file holds its lock, also when it has lost its name.
+        // A process that replaces a file holds its lock, also when it has lost its name.
         let _lock = match is_same {
             true => None,
             false => match Old::lock(other) {
@@ -577,7 +577,7 @@ impl Old {
         }
         let kept = keep_as(back, path, names.came_back);
         let kept = kept.unwrap_or_else(|_| back.to_owned());
-        stopped(ExchangeState::TakenBack, kept, error)
+        stopped(ExchangeState::RolledBack, kept, error)
     }
 
     /// Returns which of the names that it can have in an exchange this file has.
@@ -1211,7 +1211,7 @@ mod tests {
                 exchange_names(path, &other).unwrap();
                 fs::hard_link(&other, with(path, REPLACED)).unwrap();
             },
-            // Taken back: a process may have appended to the new one.
+            // Rolled back: a process may have appended to the new one.
             &|path| fs::write(third(path, "returning"), NEW).unwrap(),
         ];
         for (at, state) in states.iter().enumerate() {

@@ -83,7 +83,7 @@ impl SessionRepair {
         &self.repair
     }
 
-    /// Returns what the last call that wrote a copy left out of the folder of the copy: links, and files that may hold
+    /// Returns what the last call that wrote a copy omitted from the folder of the copy: links, and files that may hold
     /// credentials.
     #[must_use]
     pub fn not_copied(&self) -> Vec<NotCopied> {

@@ -90,10 +90,10 @@ pub struct RestoreReport {
     pub bytes: u64,
     /// The number of files that were there already, with the same bytes.
     pub present: u64,
-    /// The number of files that belong next to a folder named `projects`, and were left out because the one to write to has
+    /// The number of files that belong next to a folder named `projects`, and were omitted because the one to write to has
     /// another name.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub left_out: u64,
+    pub omitted: u64,
     /// What was not restored, and why.
     pub refused: Vec<RefusedFileRecord>,
 }
@@ -129,7 +129,7 @@ impl RestoreReport {
             files: restored.files,
             bytes: restored.bytes,
             present: restored.present,
-            left_out: restored.left_out,
+            omitted: restored.omitted,
             refused: refused.collect(),
         }
     }

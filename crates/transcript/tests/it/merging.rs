@@ -336,7 +336,7 @@ fn links_and_credentials_beside_a_session_are_reported_and_not_copied() {
     }
     std::os::unix::fs::symlink(&secret, folder.join("link.txt")).unwrap();
     std::os::unix::fs::symlink("/", folder.join("all")).unwrap();
-    let left_out = |mut paths: Vec<std::path::PathBuf>| {
+    let omitted = |mut paths: Vec<std::path::PathBuf>| {
         paths.sort();
         let names = paths.into_iter();
         let names = names.map(|path| path.file_name().unwrap().to_owned());
@@ -345,7 +345,7 @@ fn links_and_credentials_beside_a_session_are_reported_and_not_copied() {
     let expected = [".env", "all", "link.txt", "id_rsa"];
     let merged = copies.merge("out");
     let of = merged.not_copied.iter().map(|file| file.path.clone());
-    assert_eq!(left_out(of.collect()), expected);
+    assert_eq!(omitted(of.collect()), expected);
     let new = merged.out.with_extension("");
     assert_eq!(
         fs::read(new.join("tool-results/r.txt")).unwrap(),
@@ -356,7 +356,7 @@ fn links_and_credentials_beside_a_session_are_reported_and_not_copied() {
     let repair = transcript::SessionRepair::plan(&copies.b).unwrap();
     repair.write(&out).unwrap();
     let of = repair.not_copied().into_iter().map(|file| file.path);
-    assert_eq!(left_out(of.collect()), expected);
+    assert_eq!(omitted(of.collect()), expected);
     for new in [new, out.with_extension("")] {
         for name in [".env", "all", "link.txt", "tool-results/id_rsa"] {
             assert!(fs::symlink_metadata(new.join(name)).is_err(), "{name}");
