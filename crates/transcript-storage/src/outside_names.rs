@@ -273,7 +273,14 @@ pub fn output_at(path: &Path) -> io::Result<OutputKind> {
     }
     if target.is_file() {
         // `/dev/stdout` leads to a file that is open already, and is to be written as it is.
-        let is_of_system = ["/dev", "/proc"].iter().any(|of| path.starts_with(of));
+        const OPEN: [&str; 5] = [
+            "/dev/fd",
+            "/dev/stdout",
+            "/dev/stderr",
+            "/dev/stdin",
+            "/proc",
+        ];
+        let is_of_system = OPEN.iter().any(|of| path.starts_with(of));
         return match is_of_system {
             true => Ok(OutputKind::Stream),
             false => Ok(OutputKind::File(std::fs::canonicalize(path)?)),

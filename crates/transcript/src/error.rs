@@ -16,8 +16,6 @@ pub struct Error {
     kind: ErrorKind,
     path: PathBuf,
     source: Option<Source>,
-    /// What was made and could not be removed.
-    left_over: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -30,6 +28,14 @@ enum Source {
     Matches(Vec<EntryMatch>),
     Exchange(ExchangeError),
     Refusal(RepairRefusal),
+    LeftOver(Box<LeftOver>),
+}
+
+/// An error, and what was made before it and cannot be removed.
+#[derive(Debug)]
+struct LeftOver {
+    error: Error,
+    paths: Vec<PathBuf>,
 }
 
 /// What went wrong.
@@ -128,7 +134,6 @@ impl Error {
             kind,
             path: path.to_owned(),
             source: None,
-            left_over: Vec::new(),
         }
     }
 
@@ -222,9 +227,15 @@ impl Error {
     }
 
     /// Says what was made and cannot be removed.
-    pub(crate) fn with_left_over(mut self, left: Vec<PathBuf>) -> Self {
-        self.left_over.extend(left);
-        self
+    pub(crate) fn with_left_over(self, paths: Vec<PathBuf>) -> Self {
+        if paths.is_empty() {
+            return self;
+        }
+        Self {
+            kind: self.kind,
+            path: self.path.clone(),
+            source: Some(Source::LeftOver(Box::new(LeftOver { error: self, paths }))),
+        }
     }
 
     /// Returns what went wrong.
@@ -243,6 +254,7 @@ impl Error {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match &self.source {
+            Some(Source::LeftOver(left)) => left.error.is_retryable(),
             Some(Source::Reader(error)) => error.is_retryable(),
             Some(Source::Writer(error)) => error.is_retryable(),
             Some(Source::Io(error)) => {
@@ -270,6 +282,7 @@ impl Error {
     pub fn candidates(&self) -> &[PathBuf] {
         match &self.source {
             Some(Source::Candidates(candidates)) => candidates,
+            Some(Source::LeftOver(left)) => left.error.candidates(),
             _ => &[],
         }
     }
@@ -310,7 +323,6 @@ impl From<transcript_reader::Error> for Error {
             kind: ErrorKind::Read(error.kind()),
             path: error.path().to_owned(),
             source: Some(Source::Reader(error)),
-            left_over: Vec::new(),
         }
     }
 }
@@ -321,26 +333,23 @@ impl From<transcript_writer::Error> for Error {
             kind: ErrorKind::Write(error.kind()),
             path: error.path().to_owned(),
             source: Some(Source::Writer(error)),
-            left_over: Vec::new(),
         }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write_cause(f)?;
-        self.left_over.iter().try_for_each(|left| {
-            write!(f, "; {} is left over and cannot be removed", left.display())
-        })
-    }
-}
-
-impl Error {
-    fn write_cause(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match (&self.source, self.kind) {
             // These errors already name the file.
-            (Some(Source::Reader(error)), _) => return write!(f, "{error}"),
-            (Some(Source::Writer(error)), _) => return write!(f, "{error}"),
+            (Some(Source::Reader(error)), _) => return error.fmt(f),
+            (Some(Source::Writer(error)), _) => return error.fmt(f),
+            (Some(Source::LeftOver(left)), _) => {
+                left.error.fmt(f)?;
+                let mut paths = left.paths.iter();
+                return paths.try_for_each(|path| {
+                    write!(f, "; {} is left over and cannot be removed", path.display())
+                });
+            }
             (Some(Source::Entry(error)), _) => {
                 return write!(f, "{}: {error}", self.path.display());
             }
@@ -393,6 +402,7 @@ impl std::error::Error for Error {
             Source::Reader(error) => std::error::Error::source(error),
             Source::Writer(error) => std::error::Error::source(error),
             Source::Io(error) => Some(error),
+            Source::LeftOver(left) => left.error.source(),
             Source::Entry(_)
             | Source::Candidates(_)
             | Source::Matches(_)
