@@ -178,8 +178,10 @@ impl Archive {
     /// Afterwards each pack is complete and survives a power cut; a kill leaves all of a pack or nothing.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`](crate::ErrorKind::Busy); when `root` cannot be read, or the archive cannot be written. Files that
-    /// cannot be read are [`Captured::problems`].
+    /// [`ErrorKind::Busy`](crate::ErrorKind::Busy); [`ErrorKind::LowSpace`](crate::ErrorKind::LowSpace) before the disk is full: 64 MB,
+    /// or one hundredth of it if that is more, are left; when `root` cannot be read, or the archive cannot be written. Packs that
+    /// were complete stay then, and of the one that was not nothing is left, unless the error says so. Files that cannot be read
+    /// are [`Captured::problems`].
     pub fn capture(&mut self, root: &Path, options: &CaptureOptions) -> Result<Captured, Error> {
         if options.compares_all {
             self.check_readable()?;
@@ -249,7 +251,8 @@ impl Archive {
                 }
             }
             packer.finish()
-        })?;
+        });
+        let written = written.map_err(|error| self.after_failure(error))?;
         captured.stored = written.stored;
         // What was captured is safe, whatever happens now.
         let repacked = self.repack_small(options.repack_at.unwrap_or(MANY), threads);
@@ -717,6 +720,6 @@ pub(crate) fn session_of(name: &str) -> &str {
     }
     let part = parts.next().unwrap_or_default();
     part.get(..36)
-        .filter(|id| crate::live_files::is_session_name(id))
+        .filter(|id| transcript_storage::outside_names::is_session_name(id))
         .unwrap_or_else(|| part.strip_suffix(".jsonl").unwrap_or(part))
 }

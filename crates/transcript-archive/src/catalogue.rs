@@ -253,7 +253,13 @@ impl Catalogue {
             drop(file);
             disk.rename(&new, &path)
         };
-        write().at(&path)?;
+        write().at(&path).map_err(|error| {
+            // The old one stays. If the rename did happen, there is nothing to remove.
+            match remove_if_there(disk, &new).at(&new) {
+                Ok(()) => error,
+                Err(left) => error.with_left(left),
+            }
+        })?;
         self.end = bytes.len() as u64;
         self.is_complete = true;
         Ok(())

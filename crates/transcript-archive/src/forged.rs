@@ -214,3 +214,73 @@ fn indexes_that_nobody_wrote_end_no_process_and_change_no_live_file() {
         }
     }
 }
+
+#[test]
+fn names_that_no_capture_makes_are_reported_and_not_restored() {
+    use crate::ErrorKind;
+
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("home/projects");
+    append(&session(&root, 0), &mut Rng::new(1), 5);
+    let place = folder.path().join("archive");
+    let mut archive = Archive::open_or_create(&place).unwrap();
+    archive.capture(&root, &CaptureOptions::new()).unwrap();
+    let id = "00000000-2222-4333-8444-555555555555";
+    let forged = [
+        "settings.json",
+        "CLAUDE.md",
+        "hooks/evil.sh",
+        "plugins/a/b",
+        ".credentials.json",
+        &format!("commands/{id}.md"),
+        &format!("projects/-p/{id}/id_rsa"),
+        &format!("projects/-l/{id}/tool-results/r.txt"),
+        "projects/../settings.jsonl",
+        "/etc/x.jsonl",
+    ]
+    .map(str::to_owned);
+    for pack in &mut archive.catalogue.packs {
+        pack.index.versions[0].state.mode = Some(0o7777);
+    }
+    let versions = archive.catalogue.files.values().next().unwrap().clone();
+    for name in &forged {
+        archive
+            .catalogue
+            .files
+            .insert(name.clone(), versions.clone());
+    }
+    let target = folder.path().join("target");
+    let outside = folder.path().join("outside");
+    fs::create_dir_all(target.join("projects")).unwrap();
+    fs::create_dir(&outside).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&outside, target.join("projects/-l")).unwrap();
+    #[cfg(not(unix))]
+    fs::write(target.join("projects/-l"), "").unwrap();
+    let restored = archive
+        .restore(&target.join("projects"), &RestoreOptions::new())
+        .unwrap();
+    let refused = restored.problems.iter();
+    let refused = refused.filter(|problem| matches!(problem.kind(), ErrorKind::RefusedName(_)));
+    assert_eq!((refused.count(), restored.files), (forged.len(), 1));
+    let mut written = Vec::new();
+    let mut folders = vec![target.clone(), outside];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true if path.is_symlink() => {}
+                true => folders.push(path),
+                false => written.push(path),
+            }
+        }
+    }
+    written.retain(|path| !path.ends_with("-l"));
+    assert_eq!(written, [session(&target.join("projects"), 0)]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(&written[0]).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o755);
+    }
+}

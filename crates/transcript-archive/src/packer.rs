@@ -688,6 +688,7 @@ impl<'a> Packer<'a> {
             self.file = Some((opened.file, path));
         }
         if let Some((file, path)) = &self.file {
+            self.archive.check_space(bytes.len() as u64)?;
             append_all(&**file, bytes).at(path)?;
         }
         self.hasher.update(bytes);
@@ -696,6 +697,10 @@ impl<'a> Packer<'a> {
     }
 
     /// Completes the pack: from now on its files are captured.
+    ///
+    /// # Errors
+    /// The pack is not there then, except when only the sync of its folder failed: then it is there, whole, and the next capture
+    /// finds it. Temporary files of it may be left, which the caller removes ([`Archive::after_failure`]).
     fn end_pack(&mut self) -> Result<(), Error> {
         for which in [Which::Lines, Which::Other, Which::Repeated] {
             self.close(which)?;
@@ -728,7 +733,8 @@ impl<'a> Packer<'a> {
         id.0.copy_from_slice(&self.hasher.finalize().as_bytes()[..16]);
         self.hasher = blake3::Hasher::new();
         self.total.packs += 1;
-        self.total.stored += mem::take(&mut self.len);
+        let len = mem::take(&mut self.len);
+        self.total.stored += len;
         let Some((file, new)) = self.file.take() else {
             return Ok(());
         };
@@ -737,6 +743,7 @@ impl<'a> Packer<'a> {
         let encryption = &archive.layout.encryption;
         if encryption.is_on() {
             drop(file);
+            archive.check_space(len)?;
             encryption
                 .seal_file(&*archive.disk, &new, &stored)
                 .at(&stored)?;

@@ -278,31 +278,37 @@ impl Archive {
     }
 
     /// Removes a file that was proved, unless it changed in the meantime.
+    ///
+    /// # Errors
+    /// The file has its name then. If it cannot get that back, the error names the other one, and the next capture or prune
+    /// gives it back.
     fn remove_proved(&self, file: &LiveFile, id: VersionId) -> Result<(), Stop> {
         let path = &file.path;
         // Under another name no process opens it; one that has it open is seen then.
         let aside = aside(path);
-        self.disk.rename_new(path, &aside).at(path)?;
         let is_same = |found: &Metadata| {
             let known = &file.metadata;
             (found.len, found.modified, found.identity)
                 == (known.len, known.modified, known.identity)
         };
-        let check = || -> Result<(), Stop> {
+        let remove = || -> Result<(), Stop> {
+            self.disk.rename_new(path, &aside).at(path)?;
             self.check_closed(&aside)?;
             let found = self.disk.metadata(&aside).at(&aside)?;
             if !is_same(&found) {
                 return Err(Stop::Keep(KeepReason::Changed));
             }
-            self.compare_whole(&aside, id)
+            self.compare_whole(&aside, id)?;
+            Ok(self.disk.remove(&aside).at(&aside)?)
         };
-        match check() {
-            Ok(()) => Ok(self.disk.remove(&aside).at(&aside)?),
-            Err(stop) => {
-                self.disk.rename_new(&aside, path).at(path)?;
-                Err(stop)
+        remove().or_else(|stop| {
+            // A call may have failed after it did its work, so this depends on where the file is.
+            let there = self.disk.identity(&aside).at(&aside)?;
+            if there == Some(file.metadata.identity) {
+                self.disk.rename_new(&aside, path).at(&aside)?;
             }
-        }
+            Err(stop)
+        })
     }
 }
 

@@ -47,7 +47,9 @@ impl Archive {
         }
         while let Some(packs) = self.small_packs(many) {
             joined += packs.len() as u64;
-            self.join(&packs, threads)?;
+            // The old packs stay until the new one was compared with them.
+            let join = self.join(&packs, threads);
+            join.map_err(|error| self.after_failure(error))?;
             self.refresh()?;
             if self.remove_replaced()? == 0 {
                 break;

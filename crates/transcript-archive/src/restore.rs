@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use transcript_storage::outside_names::{place_of, safe_mode};
 use transcript_storage::{Disk, ReadDisk};
 
 use crate::archive::{Archive, lock};
@@ -62,6 +63,9 @@ pub struct Restored {
     pub bytes: u64,
     /// The number of files that were there already, with the same bytes.
     pub present: u64,
+    /// The number of files that belong next to the folder of projects, and were omitted because the one to write to has
+    /// another name than `projects`.
+    pub omitted: u64,
     /// What was not restored, and why. Of a session whose own file is refused nothing is restored.
     pub problems: Vec<Error>,
 }
@@ -72,6 +76,7 @@ impl Restored {
         self.files += other.files;
         self.bytes += other.bytes;
         self.present += other.present;
+        self.omitted += other.omitted;
         self.problems.extend(other.problems);
     }
 }
@@ -156,22 +161,26 @@ impl Archive {
             // Refused before anything of the session is written.
             if let Some((name, version)) =
                 files.last().filter(|last| own.as_deref() == Some(last.0))
-                && let Some(path) = target(root, name)
-                && let Err(error) = self.existing(&path, *version)
+                && let Err(error) = self.target(root, name).and_then(|path| match path {
+                    Some(path) => self.existing(&path, *version).map(drop),
+                    None => Ok(()),
+                })
             {
                 restored.problems.push(error);
                 return restored;
             }
         }
         for (name, version) in files {
-            let Some(path) = target(root, name) else {
-                if name.starts_with("projects/") {
-                    let path = self.layout.virtual_path(name);
-                    restored
-                        .problems
-                        .push(Error::new(ErrorKind::UnsafePath, &path));
+            let path = match self.target(root, name) {
+                Ok(Some(path)) => path,
+                Ok(None) => {
+                    restored.omitted += 1;
+                    continue;
                 }
-                continue;
+                Err(error) => {
+                    restored.problems.push(error);
+                    continue;
+                }
             };
             match self.restore_file(&path, version) {
                 Ok(None) => restored.present += 1,
@@ -186,6 +195,16 @@ impl Archive {
             }
         }
         restored
+    }
+
+    /// Returns where a file is restored; `None` if nowhere below this root.
+    fn target(&self, root: &Path, name: &str) -> Result<Option<PathBuf>, Error> {
+        let in_archive = || self.layout.virtual_path(name);
+        let place = place_of(&*self.disk, root, name);
+        place.at(&in_archive())?.map_err(|refusal| {
+            let kind = ErrorKind::RefusedName(refusal);
+            Error::new(kind, &in_archive())
+        })
     }
 
     /// Returns when a version was captured.
@@ -224,6 +243,10 @@ impl Archive {
     }
 
     /// Writes a version to a new file. Returns `None` if it is there already.
+    ///
+    /// # Errors
+    /// Nothing has the name then, or the whole file has it: when only the sync of its folder failed. The temporary file is
+    /// gone, unless it cannot be removed; then the next restore of the file removes it.
     fn restore_file(&self, path: &Path, id: VersionId) -> Result<Option<u64>, Error> {
         if self.existing(path, id)? {
             return Ok(None);
@@ -240,7 +263,7 @@ impl Archive {
         let placed = written.and_then(|()| {
             let state = &version.state;
             self.disk
-                .set_properties(&new, modified(state), state.mode)
+                .set_properties(&new, modified(state), state.mode.map(safe_mode))
                 .at(&new)?;
             match self.disk.rename_new(&new, path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -278,25 +301,6 @@ impl Archive {
 /// Returns the project of a file, by its path in the archive.
 pub(crate) fn project_of(name: &str) -> Option<&str> {
     name.strip_prefix("projects/")?.split('/').next()
-}
-
-/// Returns where a file is restored; `None` if nowhere.
-fn target(root: &Path, name: &str) -> Option<PathBuf> {
-    let is_safe = |path: &Path| {
-        path.components()
-            .all(|part| matches!(part, Component::Normal(_)))
-    };
-    if !is_safe(Path::new(name)) || name.contains('\\') || name.split('/').any(str::is_empty) {
-        return None;
-    }
-    match name.strip_prefix("projects/") {
-        Some(below) => Some(root.join(below)),
-        None => Some(
-            root.parent()
-                .filter(|_| root.ends_with("projects"))?
-                .join(name),
-        ),
-    }
 }
 
 /// Returns the files of the sessions in all projects, by id.

@@ -1,7 +1,5 @@
 //! `transcript export`: writes a session to a file for others.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +9,7 @@ use transcript::places::is_file_of_session;
 use transcript::wire::RedactionRecord;
 use transcript::{RedactedDisk, Redactor};
 use transcript_render::{Escaping, count};
+use transcript_storage::{ReadDisk, RealDisk, folder_of};
 
 use crate::pager::Output;
 use crate::path_args::PathArgs;
@@ -110,13 +109,15 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         .into_iter()
         .flatten()
     {
-        if file != Path::new("-") && file.exists() && !args.force {
-            ui.warn(&format!(
-                "transcript: {}: the file exists; --force replaces it",
-                file.display()
-            ));
+        if !Output::may_write(ui, file, args.force)? {
             return Ok(exit::NO);
         }
+    }
+    if let Some(report) = &args.json_report
+        && is_same_output(&file, report)
+    {
+        let file = file.display();
+        bail!("{file}: both the session and --json-report would be written to it; name two files");
     }
     args.path_args.take_line(&mut args.session);
     let redactor = Redactor::new().emails(args.emails).homes(args.names);
@@ -152,6 +153,17 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         replay = replay.with_branches();
     }
     replay::run(ui, replay)
+}
+
+/// Returns whether two outputs are one file, whatever leads there.
+fn is_same_output(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| {
+        let in_folder = || Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
+        path.canonicalize().ok().or_else(in_folder)
+    };
+    let identity = |path: &Path| RealDisk.metadata(path).ok().map(|found| found.identity);
+    let is_same_file = identity(one).is_some() && identity(one) == identity(other);
+    one == other || is_same_file || (real(one).is_some() && real(one) == real(other))
 }
 
 impl Target {
@@ -202,12 +214,15 @@ impl Target {
             ui.note(&format!("… and {more} more; --json-report FILE lists them"));
         }
         if let Some(report) = &self.report {
-            let file = File::create(report).with_context(|| report.display().to_string())?;
-            let mut out = BufWriter::new(file);
+            let named = || report.display().to_string();
+            let mut out = match report == Path::new("-") {
+                true => Output::plain(),
+                false => Output::to_file(report, self.replaces).with_context(named)?,
+            };
             for found in &redactions {
                 record::write(&mut out, &RedactionRecord::new(found))?;
             }
-            out.flush().with_context(|| report.display().to_string())?;
+            out.finish().with_context(named)?;
         }
         ui.note(&match redactions.len() {
             0 => "nothing to redact was found".to_owned(),

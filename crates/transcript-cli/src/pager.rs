@@ -2,16 +2,22 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::{Context, Result, bail};
 use tempfile::NamedTempFile;
+use transcript_storage::folder_of;
+use transcript_storage::outside_names::{OutputKind, is_session_in, output_at};
 
 use crate::is_closed_pipe;
 use crate::progress::Progress;
+use crate::session::store;
+use crate::ui::Ui;
 
 const BUFFER: usize = 64 << 10;
 
@@ -33,13 +39,49 @@ impl Output {
         }
     }
 
-    /// A new file, which gets its name when everything is written. With `replaces` it may replace one.
+    /// A new file, which gets its name when everything is written. With `replaces` it may replace one. A pipe or a device is
+    /// written to, and stays what it is.
     pub(crate) fn to_file(path: &Path, replaces: bool) -> io::Result<Self> {
-        let folder = path.parent().filter(|folder| *folder != Path::new(""));
-        let new = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+        let path = match output_at(path)? {
+            OutputKind::Stream => {
+                let stream = fs::OpenOptions::new().write(true).open(path)?;
+                return Ok(Self::new(stream, None));
+            }
+            // The file that a link leads to, and not the link.
+            OutputKind::File(path) => path,
+            _ => path.to_owned(),
+        };
+        let new = NamedTempFile::new_in(folder_of(&path))?;
         let mut output = Self::new(new.reopen()?, None);
-        output.file = Some((new, path.to_owned(), replaces));
+        output.file = Some((new, path, replaces));
         Ok(output)
+    }
+
+    /// Returns whether a file may be written; says so if it exists and may not be replaced.
+    ///
+    /// # Errors
+    /// When it can never be: a folder, a disk, or a file of a session in the store.
+    pub(crate) fn may_write(ui: &Ui, path: &Path, replaces: bool) -> Result<bool> {
+        let named = || path.display().to_string();
+        if path == Path::new("-") {
+            return Ok(true);
+        }
+        let OutputKind::File(file) = output_at(path).with_context(named)? else {
+            return Ok(true);
+        };
+        if store(ui).is_ok_and(|store| is_session_in(store.root(), &file)) {
+            bail!(
+                "{}: it belongs to a session, which no output replaces; name another file",
+                named()
+            );
+        }
+        if !replaces {
+            ui.warn(&format!(
+                "transcript: {}: the file exists; --force replaces it",
+                named()
+            ));
+        }
+        Ok(replaces)
     }
 
     /// Standard output, without a pager.

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use clap::Args as ClapArgs;
 use transcript::verify::repair::{Health, Repair};
-use transcript::wire::{CompactedRecord, RepairReport};
+use transcript::wire::{CompactedRecord, NotCopiedRecord, RepairReport};
 use transcript::{Error, ErrorKind, SessionRepair, undo_repair};
 
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{exit, record, salvage, session};
+use crate::{exit, merge, record, salvage, session};
 
 /// Make a damaged session whole, so that a client shows all of its conversation
 ///
@@ -99,6 +99,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         None => Ok(()),
     };
     drop(progress);
+    report.not_copied = NotCopiedRecord::of(&repair.not_copied());
     let refused = match done {
         Err(error)
             if matches!(
@@ -120,8 +121,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         print(&mut out, details, &report)?;
     }
     drop(out);
+    merge::warn_of(ui, &report.not_copied);
     match refused {
         Some(error) => refuse(ui, &error),
+        None if !report.not_copied.is_empty() => Ok(exit::NO),
         None if details.refusal().is_some() => Ok(exit::NO),
         None => Ok(exit::DONE),
     }

@@ -85,8 +85,16 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         }
         ui.note(&format!("transcript: {done}"));
     }
+    if report.omitted > 0 {
+        let files = usize::try_from(report.omitted).unwrap_or(usize::MAX);
+        ui.note(&format!(
+            "transcript: {} omitted: they belong next to a folder named projects",
+            count(files, "file")
+        ));
+    }
     for refused in &report.refused {
-        ui.warn(&format!("transcript: not restored: {}", refused.reason));
+        let reason = ui.escaping.one_line(&refused.reason);
+        ui.warn(&format!("transcript: not restored: {reason}"));
     }
     Ok(match report.refused.is_empty() {
         true => exit::DONE,

@@ -26,7 +26,8 @@ pub struct SessionFile {
     pub id: String,
     /// Whether a folder of the same name exists, for agents and side files.
     pub has_folder: bool,
-    is_link: bool,
+    /// Whether the name is that of a symbolic link.
+    pub is_link: bool,
 }
 
 /// The content of a projects folder.

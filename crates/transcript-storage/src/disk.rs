@@ -369,6 +369,15 @@ pub trait Disk: ReadDisk {
     /// When the system fails; the rename may have happened all the same.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Returns how much room the file system of a folder has; `None` when the system does not say.
+    ///
+    /// # Errors
+    /// When the system fails.
+    fn space(&self, folder: &Path) -> io::Result<Option<Space>> {
+        let _ = folder;
+        Ok(None)
+    }
+
     /// Writes a small file that only its owner can access, in place of the one at `path`, by way of `new` next to it, a name
     /// that no file has. A crash leaves one or the other, complete. On return it survives a power cut.
     ///
@@ -381,6 +390,15 @@ pub trait Disk: ReadDisk {
             let _ = self.remove(new);
         })
     }
+}
+
+/// The room of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// What this process may still write, in bytes.
+    pub free: u64,
+    /// All of it, in bytes.
+    pub total: u64,
 }
 
 /// An opened file.

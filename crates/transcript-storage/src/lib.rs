@@ -26,17 +26,22 @@ mod clients;
 mod content;
 mod disk;
 mod exchange;
+mod fault;
 mod fingerprint;
 mod memory;
 mod new_file;
+pub mod outside_names;
 mod sys;
 
 pub use clients::Client;
 pub use content::Content;
 pub use disk::{
-    DirEntry, Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Status,
+    DirEntry, Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Space,
+    Status,
 };
-pub use exchange::{ExchangeError, finish_exchange, put_in_place, undo};
+pub use exchange::{
+    ExchangeError, ExchangeState, Replacement, finish_exchange, put_in_place, undo,
+};
 pub use fingerprint::{Fingerprint, HEAD_LEN, LastBytes, TAIL_LEN};
 pub use memory::{MemoryDisk, entries_below};
 pub use new_file::{NewFile, folder_of};

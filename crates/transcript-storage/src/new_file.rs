@@ -5,6 +5,8 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use crate::fault;
+
 /// A new file that only its owner can access, and that is invisible until it is [kept](Self::keep).
 /// When it is dropped, or the process is killed, nothing is left of it.
 ///
@@ -101,21 +103,30 @@ impl NewFile {
     ///
     /// # Errors
     /// As [`AlreadyExists`](io::ErrorKind::AlreadyExists) when such a file exists; when the system
-    /// fails. Nothing is left of the file then.
+    /// fails. Nothing is left of the file then; if it cannot be removed, the error says so.
     pub fn keep(self, path: &Path) -> io::Result<()> {
-        self.file().sync_all()?;
-        let file = match self.0 {
+        fault::call(|| self.file().sync_all())?;
+        let (file, named) = match self.0 {
             #[cfg(target_os = "linux")]
             Kind::Unnamed(file) => {
-                link(&file, path)?;
-                file
+                let named = fault::call(|| link(&file, path));
+                (file, named)
             }
-            Kind::Named(file) => file.persist_noclobber(path)?,
+            #[cfg(unix)]
+            Kind::Named(file) => {
+                let (file, temporary) = file.into_parts();
+                let named = crate::sys::rename_without_replacing(&temporary, path);
+                if named.is_ok() {
+                    // It is gone, and not to be removed.
+                    let _ = temporary.keep();
+                }
+                (file, named)
+            }
+            #[cfg(not(unix))]
+            Kind::Named(file) => (file.persist_noclobber(path)?, Ok(())),
         };
-        sync_name(&file, path).inspect_err(|_| {
-            // The caller never learned of the file.
-            let _ = fs::remove_file(path);
-        })
+        let kept = named.and_then(|()| sync_name(&file, path));
+        kept.map_err(|error| remove_named(&file, path, error))
     }
 
     /// Removes the temporary files of killed processes from `folder`. Those of running processes
@@ -175,10 +186,25 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
     Ok(linkat(CWD, handle, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
+/// Removes a file after an error: the caller never learned of it. Only if it has the name: a call may fail after it did its
+/// work, and another file may have the name.
+fn remove_named(file: &File, path: &Path, error: io::Error) -> io::Error {
+    use crate::disk::{ReadDisk, ReadFile};
+    let own = ReadFile::metadata(file).map(|found| found.identity).ok();
+    let named = crate::sys::RealDisk.link_metadata(path);
+    let is_it = named.is_ok_and(|named| own == Some(named.identity));
+    if is_it && fault::call(|| fs::remove_file(path)).is_err() && fs::symlink_metadata(path).is_ok()
+    {
+        let what = format!("{error}; {} cannot be removed, either", path.display());
+        return io::Error::new(error.kind(), what);
+    }
+    error
+}
+
 #[cfg(unix)]
 fn sync_name(file: &File, path: &Path) -> io::Result<()> {
     // The number of names of the file is part of its metadata, so it has to be synced too.
-    file.sync_all()?;
+    fault::call(|| file.sync_all())?;
     crate::sys::sync_folder(path)
 }
 

@@ -11,8 +11,13 @@ use std::sync::Arc;
 use memchr::memmem;
 use transcript_format::object::Object;
 use transcript_reader::subagents_on;
-use transcript_storage::{Disk, Metadata, NewFile, ReadDisk, ReadFile, RealDisk, folder_of};
+use transcript_storage::outside_names::{NameRefusal, check_side_file, safe_mode};
+use transcript_storage::{
+    Disk, FileKind, Metadata, NewFile, ReadDisk, ReadFile, RealDisk, folder_of,
+};
 use uuid::Uuid;
+
+use crate::error::Error;
 
 const BLOCK: usize = 256 << 10;
 /// The keys of a line of a subagent that can name an entry of the session.
@@ -23,6 +28,68 @@ const OF_ENTRY: [&str; 5] = [
     "leafUuid",
     "messageId",
 ];
+
+/// A file beside a session that was not copied with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotCopied {
+    /// The file, where it is.
+    pub path: PathBuf,
+    /// Why.
+    pub refusal: NameRefusal,
+}
+
+/// Looks at a file or folder in the folder of a session. Refuses one that is not copied, by its path from that folder on or by
+/// what it is.
+pub(crate) fn checked(
+    disk: &dyn ReadDisk,
+    path: &Path,
+    below: &Path,
+) -> io::Result<Result<Metadata, NameRefusal>> {
+    let found = disk.link_metadata(path)?;
+    Ok(match (check_side_file(below), found.kind) {
+        (Err(refusal), _) => Err(refusal),
+        (Ok(()), FileKind::File | FileKind::Folder) => Ok(found),
+        // A link may lead anywhere, also to what its owner never meant to hand on.
+        (Ok(()), FileKind::Link | FileKind::Other) => Err(NameRefusal::Special),
+    })
+}
+
+/// Files and folders that were made, to be removed when what they belong to fails.
+#[derive(Debug, Default)]
+pub(crate) struct Made(Vec<PathBuf>);
+
+impl Made {
+    /// Creates a folder and those above it.
+    pub(crate) fn create_folder(&mut self, folder: &Path) -> io::Result<()> {
+        let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+        let missing: Vec<_> = folder.ancestors().take_while(is_missing).collect();
+        for folder in missing.into_iter().rev() {
+            fs::create_dir(folder)?;
+            self.add(folder);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn add(&mut self, path: &Path) {
+        self.0.push(path.to_owned());
+    }
+
+    /// Removes them. Returns the error, which then names what is left.
+    pub(crate) fn remove(&self, error: Error) -> Error {
+        let mut left = Vec::new();
+        for path in self.0.iter().rev() {
+            let removed = match path.is_dir() {
+                true => fs::remove_dir(path),
+                false => fs::remove_file(path),
+            };
+            if removed.is_err() && fs::symlink_metadata(path).is_ok() {
+                left.push(path.clone());
+            }
+        }
+        error.with_left_over(left)
+    }
+}
 
 /// Calls `each` for every line of a file, without its newline.
 pub(crate) fn each_line(
@@ -98,29 +165,40 @@ impl Read for FromStart {
     }
 }
 
-/// Copies a session with its folder to `to`, under the id that `to` names, and adds `line`. The file
-/// of the session comes last; what an interrupted call left is completed.
+/// Copies a session on `disk` with its folder to `to`, under the id that `to` names, and adds `line`. The file
+/// of the session comes last; what an interrupted call left is completed. Returns what is not copied.
+///
+/// # Errors
+/// When the system fails. The copy of the session is not there then, except when only the sync of its folder or the setting of its
+/// time failed; side files may be, and the same call completes them.
 pub(crate) fn copy_session(
     disk: &Arc<dyn ReadDisk>,
     from: &Path,
     to: &Path,
     line: &str,
-) -> io::Result<()> {
+) -> io::Result<Vec<NotCopied>> {
     let ids = Ids::new(stem(from), stem(to));
-    copy_side_files(disk, from, to, &ids)?;
-    copy_file(&**disk, from, to, &ids, Some(line))
+    let not_copied = copy_side_files(disk, from, to, &ids)?;
+    copy_file(&**disk, from, to, &ids, Some(line))?;
+    Ok(not_copied)
 }
 
-/// Copies the folder of a session on `disk` and its subagents for the session at `to`. What is there stays.
+/// Copies the folder of a session on `disk` and its subagents for the session at `to`. What is there stays. Returns what is not
+/// copied.
+///
+/// # Errors
+/// When the system fails; a part of the files may be there then.
 pub(crate) fn copy_side_files(
     disk: &Arc<dyn ReadDisk>,
     from: &Path,
     to: &Path,
     ids: &Ids,
-) -> io::Result<()> {
+) -> io::Result<Vec<NotCopied>> {
     let (old_folder, new_folder) = (from.with_extension(""), to.with_extension(""));
+    let mut not_copied = Vec::new();
     if disk.is_folder(&old_folder) {
-        copy_folder(&**disk, &old_folder, &new_folder, ids)?;
+        let folders = (&*old_folder, &*new_folder);
+        copy_folder(&**disk, folders, Path::new(""), ids, &mut not_copied)?;
     }
     let agents = subagents_on(disk, from).map_err(|error| io::Error::other(error.to_string()))?;
     for agent in agents
@@ -131,13 +209,22 @@ pub(crate) fn copy_side_files(
         let folder = new_folder.join("subagents");
         fs::create_dir_all(&folder)?;
         for path in [agent.path.clone(), agent.path.with_extension("meta.json")] {
-            let is_file = disk.metadata(&path).is_ok_and(|found| found.is_file());
-            if let (true, Some(name)) = (is_file, path.file_name()) {
-                copy_file(&**disk, &path, &folder.join(name), ids, None)?;
+            let Some(name) = path.file_name() else {
+                continue;
+            };
+            match checked(&**disk, &path, Path::new(name)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                found => match found? {
+                    Ok(found) if found.is_file() => {
+                        copy_file(&**disk, &path, &folder.join(name), ids, None)?;
+                    }
+                    Ok(_) => {}
+                    Err(refusal) => not_copied.push(NotCopied { path, refusal }),
+                },
             }
         }
     }
-    Ok(())
+    Ok(not_copied)
 }
 
 /// What lines of a copy have new names for.
@@ -164,23 +251,32 @@ pub(crate) fn stem(path: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-fn copy_folder(disk: &dyn ReadDisk, from: &Path, to: &Path, ids: &Ids) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    RealDisk.set_properties(to, None, disk.metadata(from)?.mode)?;
-    for entry in disk.list(from)? {
+fn copy_folder(
+    disk: &dyn ReadDisk,
+    (old, new): (&Path, &Path),
+    below: &Path,
+    ids: &Ids,
+    not_copied: &mut Vec<NotCopied>,
+) -> io::Result<()> {
+    let (from, to) = (old.join(below), new.join(below));
+    fs::create_dir_all(&to)?;
+    let mode = disk.metadata(&from)?.mode;
+    RealDisk.set_properties(&to, None, mode.map(safe_mode))?;
+    for entry in disk.list(&from)? {
         let name = entry?.name;
-        let (from, to) = (from.join(&name), to.join(&name));
-        let found = disk.metadata(&from)?;
-        if found.is_folder() {
-            copy_folder(disk, &from, &to, ids)?;
-        } else if found.is_file() {
-            copy_file(disk, &from, &to, ids, None)?;
+        let (path, below) = (from.join(&name), below.join(&name));
+        match checked(disk, &path, &below)? {
+            Err(refusal) => not_copied.push(NotCopied { path, refusal }),
+            Ok(found) if found.is_folder() => {
+                copy_folder(disk, (old, new), &below, ids, not_copied)?;
+            }
+            Ok(_) => copy_file(disk, &path, &to.join(name), ids, None)?,
         }
     }
     Ok(())
 }
 
-/// Copies a file with its times and its mode. The lines of a session get the new id.
+/// Copies a file with its times and, as far as that is [safe](safe_mode), its mode. The lines of a session get the new id.
 fn copy_file(
     disk: &dyn ReadDisk,
     from: &Path,
@@ -219,7 +315,7 @@ fn copy_file(
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && line.is_none() => {}
         kept => kept?,
     }
-    RealDisk.set_properties(to, metadata.modified, metadata.mode)
+    RealDisk.set_properties(to, metadata.modified, metadata.mode.map(safe_mode))
 }
 
 fn ends_with_newline(file: &dyn ReadFile, metadata: &Metadata) -> io::Result<bool> {
@@ -256,9 +352,9 @@ fn with_new_id(line: &[u8], ids: &Ids) -> Vec<u8> {
     replaced().unwrap_or_else(|| line.to_owned())
 }
 
-/// Returns whether the shorter of two files is the start of the longer one.
-pub(crate) fn is_prefix(disk: &dyn ReadDisk, a: &Path, b: &Path) -> io::Result<bool> {
-    let mut files = [a, b].map(|path| FromStart::open(disk, path).map(BufReader::new));
+/// Returns whether the shorter of two files, each on its disk, is the start of the longer one.
+pub(crate) fn is_prefix(a: (&dyn ReadDisk, &Path), b: (&dyn ReadDisk, &Path)) -> io::Result<bool> {
+    let mut files = [a, b].map(|(disk, path)| FromStart::open(disk, path).map(BufReader::new));
     let [Ok(a), Ok(b)] = &mut files else {
         let [a, b] = files;
         a?;

@@ -134,6 +134,7 @@ pub use archived::{add_archived, list_archived, summarize};
 #[cfg(feature = "async")]
 pub use asynchronous::AsyncSession;
 pub use conversation::{ConversationEntry, Keep, StoryEntry};
+pub use copying::NotCopied;
 pub use entry_name::{EntryMatch, entries_named};
 pub use error::{Error, ErrorKind};
 pub use history::{History, ReadEnd};

@@ -14,9 +14,10 @@ use transcript_format::make;
 use transcript_format::scan::Flags;
 use transcript_reader::{EntryNo, EntryRef, Id, Source};
 use transcript_resume::Policy;
+use transcript_storage::outside_names::check_folders;
 use transcript_storage::{NewFile, ReadDisk, RealDisk, folder_of};
 
-use crate::copying;
+use crate::copying::{self, Made, NotCopied};
 use crate::error::{Error, ErrorKind};
 use crate::history::History;
 
@@ -42,6 +43,8 @@ pub struct Merged {
     pub findings: [usize; 2],
     /// The uuid of the entry at which the conversation continues.
     pub leaf: Option<String>,
+    /// Files beside the two sessions that are not beside the new one: links, and those that may hold credentials.
+    pub not_copied: Vec<NotCopied>,
 }
 
 /// Two entries with the same uuid and other content.
@@ -117,7 +120,7 @@ pub fn merge_on(disk: &Arc<dyn ReadDisk>, a: &Path, b: &Path, out: &Path) -> Res
     if order.both == 0 && is_fork {
         return Err(Error::new(ErrorKind::OtherSession, b));
     }
-    let side_files = side_files(&**disk, a, b, out)?;
+    let (side_files, not_copied) = side_files(&**disk, a, b, out)?;
     let newest = &files[order.newest];
     let leaf = leaf_of(&newest.history, Policy::Recover);
     NewFile::remove_stale(folder_of(out));
@@ -138,13 +141,17 @@ pub fn merge_on(disk: &Arc<dyn ReadDisk>, a: &Path, b: &Path, out: &Path) -> Res
         writeln!(file, "{newline}{line}").map_err(failed)?;
     }
     drop(written);
+    let mut made = Made::default();
     for (from, to) in &side_files {
-        write_side_file(&**disk, from, to).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Error::side_files(out, vec![to.clone()]),
-            _ => Error::fork(to, error),
+        write_side_file(&**disk, from, to, &mut made).map_err(|error| {
+            made.remove(match error.kind() {
+                io::ErrorKind::AlreadyExists => Error::side_files(out, vec![to.clone()]),
+                _ => Error::fork(to, error),
+            })
         })?;
     }
-    file.keep(out).map_err(failed)?;
+    let kept = file.keep(out);
+    kept.map_err(|error| made.remove(failed(error)))?;
     Ok(Merged {
         out: out.to_owned(),
         entries: order.both + order.own[0] + order.own[1],
@@ -156,6 +163,7 @@ pub fn merge_on(disk: &Arc<dyn ReadDisk>, a: &Path, b: &Path, out: &Path) -> Res
             .each_ref()
             .map(|file| file.history.index().findings().len()),
         leaf,
+        not_copied,
     })
 }
 
@@ -454,28 +462,27 @@ fn conflicts(files: &[Copy; 2]) -> Vec<Conflict> {
     found
 }
 
+/// What to copy from where to where, and what is not copied.
+type SideFiles = (Vec<(PathBuf, PathBuf)>, Vec<NotCopied>);
+
 /// Returns what to copy from where to where: the side files of both sessions. A file that continues
-/// that of the other session counts alone.
-fn side_files(
-    disk: &dyn ReadDisk,
-    a: &Path,
-    b: &Path,
-    out: &Path,
-) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
+/// that of the other session counts alone. Also returns what is not copied.
+fn side_files(disk: &dyn ReadDisk, a: &Path, b: &Path, out: &Path) -> Result<SideFiles, Error> {
     let folders = [a, b].map(|path| path.with_extension(""));
     let target = out.with_extension("");
     let failed = |error: io::Error| Error::fork(&target, error);
-    let mut names = BTreeSet::new();
+    let (mut names, mut not_copied) = (BTreeSet::new(), Vec::new());
     for folder in &folders {
-        collect(disk, folder, Path::new(""), &mut names).map_err(failed)?;
+        collect(disk, folder, Path::new(""), &mut names, &mut not_copied).map_err(failed)?;
     }
     let (mut files, mut differ) = (Vec::new(), Vec::new());
     for name in names {
         let [of_a, of_b] = folders.each_ref().map(|folder| folder.join(&name));
-        let len = |path: &Path| disk.metadata(path).ok().map(|found| found.len);
+        // A link has one of the names perhaps, and is not read.
+        let len = |path: &Path| len_on(disk, path);
         let from = match (len(&of_a), len(&of_b)) {
             (Some(a), Some(b)) => {
-                if !copying::is_prefix(disk, &of_a, &of_b).map_err(failed)? {
+                if !copying::is_prefix((disk, &of_a), (disk, &of_b)).map_err(failed)? {
                     differ.extend([of_a, of_b]);
                     continue;
                 }
@@ -487,27 +494,42 @@ fn side_files(
         let to = target.join(&name);
         let is_taken = fs::symlink_metadata(&to).is_ok();
         if is_taken
-            && !(len(&to) == len(&from) && copying::is_prefix(disk, &from, &to).map_err(failed)?)
+            && !(len_on(&RealDisk, &to) == len(&from)
+                && copying::is_prefix((disk, &from), (&RealDisk, &to)).map_err(failed)?)
         {
             differ.extend([from, to]);
             continue;
         }
         if !is_taken {
-            files.push((from, to));
+            let base = out.parent().unwrap_or(Path::new(""));
+            match check_folders(&RealDisk, base, &to).map_err(failed)? {
+                Ok(()) => files.push((from, to)),
+                Err(refusal) => not_copied.push(NotCopied {
+                    path: from,
+                    refusal,
+                }),
+            }
         }
     }
     match differ.is_empty() {
-        true => Ok(files),
+        true => Ok((files, not_copied)),
         false => Err(Error::side_files(out, differ)),
     }
 }
 
-/// Collects the names of the files below a folder.
+/// Returns the length of a regular file.
+fn len_on(disk: &dyn ReadDisk, path: &Path) -> Option<u64> {
+    let found = disk.link_metadata(path).ok()?;
+    found.is_file().then_some(found.len)
+}
+
+/// Collects the names of the files below a folder, and what is not copied.
 fn collect(
     disk: &dyn ReadDisk,
     root: &Path,
     below: &Path,
     names: &mut BTreeSet<PathBuf>,
+    not_copied: &mut Vec<NotCopied>,
 ) -> io::Result<()> {
     let entries = match disk.list(&root.join(below)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -515,17 +537,21 @@ fn collect(
     };
     for entry in entries {
         let name = below.join(entry?.name);
-        let kind = disk.metadata(&root.join(&name))?;
-        if kind.is_folder() {
-            collect(disk, root, &name, names)?;
-        } else if kind.is_file() {
-            names.insert(name);
+        let path = root.join(&name);
+        match copying::checked(disk, &path, &name)? {
+            Err(refusal) => not_copied.push(NotCopied { path, refusal }),
+            Ok(found) if found.is_folder() => collect(disk, root, &name, names, not_copied)?,
+            Ok(_) => {
+                names.insert(name);
+            }
         }
     }
     Ok(())
 }
 
-fn write_side_file(disk: &dyn ReadDisk, from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder_of(to))?;
-    copying::copy_bytes(disk, from, to)
+fn write_side_file(disk: &dyn ReadDisk, from: &Path, to: &Path, made: &mut Made) -> io::Result<()> {
+    made.create_folder(folder_of(to))?;
+    copying::copy_bytes(disk, from, to)?;
+    made.add(to);
+    Ok(())
 }

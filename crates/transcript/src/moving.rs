@@ -181,7 +181,7 @@ impl Store {
         let mut done = Moves::default();
         for plan in &plans {
             let result = match (options.copy, options.dry_run) {
-                (true, dry_run) => copy(plan, dry_run),
+                (true, dry_run) => copy(plan, dry_run, &mut left),
                 (false, true) => plan.check().map(|_| plan.to.clone()),
                 (false, false) => plan.carry_out(&steps).map(|()| plan.to.clone()),
             };
@@ -431,7 +431,7 @@ impl Plan {
         let mut held = None;
         if self.from != self.to {
             let belongings = self.check()?;
-            let was_linked = self.is_linked();
+            let was_linked = self.is_linked()?;
             if self.has_file && !was_linked {
                 held = Some(open(&self.from)?);
             }
@@ -455,8 +455,8 @@ impl Plan {
     }
 
     /// Returns whether an earlier call was killed after it had made everything at the new place.
-    fn is_linked(&self) -> bool {
-        self.has_file && same(&self.from, &self.to)
+    fn is_linked(&self) -> io::Result<bool> {
+        Ok(self.has_file && same(&self.from, &self.to)?)
     }
 
     /// Returns what belongs to the session besides its file, folders before their content. Refuses
@@ -494,16 +494,24 @@ impl Plan {
         }
         let main = self.main();
         // A call that was killed has made a part of it, or has removed a part of the old names.
-        let is_first = self.has_file && !self.is_linked();
-        let is_taken = |one: &Belonging| {
-            fs::symlink_metadata(&one.to).is_ok_and(|found| match one.is_folder {
-                true => !found.is_dir() || (is_first && has_strange_files(&one.from, &one.to)),
-                false => !same(&one.from, &one.to),
-            })
+        let is_first = self.has_file && !self.is_linked()?;
+        let is_taken = |one: &Belonging| -> io::Result<bool> {
+            let found = match fs::symlink_metadata(&one.to) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                found => found?,
+            };
+            match one.is_folder {
+                true if !found.is_dir() => Ok(true),
+                true if is_first => has_strange_files(&one.from, &one.to),
+                true => Ok(false),
+                false => Ok(!same(&one.from, &one.to)?),
+            }
         };
-        if let Some(taken) = all.iter().chain([&main]).find(|one| is_taken(one)) {
-            let path = taken.to.display().to_string();
-            return Err(Refused(MoveRefusal::Exists, path));
+        for one in all.iter().chain([&main]) {
+            if is_taken(one)? {
+                let path = one.to.display().to_string();
+                return Err(Refused(MoveRefusal::Exists, path));
+            }
         }
         Ok(all)
     }
@@ -670,21 +678,28 @@ fn add(all: &mut Vec<Belonging>, from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Returns whether `to` has something that is not in `from`.
-fn has_strange_files(from: &Path, to: &Path) -> bool {
-    let entries = fs::read_dir(to).into_iter().flatten().flatten();
-    let mut names = entries.map(|entry| entry.file_name());
-    names.any(|name| fs::symlink_metadata(from.join(name)).is_err())
+fn has_strange_files(from: &Path, to: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(to)? {
+        match fs::symlink_metadata(from.join(entry?.file_name())) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            found => _ = found?,
+        }
+    }
+    Ok(false)
 }
 
-/// Returns whether two names lead to the same file.
-fn same(a: &Path, b: &Path) -> bool {
-    let identity = |path: &Path| -> Option<Identity> {
-        RealDisk
-            .link_metadata(path)
-            .ok()
-            .map(|found| found.identity)
+/// Returns whether two names lead to the same file. What cannot be looked at is an error and no answer: a name is removed
+/// because the other one is there.
+fn same(a: &Path, b: &Path) -> io::Result<bool> {
+    let identity = |path: &Path| -> io::Result<Option<Identity>> {
+        match RealDisk.link_metadata(path) {
+            Ok(found) => Ok(Some(found.identity)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     };
-    identity(a).is_some() && identity(a) == identity(b)
+    let (a, b) = (identity(a)?, identity(b)?);
+    Ok(a.is_some() && a == b)
 }
 
 /// The changes of the file system, each preceded by a call that tests let fail.
@@ -695,6 +710,9 @@ struct Steps<'b> {
 impl Steps<'_> {
     /// Gives everything a second name at the new place, the file of the session last: as long as it
     /// is missing there, the old place counts.
+    ///
+    /// # Errors
+    /// Everything has its old name then, and a part a new one, too.
     fn link_all(&self, plan: &Plan, belongings: &[Belonging]) -> io::Result<()> {
         self.make_folder(folder_of(&plan.from), folder_of(&plan.to))?;
         for one in belongings {
@@ -714,6 +732,9 @@ impl Steps<'_> {
 
     /// Removes the names at the old place, that of the session last: as long as it is there, the
     /// same call finds the rest.
+    ///
+    /// # Errors
+    /// Everything has its new name then, and a part its old one, too.
     fn unlink_all(&self, plan: &Plan, belongings: &[Belonging]) -> io::Result<()> {
         for one in belongings.iter().filter(|one| one.is_folder) {
             keep_time(&one.from, &one.to);
@@ -723,6 +744,10 @@ impl Steps<'_> {
         }
         if plan.has_file {
             (self.before)()?;
+            if !same(&plan.from, &plan.to)? {
+                let what = "it is not at the new place; nothing of it was removed";
+                return Err(io::Error::other(what));
+            }
             fs::remove_file(&plan.from)?;
         }
         sync_folder(folder_of(&plan.from))
@@ -734,7 +759,8 @@ impl Steps<'_> {
         for one in main.iter().chain(belongings.iter().rev()) {
             let is_ours = match one.is_folder {
                 true => (self.before)().is_ok(),
-                false => same(&one.from, &one.to) && (self.before)().is_ok(),
+                // What cannot be looked at stays.
+                false => same(&one.from, &one.to).is_ok_and(|same| same) && (self.before)().is_ok(),
             };
             let _ = match (is_ours, one.is_folder) {
                 (true, true) => fs::remove_dir(&one.to),
@@ -752,13 +778,13 @@ impl Steps<'_> {
                 Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
                 removed => removed,
             },
-            false if same(&one.from, &one.to) => fs::remove_file(&one.from),
+            false if same(&one.from, &one.to)? => fs::remove_file(&one.from),
             false => Ok(()),
         }
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        if same(from, to) {
+        if same(from, to)? {
             return Ok(());
         }
         (self.before)()?;
@@ -789,7 +815,7 @@ impl Steps<'_> {
 }
 
 /// Copies a session under a new id; returns its path.
-fn copy(plan: &Plan, dry_run: bool) -> Result<PathBuf, Refused> {
+fn copy(plan: &Plan, dry_run: bool, left: &mut Vec<PathBuf>) -> Result<PathBuf, Refused> {
     let id = id_of(&plan.from);
     // The same id each time, so that the same call finishes a copy that was interrupted.
     let named = |id: &str| plan.to.with_file_name(format!("{id}.jsonl"));
@@ -815,7 +841,9 @@ fn copy(plan: &Plan, dry_run: bool) -> Result<PathBuf, Refused> {
             .with("sessionId", id.as_str());
         let fields = ObjectBuf::new().with("copied", copied);
         let line = relocated(&plan.cwd, &new_id, &fields);
-        copying::copy_session(&(Arc::new(RealDisk) as _), &plan.from, &to, &line)?;
+        let disk = Arc::new(RealDisk) as _;
+        let not_copied = copying::copy_session(&disk, &plan.from, &to, &line)?;
+        left.extend(not_copied.into_iter().map(|file| file.path));
     }
     Ok(to)
 }

@@ -244,6 +244,7 @@ fn files_next_to_the_projects_come_along_and_credentials_never() {
     let place = folder.path().join("sub").join("elsewhere");
     let restored = archive.restore(&place, &RestoreOptions::new()).unwrap();
     assert_eq!((restored.files, restored.problems.len()), (3, 0));
+    assert_eq!(restored.omitted, 3);
 }
 
 #[test]

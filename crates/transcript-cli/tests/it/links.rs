@@ -1,4 +1,4 @@
-//! Projects that are links are projects, for every command and on the page.
+//! Projects that are links are projects, for every command. The page follows none that leads out (`serve`).
 
 use std::collections::BTreeSet;
 use std::fs;

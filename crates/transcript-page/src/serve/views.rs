@@ -10,6 +10,7 @@ use transcript_render::{Escaping, bytes, clock, count, cut_text, grouped};
 
 use super::ServeOptions;
 use super::live::{Parts, src};
+use super::routes::sessions_below;
 use crate::assets::{self, LIVE, STYLE};
 use crate::frame::{self, Head};
 
@@ -64,7 +65,7 @@ fn menu(up: &str, query: &str) -> Markup {
 
 /// All sessions, the last ones first.
 pub(super) fn list(options: &ServeOptions, all: bool) -> String {
-    let listing = Listing::read_on(&options.disk, &options.root);
+    let listing = sessions_below(options).map(Listing::of);
     let listing = match listing {
         Ok(listing) => listing,
         Err(error) => return page("Sessions", "./", "", &html! { p.gap { (error) } }),
@@ -136,7 +137,7 @@ pub(super) fn search(options: &ServeOptions, text: &str) -> String {
 
 fn found(options: &ServeOptions, text: &str) -> Result<Markup, String> {
     let query = Query::parse(text, &*options.read_time).map_err(|error| error.to_string())?;
-    let catalog = Catalog::open_on(&options.disk, &options.root);
+    let catalog = sessions_below(options).map(|files| Catalog::of(&options.disk, files));
     let catalog = catalog.map_err(|error| error.to_string())?;
     let mut search = SearchOptions::new().limit(HITS);
     if let Some(cache) = &options.cache {
@@ -209,7 +210,7 @@ fn marked(snippet: &str, matches: &[std::ops::Range<usize>]) -> Markup {
 
 /// What sessions cost.
 pub(super) fn usage(options: &ServeOptions) -> String {
-    let catalog = match Catalog::open_on(&options.disk, &options.root) {
+    let catalog = match sessions_below(options).map(|files| Catalog::of(&options.disk, files)) {
         Ok(catalog) => catalog,
         Err(error) => return page("Usage", "./", "", &html! { p.gap { (error) } }),
     };

@@ -27,9 +27,9 @@ use windows as platform;
 
 pub use platform::{ignore_file_size_signal, reports_changes};
 #[cfg(target_os = "linux")]
-pub(crate) use unix::{Access, Lease, open_at};
+pub(crate) use unix::{Access, Lease, is_unknown_flag, open_at};
 #[cfg(unix)]
-pub(crate) use unix::{refuse_public_folder, set_mode, sync_folder};
+pub(crate) use unix::{refuse_public_folder, rename_without_replacing, set_mode, sync_folder};
 
 /// The file system of this machine.
 #[derive(Clone, Copy, Debug, Default)]

@@ -10,7 +10,10 @@ use std::time::SystemTime;
 
 use super::{RealDisk, RealFile};
 use crate::clients::Client;
+#[cfg(target_os = "linux")]
+use crate::disk::Space;
 use crate::disk::{Disk, Opened, Status};
+use crate::fault;
 use crate::new_file::{NewFile, folder_of};
 
 impl Disk for RealDisk {
@@ -94,24 +97,51 @@ impl Disk for RealDisk {
         file.keep(path)
     }
 
+    #[cfg(target_os = "linux")]
+    fn space(&self, folder: &Path) -> io::Result<Option<Space>> {
+        let found = rustix::fs::statvfs(folder)?;
+        Ok(Some(Space {
+            free: found.f_bavail.saturating_mul(found.f_frsize),
+            total: found.f_blocks.saturating_mul(found.f_frsize),
+        }))
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }
 }
 
-/// Renames a file, if nothing has the new name.
-fn rename_without_replacing(from: &Path, to: &Path) -> io::Result<()> {
+/// Renames a file, if nothing has the new name. Not every file system knows the flag for that (NFS, FUSE): there the file has
+/// both names for a moment, and a kill can leave both.
+///
+/// # Errors
+/// As [`AlreadyExists`](io::ErrorKind::AlreadyExists) when something has the new name; when the system fails. The file has
+/// the old name then, unless the call failed after it did its work: then it has the new one. If the old name cannot be
+/// removed, the new one is; if that fails, too, the file has both.
+pub(crate) fn rename_without_replacing(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    {
+    if !fault::knows_no_flag() {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
-        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-            // Not every file system knows the flag.
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {}
-            result => return Ok(result?),
+        let rename = || Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?);
+        match fault::call(rename) {
+            Err(error) if is_unknown_flag(&error) => {}
+            renamed => return renamed,
         }
     }
-    fs::hard_link(from, to)?;
-    fs::remove_file(from)
+    fault::call(|| fs::hard_link(from, to))?;
+    fault::call(|| fs::remove_file(from)).inspect_err(|_| {
+        // Only while it is one of two names.
+        if fs::symlink_metadata(from).is_ok() {
+            let _ = fault::call(|| fs::remove_file(to));
+        }
+    })
+}
+
+/// Returns whether a file system does not know a flag of `renameat2`: `EINVAL`, `ENOSYS`, `ENOTSUP`.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_unknown_flag(error: &io::Error) -> bool {
+    let number = error.raw_os_error();
+    matches!(number, Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP))
 }
 
 #[derive(Clone, Copy)]
@@ -242,7 +272,7 @@ fn make_folders(path: &Path) -> io::Result<()> {
 
 /// Makes the name `path` survive a power cut.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
-    fs::File::open(folder_of(path))?.sync_all()
+    fault::call(|| fs::File::open(folder_of(path))?.sync_all())
 }
 
 /// Makes a write beyond the limit on the size of files (`ulimit -f`) fail like a full disk.

@@ -353,3 +353,27 @@ fn a_line_that_was_written_since_is_kept_when_a_move_is_undone() {
         rig.old.to_str()
     );
 }
+
+#[test]
+fn a_name_is_removed_only_while_the_file_has_the_other_one() {
+    let rig = Rig::new();
+    let from = rig.session(&rig.old, ID, &rig.old);
+    let to = rig.store.project(&rig.new).join(format!("{ID}.jsonl"));
+    let before = rig.files();
+    // What is looked at in vain is no answer.
+    let file = rig.old.join("no folder");
+    fs::create_dir_all(&rig.old).unwrap();
+    fs::write(&file, "").unwrap();
+    assert!(same(&file.join("a"), &file.join("a")).is_err());
+    // Somebody removes the new name right before the old one would be.
+    let remove = || {
+        let _ = fs::remove_file(&to);
+        Ok(())
+    };
+    let options = MoveOptions::new();
+    let moves = rig
+        .store
+        .move_in_steps(&rig.old, &rig.new, options, &remove);
+    assert_eq!(moves.unwrap().refused[0].reason, MoveRefusal::Failed);
+    assert_eq!(rig.files()[&from], before[&from]);
+}

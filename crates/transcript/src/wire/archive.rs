@@ -90,8 +90,17 @@ pub struct RestoreReport {
     pub bytes: u64,
     /// The number of files that were there already, with the same bytes.
     pub present: u64,
+    /// The number of files that belong next to a folder named `projects`, and were omitted because the one to write to has
+    /// another name.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub omitted: u64,
     /// What was not restored, and why.
     pub refused: Vec<RefusedFileRecord>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A file that was not restored.
@@ -120,6 +129,7 @@ impl RestoreReport {
             files: restored.files,
             bytes: restored.bytes,
             present: restored.present,
+            omitted: restored.omitted,
             refused: refused.collect(),
         }
     }

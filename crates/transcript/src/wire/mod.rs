@@ -61,7 +61,9 @@ pub use entry::EntryRecord;
 pub use fork::ForkRecord;
 pub use list::SessionRecord;
 pub use location::EntryLocation;
-pub use moving::{ConflictRecord, MergeReport, MoveReport, MovedSession, RefusedSession};
+pub use moving::{
+    ConflictRecord, MergeReport, MoveReport, MovedSession, NotCopiedRecord, RefusedSession,
+};
 pub use redaction::RedactionRecord;
 pub use repair::{ActionRecord, CompactedRecord, HealthRecord, RepairReport, TypeSizeRecord};
 pub use replay::{ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain};

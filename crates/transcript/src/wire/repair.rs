@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use transcript_verify::repair::{Action, Compaction, Health, Repair};
 use transcript_verify::salvage::Salvage;
 
-use super::{Name, PolicyLintRecord, SCHEMA, VisibleRecord};
+use super::{Name, NotCopiedRecord, PolicyLintRecord, SCHEMA, VisibleRecord};
 
 /// What a repair does, and what the session shows before and after: the only object of
 /// `repair --json`.
@@ -39,6 +39,9 @@ pub struct RepairReport {
     /// What is moved to the archive, with `--compact` alone and if there is anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacted: Option<CompactedRecord>,
+    /// What is in the folder of the session and not in that of the repaired one, if it was written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_copied: Vec<NotCopiedRecord>,
 }
 
 /// What a compaction moves to an archive.
@@ -117,6 +120,7 @@ impl RepairReport {
             compacted: repair
                 .compaction()
                 .map(|moved| CompactedRecord::of(moved, repair.repaired().len())),
+            not_copied: Vec::new(),
         }
     }
 
@@ -134,6 +138,7 @@ impl RepairReport {
             cwd: None,
             old: None,
             compacted: None,
+            not_copied: Vec::new(),
         }
     }
 }

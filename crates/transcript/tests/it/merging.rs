@@ -321,3 +321,46 @@ fn every_entry_of_both_copies_is_in_the_merged_one() {
         assert!(fs::read(same.merge("out").out).unwrap() == a, "seed {seed}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn links_and_credentials_beside_a_session_are_reported_and_not_copied() {
+    let u1 = line("u1", None, 1);
+    let copies = Copies::new(u1.as_bytes(), u1.as_bytes());
+    let folder = copies.b.with_extension("");
+    fs::create_dir_all(folder.join("tool-results")).unwrap();
+    let secret = copies.b.with_file_name("secret");
+    fs::write(&secret, "secret").unwrap();
+    for name in [".env", "tool-results/id_rsa", "tool-results/r.txt"] {
+        fs::write(folder.join(name), name).unwrap();
+    }
+    std::os::unix::fs::symlink(&secret, folder.join("link.txt")).unwrap();
+    std::os::unix::fs::symlink("/", folder.join("all")).unwrap();
+    let omitted = |mut paths: Vec<std::path::PathBuf>| {
+        paths.sort();
+        let names = paths.into_iter();
+        let names = names.map(|path| path.file_name().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    let expected = [".env", "all", "link.txt", "id_rsa"];
+    let merged = copies.merge("out");
+    let of = merged.not_copied.iter().map(|file| file.path.clone());
+    assert_eq!(omitted(of.collect()), expected);
+    let new = merged.out.with_extension("");
+    assert_eq!(
+        fs::read(new.join("tool-results/r.txt")).unwrap(),
+        b"tool-results/r.txt"
+    );
+    // The copy of a repaired session has the same rule.
+    let out = copies.b.with_file_name("repaired.jsonl");
+    let repair = transcript::SessionRepair::plan(&copies.b).unwrap();
+    repair.write(&out).unwrap();
+    let of = repair.not_copied().into_iter().map(|file| file.path);
+    assert_eq!(omitted(of.collect()), expected);
+    for new in [new, out.with_extension("")] {
+        for name in [".env", "all", "link.txt", "tool-results/id_rsa"] {
+            assert!(fs::symlink_metadata(new.join(name)).is_err(), "{name}");
+        }
+        assert!(new.join("tool-results/r.txt").is_file());
+    }
+}
