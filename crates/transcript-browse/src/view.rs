@@ -48,8 +48,8 @@ impl Theme {
     }
 }
 
-/// Draws everything. The screen may have another size than the one for which the rows were made: what does not fit is left
-/// out.
+/// Draws everything. The screen may have another size than the one for which the rows were made: what does not fit is
+/// omitted.
 pub(crate) fn draw(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
     if area.width < LEAST.0 || area.height < LEAST.1 {
         put(
