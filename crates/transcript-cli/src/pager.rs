@@ -36,7 +36,13 @@ impl Output {
     /// A new file, which gets its name when everything is written. With `replaces` it may replace one.
     pub(crate) fn to_file(path: &Path, replaces: bool) -> io::Result<Self> {
         let folder = path.parent().filter(|folder| *folder != Path::new(""));
-        let new = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+        let folder = folder.unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            // Not the name of a file that nobody asked for.
+            let what = format!("the folder {} does not exist", folder.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, what));
+        }
+        let new = NamedTempFile::new_in(folder)?;
         let mut output = Self::new(new.reopen()?, None);
         output.file = Some((new, path.to_owned(), replaces));
         Ok(output)

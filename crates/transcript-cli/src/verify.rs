@@ -236,6 +236,7 @@ impl Printer<'_> {
         expect(path.metadata().map_or(0, |found| found.len()));
         if archive::path_below_projects(self.ui, &path).is_some() {
             let source = Source::open_on(&self.ui.disk(), &path)?;
+            source.check_messages()?;
             expect(source.len());
             let report = verify_source(&source, &options)?;
             drop(progress);

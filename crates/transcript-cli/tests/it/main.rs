@@ -14,6 +14,7 @@ mod keep;
 mod list;
 mod moving;
 mod names;
+mod odd_files;
 mod repair;
 mod replay;
 mod resume;
