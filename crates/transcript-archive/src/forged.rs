@@ -295,10 +295,10 @@ fn what_an_index_states_beyond_a_limit_is_named_and_everything_else_is_read() {
     };
     let cases: [(&str, &str, Change); 8] = [
         ("a long frame", "at offset 0 states", |index| {
-            index.frames[0].len = (64 << 20) + 1
+            index.frames[0].len = (64 << 20) + 1;
         }),
         ("much stored", "at offset 0 states", |index| {
-            index.frames[0].stored = u32::MAX
+            index.frames[0].stored = u32::MAX;
         }),
         ("a long prefix", "at offset 0 states", slices),
         ("a frame many times", "more than its pack has", |index| {
@@ -307,7 +307,7 @@ fn what_an_index_states_beyond_a_limit_is_named_and_everything_else_is_read() {
             version.len *= 1000;
         }),
         ("a long file", "and its parts have", |index| {
-            index.versions[0].len = 1 << 63
+            index.versions[0].len = 1 << 63;
         }),
         ("a long start", "and its parts have", |index| {
             let version = &mut index.versions[0];
@@ -329,7 +329,7 @@ fn what_an_index_states_beyond_a_limit_is_named_and_everything_else_is_read() {
             },
         ),
         ("a long chain", "which is the limit", |index| {
-            chain(index, MAX_CHAIN + 1)
+            chain(index, MAX_CHAIN + 1);
         }),
     ];
     for (what, reason, change) in cases {

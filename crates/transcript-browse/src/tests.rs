@@ -934,7 +934,8 @@ fn each_view_is_drawn_on_a_screen_of_another_size_than_its_rows_are_for() {
         (5, 3),
         (1, 1),
     ];
-    let views: [(&str, &dyn Fn(&mut Screen)); 8] = [
+    type View<'v> = (&'v str, &'v dyn Fn(&mut Screen));
+    let views: [View<'_>; 8] = [
         ("a conversation", &|_| {}),
         ("the keys", &|screen| screen.keys("?")),
         ("the outline", &|screen| screen.keys("p")),
