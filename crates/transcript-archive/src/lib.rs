@@ -26,6 +26,7 @@ mod frame;
 mod layout;
 mod lines;
 mod live_files;
+mod moved;
 mod pack;
 mod packer;
 mod prune;
