@@ -70,9 +70,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             "transcript: {target} is not a folder yet; the client looks for the sessions from there"
         ));
     }
-    Ok(match moves.refused.is_empty() {
-        true => exit::DONE,
-        false => exit::NO,
+    Ok(match (moves.moved.is_empty(), moves.refused.is_empty()) {
+        (false, true) => exit::DONE,
+        // Refused, or nothing to move.
+        _ => exit::NO,
     })
 }
 

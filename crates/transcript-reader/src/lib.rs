@@ -61,7 +61,7 @@ pub use listing::{Listing, SessionRow, SessionState, project_folders};
 pub use ordered::in_order;
 pub use other_files::OtherFiles;
 pub use prompt::{Prompt, shorten};
-pub use said::Said;
+pub use said::{Said, Words};
 pub use source::Source;
 pub use subagents::{Subagent, own_subagents_on, session_of_subagent, subagents, subagents_on};
 pub use unknown_keys::UnknownKey;

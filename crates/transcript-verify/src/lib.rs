@@ -87,13 +87,9 @@ pub fn verify_folder(
             scope.spawn(move || {
                 while let Some(path) = found.files.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let report = verify(path, options).map(|mut report| {
-                        if let Some(others) = found.copies.get(path) {
-                            let detail =
-                                format!("other projects have {others} sessions with this id");
-                            report
-                                .findings
-                                .insert(0, LocatedFinding::of_file(Code::SameId, detail));
-                        }
+                        let copies = found.copies(path);
+                        let copies = copies.map(|of| LocatedFinding::of_file(Code::SameId, of));
+                        report.findings.splice(0..0, copies);
                         report
                     });
                     if sender.send((path, report)).is_err() {

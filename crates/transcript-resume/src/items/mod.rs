@@ -234,6 +234,8 @@ bitflags! {
         const REPEATED = 1 << 17;
         /// The only result of its entry: `toolUseResult` is about it.
         const ONLY_RESULT = 1 << 18;
+        /// Its line says that a person wrote it.
+        const TYPED = 1 << 19;
         /// Everything that the client does not show in a conversation.
         const HIDDEN = Self::META.bits() | Self::VIRTUAL.bits() | Self::TRANSCRIPT_ONLY.bits()
             | Self::TEAM.bits();
