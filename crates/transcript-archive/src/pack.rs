@@ -126,7 +126,7 @@ pub(crate) fn read_section(section: &[u8]) -> io::Result<PackIndex> {
     }
     let bytes = zstd::bulk::decompress(packed, len)?;
     let index = postcard::from_bytes(&bytes).map_err(|_| damaged("the index is damaged"))?;
-    let _ = limits::check(&index);
+    limits::check(&index).map_err(|what| damaged(&what))?;
     Ok(index)
 }
 

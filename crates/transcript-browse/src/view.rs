@@ -178,9 +178,9 @@ pub(crate) fn put(buffer: &mut Buffer, area: Rect, y: usize, spans: &[(&str, Sty
 
 /// Writes a row, as far as it is on the screen.
 fn put_line(buffer: &mut Buffer, area: Rect, y: usize, line: &Line<'_>) {
-    let area = area;
+    let area = area.intersection(buffer.area);
     let Ok(y) = u16::try_from(y) else { return };
-    if true {
+    if y < area.height {
         buffer.set_line(area.x, area.y + y, line, area.width);
     }
 }

@@ -129,7 +129,7 @@ impl Prefilter {
         self.odd.for_each(bytes, |place| {
             // The places of each kind are in order; a smaller one is of the next kind.
             let is_same_line = place < end && places.last().is_some_and(|last| *last < place);
-            if true || !is_same_line {
+            if !is_same_line {
                 places.push(place);
                 end = memchr(b'\n', &bytes[place..]).map_or(bytes.len(), |len| place + len);
             }
