@@ -10,10 +10,12 @@ SESSION ?= fixtures/v1/sessions/parallel-tools.jsonl
 RUNS ?= 1000000
 # Fuzz targets: all of them, or make fuzz TARGETS=scan
 TARGETS ?= $(sort $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))))
+# The target of `make windows`.
+WINDOWS ?= x86_64-pc-windows-gnu
 # How many times longer than usual the soak tests run.
 SOAK ?= 20
 
-.PHONY: bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator doc deny bench bench-check fuzz soak compat install components
+.PHONY: windows bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator scripts doc deny bench bench-check fuzz soak compat install components
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,7 +23,7 @@ help: ## List the targets
 replay: ## Build, then replay a bundled session (SESSION=path for another)
 	@$(CARGO) run --release -q --locked -p transcript-cli -- replay "$(SESSION)"
 
-test: fmt-check clippy words unit validator doc deny ## Run everything that must pass: format, lints, tests, docs
+test: fmt-check clippy windows words unit validator scripts doc deny ## Run everything that must pass: format, lints, tests, docs
 
 lint: fmt-check clippy words ## Check format, lints and words only
 
@@ -34,6 +36,21 @@ words: ## Look for words that the glossary has retired
 clippy: components
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
+# Only the warnings of rustc count: types have other sizes there, and clippy has seen the rest.
+RUSTC_LINTS = -D warnings -A clippy::all -A clippy::pedantic
+
+# Without a C compiler for Windows, only the crates that need none are checked.
+windows: components ## Check that it compiles for Windows (skipped where `rustup target add $(WINDOWS)` was not run)
+	@if ! command -v rustup >/dev/null 2>&1 || ! rustup target list --installed | grep -qx $(WINDOWS); then \
+		echo "skipped: no Rust for $(WINDOWS) (rustup target add $(WINDOWS))"; \
+	elif command -v x86_64-w64-mingw32-gcc >/dev/null 2>&1; then \
+		echo "$(CARGO) clippy --locked --target $(WINDOWS) -p transcript-cli"; \
+		$(CARGO) clippy --locked --target $(WINDOWS) -p transcript-cli -- $(RUSTC_LINTS); \
+	else \
+		echo "skipped: the command, as there is no x86_64-w64-mingw32-gcc (Debian: gcc-mingw-w64-x86-64)"; \
+		$(CARGO) clippy --locked --target $(WINDOWS) -p transcript --no-default-features --features async,follow,search,sdk -- $(RUSTC_LINTS); \
+	fi
+
 unit:
 	$(CARGO) test --workspace --locked
 	$(CARGO) test --locked -p transcript-writer --features shuttle --test shuttle
@@ -41,6 +58,13 @@ unit:
 validator:
 	@if command -v python3 >/dev/null 2>&1; then \
 		echo "python3 tests/validate_request_test.py"; python3 tests/validate_request_test.py; \
+	else \
+		echo "skipped: no python3"; \
+	fi
+
+scripts:
+	@if command -v python3 >/dev/null 2>&1; then \
+		echo "python3 tests/scripts_test.py"; python3 tests/scripts_test.py; \
 	else \
 		echo "skipped: no python3"; \
 	fi
@@ -108,7 +132,10 @@ soak: ## Kill, stop and starve writers and readers for a long time (SOAK=20 time
 		echo "skipped: no target/release/transcript (cargo build --release -p transcript-cli)"; \
 	else \
 		echo "python3 tests/kill_append.py"; python3 tests/kill_append.py && \
-		echo "python3 tests/kill_repair.py"; python3 tests/kill_repair.py; \
+		echo "python3 tests/kill_repair.py"; python3 tests/kill_repair.py && \
+		for script in every_fault fault_append prune_race power_cut; do \
+			echo "python3 tests/$$script.py"; python3 tests/$$script.py --bin target/release/transcript || exit 1; \
+		done; \
 	fi
 
 page-test: ## Look at pages in Chromium (skipped where there is none; CHECKS="live axe" runs only these)

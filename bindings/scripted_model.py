@@ -18,7 +18,8 @@ def _events(messages: list[Any]) -> list[dict[str, Any]]:
         for message in messages
         if isinstance(message["content"], list)
         for block in message["content"]
-        if block["type"] == "tool_result"
+        # Not the notes about calls that did not run.
+        if block["type"] == "tool_result" and not str(block["content"]).startswith("[Tool call ")
     ]
     number = len(messages)
     start = {
@@ -52,6 +53,11 @@ def _events(messages: list[Any]) -> list[dict[str, Any]]:
         {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 7}},
         {"type": "message_stop"},
     ]
+
+
+def streamed(messages: list[Any]) -> bytes:
+    """The bytes of the answer to these messages."""
+    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in _events(messages))
 
 
 class ScriptedModel:

@@ -21,6 +21,15 @@ has_node=
 if command -v npm >/dev/null; then
     node_project
     has_node=1
+    # Tools that make one file of a program; they are kept in the target folder.
+    bundlers=${TRANSCRIPT_BUNDLERS:-${CARGO_TARGET_DIR:-$here/../target}/bundlers}
+    if [ ! -d "$bundlers/node_modules" ]; then
+        mkdir -p "$bundlers"
+        (cd "$bundlers" && npm install --silent --no-audit --no-fund --no-save esbuild bun deno postject) ||
+            echo 'skipped: the bundlers, as npm cannot install them'
+    fi
+    TRANSCRIPT_BUNDLERS=$(cd "$bundlers" && pwd)
+    export TRANSCRIPT_BUNDLERS
     (cd "$work/node" && node --test test/*.test.js)
     if command -v tsc >/dev/null; then
         (cd "$work/node" && tsc --strict --noEmit --target es2022 --module nodenext --lib es2022,esnext.disposable,dom test/types.ts)
@@ -34,6 +43,8 @@ fi
 if command -v python3 >/dev/null; then
     python3 -m venv "$work/python"
     "$work/python/bin/pip" install --quiet --no-index --disable-pip-version-check "$here"/python/dist/*.whl
+    "$work/python/bin/pip" install --quiet --disable-pip-version-check anyio trio ||
+        echo 'skipped: the tests under trio, as pip cannot install it'
     if [ -n "$has_node" ]; then
         export TRANSCRIPT_NODE_AGENT="$work/node/examples/agent.mjs"
     fi

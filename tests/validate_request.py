@@ -5,6 +5,10 @@ Each file, or standard input, holds arrays of messages: one JSON array a line, o
 `request N, message M: what is wrong`, both counted from 1, and exits 1 when something is."""
 import json, re, sys
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__)
+    sys.exit()
+
 SPACE = "".join(c for c in map(chr, range(0x3001)) if c.isspace()) + "\ufeff"
 FOLLOWS = {None: "user", "user": "assistant system", "system": "assistant", "assistant": "user"}
 PLACES = {"text": "user assistant system result", "image": "user result", "document": "user result", "tool_result": "user",
@@ -36,6 +40,7 @@ def block_faults(block, place):
         "a text is blank": kind == "text" and not get(block, "text").strip(SPACE),
         "the id of a call is invalid": is_call and not re.fullmatch("[A-Za-z0-9_-]+", get(block, "id")),
         "a call has no name": is_call and not get(block, "name"),
+        "the name of a call is too long": is_call and len(get(block, "name")) > 200,
         "the input of a call is no object": is_call and not isinstance(block.get("input"), dict),
         "a thought is not signed": kind in ("thinking", "redacted_thinking") and not get(block, "signature" if kind == "thinking" else "data"),
         "a result is neither text nor list": is_result and not isinstance(content, (str, list)),

@@ -9,6 +9,10 @@ the next one starts.
 """
 import os, random, shutil, statistics, subprocess, sys, tempfile, time
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__)
+    sys.exit()
+
 binary, trees = os.path.abspath(sys.argv[1]), sys.argv[2:]
 ROUNDS = 3
 place = tempfile.mkdtemp()

@@ -9,6 +9,10 @@ is there in part, and the same command completes the work afterwards. Needs stra
 """
 import collections, os, re, shutil, subprocess, sys, tempfile, time
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__)
+    sys.exit()
+
 binary, every = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1
 # A process without memory, threads or program code does nothing.
 NOT_FAILED = set("""arch_prctl brk clone clone3 execve exit exit_group futex getrandom ioctl madvise mmap mprotect munmap mremap poll prlimit64

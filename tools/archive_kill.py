@@ -9,6 +9,10 @@ now. Restores are killed as well: no file of theirs may be there in part.
 """
 import os, random, shutil, subprocess, sys, tempfile, time, uuid
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__)
+    sys.exit()
+
 binary, rounds = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 200
 rng = random.Random(1)
 place = tempfile.mkdtemp()

@@ -20,6 +20,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__)
+    sys.exit()
+
 import transcript
 
 REPEATER = """

@@ -17,6 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__)
+    sys.exit()
+
 from bindings_agree import FUNCTIONS, OUT, REPEATER, damaged, in_python
 
 import json

@@ -10,6 +10,10 @@ write. A key is answered when the program writes again. Other programs get the p
 """
 import fcntl, os, pty, select, signal, statistics, struct, subprocess, sys, termios, time
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__)
+    sys.exit()
+
 KEYS = ["k", "k", "b", "b", "k", " ", "u", "d", "b", "b", "j", "k"]
 
 

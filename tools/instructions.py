@@ -7,6 +7,10 @@ and the processor: the file names the first, and the tool says when it is anothe
 builds the program first."""
 import os, pathlib, re, subprocess, sys, tempfile
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__)
+    sys.exit()
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STORED = ROOT / "tools" / "instructions.txt"
 PROGRAM = ROOT / "target" / "release" / "examples" / "counts"

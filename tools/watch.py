@@ -7,6 +7,10 @@ how many were read, whether they were in order, the number of wake-ups, the peak
 line the nanoseconds from its write until it was read."""
 import sys, threading, time
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__)
+    sys.exit()
+
 
 def status(name, of="self"):
     with open("/proc/%s/status" % of) as f:

@@ -47,7 +47,7 @@ export class ClosedError extends TranscriptError {}
 export class InternalError extends TranscriptError {}
 
 /**
- * Records that a function finds, as they are found. The function runs on a thread of its own, at most two batches
+ * Records that a function finds, as they are found. The function runs on a thread of its own, at most 16 MiB
  * ahead; the end of a `for await` loop, `close()`, or aborting the signal of its options ends it.
  */
 export class Records<T> implements AsyncIterableIterator<T> {
@@ -58,6 +58,10 @@ export class Records<T> implements AsyncIterableIterator<T> {
   ready(): Promise<this>;
   /** Ends the function. Who waits gets no more records. */
   close(): void;
+  /** Lets the process end while it waits for records, as timers do. */
+  unref(): this;
+  /** Keeps the process alive while it waits for records, as by default. */
+  ref(): this;
   /** Waits for all records that are left. */
   toArray(): Promise<T[]>;
   [Symbol.asyncIterator](): this;
@@ -362,6 +366,30 @@ export interface SessionRequest {
   resumable: boolean;
   /** Whether a strict provider accepts the messages. */
   accepted: boolean;
+  /** What the messages have that no entry says, such as a note that a call is still running. */
+  synthetic: SyntheticBlock[];
+  /** The entries that are not sent, or only in part. */
+  omitted: OmittedEntry[];
+}
+
+/** Where something is in the file of a session. */
+export interface EntryPlace {
+  line: number | null;
+  uuid: string | null;
+}
+
+/** A block that no entry has, and the entry that it follows or replaces. */
+export interface SyntheticBlock extends EntryPlace {
+  kind: string;
+  role: string;
+  block: Record<string, unknown>;
+  /** Whether resuming the session writes it to the file. */
+  persist: boolean;
+}
+
+/** An entry that is not sent, or only in part. */
+export interface OmittedEntry extends EntryPlace {
+  reason: string;
 }
 
 export interface Resumed {
@@ -405,13 +433,30 @@ export class StreamReply {
   push(bytes: ArrayBufferView | ArrayBuffer | string): boolean;
   /** Whether the message is complete or the stream ended with an error. */
   get isOver(): boolean;
-  /** Returns what was received so far. */
+  /**
+   * Returns what was received so far. Before the reply is whole, `message` is null and `toolCalls` is empty; what
+   * arrived is in `partialMessage` and `partialCalls`.
+   */
   result(): {
     state: 'whole' | 'partial' | 'nothing';
     message: Record<string, unknown> | null;
+    partialMessage: Record<string, unknown> | null;
     error: Record<string, unknown> | null;
-    toolCalls: { id: string; name: string; input: unknown }[];
+    /** The calls to run. */
+    toolCalls: ToolCall[];
+    /**
+     * Calls that must not run: their input may be a part of what the model wrote. Also of a whole reply, if the
+     * model could not finish a call, as at its limit of tokens.
+     */
+    partialCalls: ToolCall[];
   };
+}
+
+/** A call of a tool in a reply. */
+export interface ToolCall {
+  id: string;
+  name: string;
+  input: unknown;
 }
 
 /**
@@ -438,11 +483,18 @@ export class Session {
   get repair(): { kind: 'completed' | 'cut' | 'sealed' | 'other'; offset?: number; len?: number; saved?: string } | null;
   /** How many entries that existed only on damaged lines were written again when the session was opened. */
   get restored(): number;
-  /** Appends an entry, the text of a user, or a message of the API, which has an entry for each block. */
+  /**
+   * Appends an entry, the text of a user, or a message of the API, which has an entry for each block. What no reader
+   * would find in the conversation is refused: an entry of a misspelt type or without a message (`invalid-entry`), a
+   * result for a call that the conversation does not have (`unknown-call`) or that has one (`answered-call`).
+   */
   append(entry: Added): Promise<Written[]>;
   /** Appends entries in one write: all of them or none. */
   appendAll(entries: Iterable<Entry>): Promise<Written[]>;
-  /** Appends what was received of a streamed reply; a partial one is marked. */
+  /**
+   * Appends what was received of a streamed reply. The entries of a partial one are marked, and so is a call whose input
+   * is a part: the next request tells the model that it did not run.
+   */
   appendReply(reply: StreamReply): Promise<Written[]>;
   /** Queues an entry: it is written within 100 ms, before later appends. Resolves to its uuid. */
   queue(entry: Added): Promise<string | null>;

@@ -2,6 +2,10 @@
 JSON array on stdin, what the SDK makes of them as one JSON object on stdout, as read.mjs does."""
 import json, sys
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__)
+    sys.exit()
+
 import claude_agent_sdk as sdk
 
 

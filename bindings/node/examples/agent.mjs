@@ -6,12 +6,16 @@
 import { existsSync } from 'node:fs';
 import { Session, StreamReply } from 'transcript';
 
-/** Sends the messages, and assembles the reply as it arrives. */
+/** Sends the messages, and assembles the reply as it arrives. The connection may end before the reply does. */
 async function stream(url, messages) {
   const response = await fetch(url, { method: 'POST', body: JSON.stringify({ messages, stream: true }) });
   const reply = new StreamReply();
-  for await (const bytes of response.body) {
-    if (reply.push(bytes)) break;
+  try {
+    for await (const bytes of response.body) {
+      if (reply.push(bytes)) break;
+    }
+  } catch {
+    // What arrived is in the reply, and `state` says that it is not whole.
   }
   return reply;
 }
@@ -32,12 +36,17 @@ try {
   do {
     const reply = await stream(url, (await session.request()).messages);
     result = reply.result();
-    await session.appendReply(reply);
+    if (result.state !== 'nothing') await session.appendReply(reply);
+    if (result.state !== 'whole') {
+      // None of its calls runs. Started again, the agent tells the model what was cut.
+      throw new Error('the reply was cut; run again without a prompt to continue');
+    }
+    // A whole reply may still have calls in `partialCalls`; the next request says that they did not run.
     for (const { id, name, input } of result.toolCalls) {
       const block = { type: 'tool_result', tool_use_id: id, content: runTool(name, input) };
       await session.append({ type: 'user', message: { role: 'user', content: [block] } });
     }
-  } while (result.toolCalls.length > 0);
+  } while (result.toolCalls.length + result.partialCalls.length > 0);
   await session.endTurn(prompt);
   for (const { text } of result.message.content) console.log(text ?? '');
 } finally {

@@ -32,6 +32,8 @@ const CLASSES = {
   'invalid-entry': InvalidError,
   'unknown-entry': InvalidError,
   'unknown-parent': InvalidError,
+  'unknown-call': InvalidError,
+  'answered-call': InvalidError,
   ambiguous: InvalidError,
   'not-an-id': InvalidError,
   blank: InvalidError,

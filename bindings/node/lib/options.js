@@ -1,6 +1,8 @@
 'use strict';
 
-const { fileURLToPath } = require('node:url');
+const { builtin } = require('./builtin.js');
+
+const { fileURLToPath } = builtin('node:url');
 
 const { InvalidError } = require('./errors.js');
 

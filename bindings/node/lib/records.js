@@ -2,10 +2,11 @@
 
 const native = require('./native.js');
 const { InvalidError, TranscriptError, errorOf } = require('./errors.js');
+const { hold, release } = require('./keep.js');
 const { optionsJson } = require('./options.js');
 
-/** Starts a function; options that are undefined or null are those by default. */
-function call(name, options) {
+/** Starts a function, whose batches `settle` gets; options that are undefined or null are those by default. */
+function call(name, options, settle) {
   const given = { function: name };
   for (const [key, value] of Object.entries(options)) {
     if (key === 'function') throw new InvalidError('there is no option `function`', { kind: 'bad-options' });
@@ -13,7 +14,7 @@ function call(name, options) {
   }
   const json = optionsJson(given);
   try {
-    return native.call(json);
+    return native.call(json, settle);
   } catch (failure) {
     throw errorOf(failure);
   }
@@ -39,25 +40,81 @@ function readJson(batch) {
   return parts(batch)[0];
 }
 
-async function nextOf(records) {
-  try {
-    return await records.next();
-  } catch (failure) {
-    throw errorOf(failure);
+/** The batches of a function. */
+class Batches {
+  #records;
+  // The addon keeps the function that gets the batches, which must not lead back to these.
+  #due = { isHeld: false };
+  #isRef = true;
+
+  constructor(name, options) {
+    this.#records = call(name, options, settleOf(this.#due));
   }
+
+  /** Waits for the next batch, which is null after the last. */
+  async next() {
+    try {
+      return await new Promise((resolve, reject) => {
+        Object.assign(this.#due, { resolve, reject });
+        if (this.#isRef) this.#hold();
+        this.#records.next();
+      });
+    } catch (failure) {
+      throw errorOf(failure);
+    }
+  }
+
+  #hold() {
+    this.#due.isHeld = true;
+    hold();
+  }
+
+  ready() {
+    return this.#records.ready();
+  }
+
+  close() {
+    this.#records.close();
+  }
+
+  /** Chooses whether waiting for a batch keeps the event loop alive. */
+  set isRef(isRef) {
+    this.#isRef = isRef;
+    const isDue = this.#due.resolve !== undefined;
+    if (isRef && isDue && !this.#due.isHeld) this.#hold();
+    if (!isRef && this.#due.isHeld) settled(this.#due);
+  }
+}
+
+/** The event loop need not wait for this batch any more. */
+function settled(due) {
+  if (due.isHeld) release();
+  due.isHeld = false;
+}
+
+/** Returns the function that gets the batches. */
+function settleOf(due) {
+  return (batch, failure) => {
+    const { resolve, reject } = due;
+    due.resolve = undefined;
+    due.reject = undefined;
+    settled(due);
+    if (failure === null || failure === undefined) resolve(batch ?? null);
+    else reject({ message: failure });
+  };
 }
 
 /** Waits for all records. */
 async function every(name, options) {
-  const records = call(name, options);
+  const records = new Batches(name, options);
   const found = [];
-  for (let batch; (batch = await nextOf(records)) !== null; ) found.push(...readJson(batch));
+  for (let batch; (batch = await records.next()) !== null; ) found.push(...readJson(batch));
   return found;
 }
 
 /**
- * Records that a function finds, as they are found. The function runs on a thread of its own, at most two batches
- * ahead; `return()`, the end of a `for await` loop, or aborting `signal` ends it.
+ * Records that a function finds, as they are found. The function runs on another thread, at most 16 MiB
+ * ahead; a follow has none while it waits. `return()`, the end of a `for await` loop, or aborting `signal` ends it.
  */
 class Records {
   #records;
@@ -72,7 +129,7 @@ class Records {
 
   constructor(name, { signal, ...options }, read = readJson) {
     signal?.throwIfAborted();
-    this.#records = call(name, options);
+    this.#records = new Batches(name, options);
     this.#read = read;
     this.#signal = signal;
     this.#abort = () => this.#end();
@@ -116,7 +173,7 @@ class Records {
 
   async #take() {
     while (this.#at === this.#batch.length) {
-      const batch = this.#done ? null : await nextOf(this.#records);
+      const batch = this.#done ? null : await this.#records.next();
       this.#signal?.throwIfAborted();
       if (batch === null || this.#done) {
         this.#end();
@@ -131,6 +188,18 @@ class Records {
   /** Waits until the function has started: what is written after that to the files that it follows is returned. */
   async ready() {
     await this.#records.ready();
+    return this;
+  }
+
+  /** Lets the process end while it waits for records, as timers do. */
+  unref() {
+    this.#records.isRef = false;
+    return this;
+  }
+
+  /** Keeps the process alive while it waits for records, as by default. */
+  ref() {
+    this.#records.isRef = true;
     return this;
   }
 

@@ -2,7 +2,9 @@
 
 // The session functions of `@anthropic-ai/claude-agent-sdk`, under their names and with their types.
 
-const { existsSync } = require('node:fs');
+const { builtin } = require('./builtin.js');
+
+const { existsSync } = builtin('node:fs');
 
 const { InvalidError, NotFoundError } = require('./errors.js');
 const { Records, every, parts } = require('./records.js');

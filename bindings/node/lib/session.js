@@ -1,9 +1,12 @@
 'use strict';
 
-const { types } = require('node:util');
+const { builtin } = require('./builtin.js');
+
+const { types } = builtin('node:util');
 
 const native = require('./native.js');
 const { InvalidError, errorOf } = require('./errors.js');
+const { hold, release } = require('./keep.js');
 const { optionsJson, present } = require('./options.js');
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -100,13 +103,6 @@ class StreamReply {
   }
 }
 
-/** The longest time of a timer, in milliseconds. */
-const FOREVER = 2 ** 31 - 1;
-
-/** Keeps the event loop alive while answers are due, of whichever session. */
-const keeper = setInterval(() => {}, FOREVER).unref();
-let due = 0;
-
 /** The commands of a session that have no answer yet. */
 class Commands {
   #session;
@@ -141,8 +137,7 @@ class Commands {
   }
 
   #answerTo(number) {
-    if (due === 0) keeper.ref();
-    due += 1;
+    hold();
     return new Promise((resolve, reject) => {
       this.#waiting.set(number, { resolve, reject });
     });
@@ -154,8 +149,7 @@ function settleOf(waiting) {
   return (number, answer, failure) => {
     const { resolve, reject } = waiting.get(number);
     waiting.delete(number);
-    due -= 1;
-    if (due === 0) keeper.unref();
+    release();
     if (failure === null || failure === undefined) resolve(answer);
     else reject({ message: failure });
   };

@@ -8,7 +8,7 @@ use napi::Status;
 use napi::bindgen_prelude::{Buffer, Env, Error, FnArgs, Function, Object, Result};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi_derive::napi;
-use transcript_bindings::{self as shared, Failure, Next, Reply, SessionHandle, SessionThread};
+use transcript_bindings::{self as shared, Failure, Next, Reply, SessionHandle, SessionQueue};
 
 type Resolver<T> = Box<dyn FnOnce(Env) -> Result<T> + Send>;
 
@@ -32,11 +32,32 @@ fn text(answer: String) -> Reply {
     Ok(answer)
 }
 
-/// Starts a function: options as JSON in, records out.
+/// The function of JavaScript that gets the batches of a function: the batch, which is `null` after the last, or the
+/// failure. It does not keep the event loop alive; `lib/records.js` does while a batch is due.
+type SettleBatch = ThreadsafeFunction<
+    FnArgs<(Option<Buffer>, Option<String>)>,
+    (),
+    FnArgs<(Option<Buffer>, Option<String>)>,
+    Status,
+    false,
+    true,
+>;
+
+type SettleBatchFunction<'f> = Function<'f, FnArgs<(Option<Buffer>, Option<String>)>, ()>;
+
+/// Starts a function: options as JSON in, records out, whose batches `settle` gets.
 #[napi(catch_unwind)]
-pub fn call(options: String) -> Result<Records> {
+pub fn call(options: String, settle: SettleBatchFunction<'_>) -> Result<Records> {
     let records = shared::call(&options).map_err(|failure| error(&failure))?;
-    Ok(Records(Arc::new(records)))
+    let settle = settle
+        .build_threadsafe_function()
+        .callee_handled::<false>()
+        .weak::<true>()
+        .build()?;
+    Ok(Records {
+        records: Arc::new(records),
+        settle: Arc::new(settle),
+    })
 }
 
 /// The version of the package.
@@ -47,27 +68,32 @@ pub fn version() -> &'static str {
 
 /// The records of a function, in batches.
 #[napi]
-pub struct Records(Arc<shared::Records>);
+pub struct Records {
+    records: Arc<shared::Records>,
+    settle: Arc<SettleBatch>,
+}
 
 #[napi]
 impl Records {
-    /// Returns a promise of the next batch; `null` after the last.
+    /// Asks for the next batch; one at a time.
     #[napi(catch_unwind)]
-    pub fn next<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        let (deferred, promise) =
-            env.create_deferred::<Option<Buffer>, Resolver<Option<Buffer>>>()?;
-        self.0.then(move |next: Next| match next {
-            Ok(batch) => deferred.resolve(Box::new(move |_| Ok(batch.map(Buffer::from)))),
-            Err(failure) => deferred.reject(error(&failure)),
+    pub fn next(&self) {
+        let settle = Arc::clone(&self.settle);
+        self.records.then(move |next: Next| {
+            let arguments = match next {
+                Ok(batch) => (batch.map(Buffer::from), None),
+                Err(failure) => (None, Some(failure.json())),
+            };
+            // When the event loop has ended, nobody waits.
+            let _ = settle.call(arguments.into(), ThreadsafeFunctionCallMode::NonBlocking);
         });
-        Ok(promise)
     }
 
     /// Returns a promise that is resolved when the function has started.
     #[napi(catch_unwind)]
     pub fn ready<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let (deferred, promise) = env.create_deferred::<(), Resolver<()>>()?;
-        self.0
+        self.records
             .when_ready(move || deferred.resolve(Box::new(|_| Ok(()))));
         Ok(promise)
     }
@@ -75,7 +101,7 @@ impl Records {
     /// Ends the function.
     #[napi(catch_unwind)]
     pub fn close(&self) {
-        self.0.close();
+        self.records.close();
     }
 }
 
@@ -96,7 +122,7 @@ type SettleFunction<'f> = Function<'f, FnArgs<(u32, Option<String>, Option<Strin
 /// A session that is open for writing.
 #[napi]
 pub struct Session {
-    thread: Arc<SessionThread>,
+    queue: Arc<SessionQueue>,
     settle: Arc<Settle>,
 }
 
@@ -118,19 +144,19 @@ impl Session {
     /// The file of the session.
     #[napi(getter, catch_unwind)]
     pub fn path(&self) -> String {
-        self.thread.handle().path().to_string_lossy().into_owned()
+        self.queue.handle().path().to_string_lossy().into_owned()
     }
 
     /// Runs a command: JSON in. Its answer is that to the command of this number.
     #[napi(catch_unwind)]
     pub fn run(&self, number: u32, command: String) {
-        self.thread.run(command, self.then(number));
+        self.queue.run(command, self.then(number));
     }
 
     /// Runs a command: JSON in. Returns its answer if it is there at once, which is before the event loop could be woken.
     #[napi(catch_unwind)]
     pub fn ask(&self, number: u32, command: String) -> Result<Option<String>> {
-        let answer = self.thread.ask(command, self.then(number));
+        let answer = self.queue.ask(command, self.then(number));
         let answer = answer.map(|reply| reply.and_then(text)).transpose();
         answer.map_err(|failure| error(&failure))
     }
@@ -138,13 +164,13 @@ impl Session {
     /// Appends what was received of a streamed reply.
     #[napi(catch_unwind)]
     pub fn append_reply(&self, number: u32, reply: &StreamReply) {
-        self.thread.append_reply(&reply.0, self.then(number));
+        self.queue.append_reply(&reply.0, self.then(number));
     }
 
     /// Opens the session of a subagent.
     #[napi(ts_return_type = "Promise<Opened>", catch_unwind)]
     pub fn agent<'env>(&self, env: &'env Env, options: String) -> Result<Object<'env>> {
-        let parent = Arc::clone(&self.thread);
+        let parent = Arc::clone(&self.queue);
         open_elsewhere(env, move || {
             Ok((parent.handle().agent(&options)?, "{}".to_owned()))
         })
@@ -154,7 +180,7 @@ impl Session {
 /// A session, and what there is to say about it as JSON.
 #[napi]
 pub struct Opened {
-    thread: Arc<SessionThread>,
+    queue: Arc<SessionQueue>,
     about: String,
 }
 
@@ -169,7 +195,7 @@ impl Opened {
             .weak::<true>()
             .build()?;
         Ok(Session {
-            thread: Arc::clone(&self.thread),
+            queue: Arc::clone(&self.queue),
             settle: Arc::new(settle),
         })
     }
@@ -187,7 +213,7 @@ pub fn open<'env>(env: &'env Env, options: String) -> Result<Object<'env>> {
     open_elsewhere(env, move || SessionHandle::open(&options))
 }
 
-/// Opens a session on a thread of its own: those that Node has for files may be needed for others.
+/// Opens a session on a thread of the crew: those that Node has for files may be needed for others.
 fn open_elsewhere(
     env: &Env,
     open: impl FnOnce() -> std::result::Result<(SessionHandle, String), Failure> + Send + 'static,
@@ -196,15 +222,14 @@ fn open_elsewhere(
     let start = move || -> std::result::Result<Opened, Failure> {
         let (handle, about) = open()?;
         let about = text(about)?;
-        let thread = Arc::new(SessionThread::start(Arc::new(handle))?);
-        Ok(Opened { thread, about })
+        let queue = Arc::new(SessionQueue::new(Arc::new(handle))?);
+        Ok(Opened { queue, about })
     };
     let run = move || match start() {
         Ok(opened) => deferred.resolve(Box::new(move |_| Ok(opened))),
         Err(failure) => deferred.reject(error(&failure)),
     };
-    let thread = std::thread::Builder::new().name("transcript".into());
-    thread.spawn(run).map_err(|cause| error(&cause.into()))?;
+    shared::run_once(run).map_err(|failure| error(&failure))?;
     Ok(promise)
 }
 

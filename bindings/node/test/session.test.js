@@ -423,3 +423,233 @@ inFolder('the error of a call has its caller in its stack', async (file) => {
   await assert.rejects(reader(), ({ stack }) => stack.includes('reader'));
   await session.close();
 });
+
+/** The events of a reply of the model: a call, or a text if the messages end with the result of one. */
+function streamed(messages) {
+  const isAnswered = JSON.stringify(messages).includes('366 days');
+  const number = messages.length;
+  const block = isAnswered
+    ? { type: 'text', text: '' }
+    : { type: 'tool_use', id: `toolu_${number}`, name: 'days', input: {} };
+  const deltas = isAnswered
+    ? [{ type: 'text_delta', text: '366 days.' }]
+    : ['{"ye', 'ar": 2000}'].map((piece) => ({ type: 'input_json_delta', partial_json: piece }));
+  const message = { id: `msg_${number}`, type: 'message', role: 'assistant', model: 'm', content: [], stop_reason: null };
+  const events = [
+    { type: 'message_start', message },
+    { type: 'content_block_start', index: 0, content_block: block },
+    ...deltas.map((delta) => ({ type: 'content_block_delta', index: 0, delta })),
+    { type: 'content_block_stop', index: 0 },
+    { type: 'message_delta', delta: { stop_reason: isAnswered ? 'end_turn' : 'tool_use' } },
+    { type: 'message_stop' },
+  ];
+  return Buffer.from(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''));
+}
+
+inFolder('the agent runs no call with a part of its input, wherever a stream ends', async (file, folder) => {
+  const { fetch: before } = globalThis;
+  const { log } = console;
+  const { argv } = process;
+  const sent = [];
+  let cut;
+  globalThis.fetch = async (url, { body }) => {
+    const { messages } = JSON.parse(body);
+    sent.push(messages);
+    const bytes = streamed(messages);
+    const end = cut ?? bytes.length;
+    cut = undefined;
+    async function* arrived() {
+      yield bytes.subarray(0, end);
+      if (end < bytes.length) throw new Error('terminated');
+    }
+    return { body: arrived() };
+  };
+  console.log = () => {};
+  let runs = 0;
+  const run = (...given) => {
+    process.argv = [argv[0], 'agent.mjs', ...given];
+    runs += 1;
+    return import(`../examples/agent.mjs?run=${runs}`);
+  };
+  try {
+    const { length } = streamed([{ role: 'user', content: 'x' }]);
+    let noted = 0;
+    for (let end = 0; end <= length; end += 1) {
+      const session = path.join(folder, String(end), `${ID}.jsonl`);
+      fs.mkdirSync(path.dirname(session));
+      sent.length = 0;
+      cut = end;
+      try {
+        await run(session, 'http://model', 'How long is the year 2000?');
+      } catch (error) {
+        assert.match(error.message, /cut/);
+        await run(session, 'http://model');
+        if (JSON.stringify(sent[1]).includes('[Tool call not run: ')) noted += 1;
+      }
+      const results = [];
+      for (const line of fs.readFileSync(session, 'utf8').trim().split('\n')) {
+        const content = JSON.parse(line).message?.content;
+        for (const block of Array.isArray(content) ? content : []) {
+          if (block.type === 'tool_result' && !block.is_error) results.push(block.content);
+        }
+      }
+      assert.deepEqual(results, ['366 days'], `cut after ${end} bytes`);
+    }
+    assert.ok(noted > 50, `${noted} cuts within the input`);
+  } finally {
+    globalThis.fetch = before;
+    console.log = log;
+    process.argv = argv;
+  }
+});
+
+inFolder('what no reader would find in the conversation is refused by its cause', async (file) => {
+  const session = await transcript.Session.create(file, OPTIONS);
+  await session.append({ user: 'x' });
+  const call = { type: 'tool_use', id: 'toolu_1', name: 'days', input: {} };
+  const [asked] = await session.append({ assistant: { id: 'm', role: 'assistant', model: 'm', content: [call] } });
+  const open = await session.request();
+  assert.deepEqual(
+    open.synthetic.map(({ kind, uuid }) => [kind, uuid]),
+    [['pending-result', asked.uuid]],
+  );
+  assert.deepEqual(open.omitted, []);
+  const result = (id) => {
+    const block = { type: 'tool_result', tool_use_id: id, content: '366 days' };
+    return session.append({ type: 'user', message: { role: 'user', content: [block] } });
+  };
+  const kind = (expected) => (error) => error instanceof transcript.InvalidError && error.kind === expected;
+  await assert.rejects(result('toolu_WRONG'), kind('unknown-call'));
+  await result('toolu_1');
+  await assert.rejects(result('toolu_1'), kind('answered-call'));
+  for (const entry of [{ type: 'user' }, { type: 'usr', message: {} }, { type: 'user', message: { content: 3 } }]) {
+    await assert.rejects(session.append(entry), kind('invalid-entry'));
+  }
+  assert.equal(fs.readFileSync(file, 'utf8').trim().split('\n').length, 3);
+  assert.deepEqual((await session.request()).synthetic, []);
+  await session.close();
+});
+
+inFolder('a process ends while a follower waits, if it is told that it may', async (file) => {
+  const session = await transcript.Session.create(file, OPTIONS);
+  await session.append({ user: 'x' });
+  await session.close();
+  const waits = (how) => `
+    const { follow } = require('transcript');
+    const events = follow(${JSON.stringify(file)}, { start: 'end' });
+    events.ready().then(() => {
+      ${how}
+      events.next().then(({ done }) => console.log('next', done));
+      console.log('waits');
+      setTimeout(() => events.close(), 60_000).unref();
+    });`;
+  const run = async (how) => {
+    const child = spawn(process.execPath, ['-e', waits(how)], { cwd: __dirname, stdio: ['ignore', 'pipe', 'inherit'] });
+    let shown = '';
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      shown += text;
+      // One that is kept alive waits for a line.
+      if (how.includes('.ref()') && text.includes('waits')) fs.appendFileSync(file, '{"type":"tag","tag":"x"}\n');
+    });
+    const [code] = await once(child, 'close');
+    assert.equal(code, 0);
+    return shown;
+  };
+  assert.equal(await run('events.unref();'), 'waits\n');
+  assert.equal(await run('events.unref().ref();'), 'waits\nnext false\n');
+});
+
+const MANY = `
+const fs = require('node:fs');
+const { Session, follow } = require('transcript');
+const [FOLLOWS, SESSIONS] = [1000, 400];
+const path = (number) => process.argv[1] + '/' + number.toString(16).padStart(8, '0') + '-ee08-4b08-99d5-2d9a36fd8293.jsonl';
+const used = () => [
+  fs.readdirSync('/proc/self/task').length,
+  fs.readdirSync('/proc/self/fd').filter((name) => {
+    try {
+      return fs.readlinkSync('/proc/self/fd/' + name).includes('inotify');
+    } catch {
+      return false;
+    }
+  }).length,
+];
+const pause = () => new Promise((resolve) => setTimeout(resolve, 50));
+const range = (from, to) => Array.from({ length: to - from }, (_, at) => from + at);
+const options = { cwd: '/', version: '1' };
+const texts = async (events, count) => {
+  const found = [];
+  while (found.length < count) {
+    const { value } = await events.next();
+    if (value.kind === 'entry') found.push(value.message.content);
+  }
+  return found;
+};
+(async () => {
+  // Those that Node itself starts for files are there.
+  await Promise.all(range(0, 64).map(() => fs.promises.stat('/')));
+  const [before] = used();
+  const few = async (when) => {
+    // A slow disk may keep more of them for a moment.
+    for (let times = 0; times < 1200 && used()[0] - before > 7; times += 1) await pause();
+    const [threads, instances] = used();
+    console.log(JSON.stringify([when, threads - before, instances]));
+  };
+  const sessions = await Promise.all(range(0, SESSIONS).map((number) => Session.create(path(number), options)));
+  await Promise.all(sessions.map((session) => session.append({ user: '0' })));
+  for (const number of range(SESSIONS, FOLLOWS)) {
+    const session = await Session.create(path(number), { ...options, sync: 'none' });
+    await session.append({ user: '0' });
+    await session.close();
+  }
+  const follows = [];
+  const extra = range(0, FOLLOWS).map(() => []);
+  for (const number of range(0, FOLLOWS)) {
+    follows.push(follow(path(number)));
+    if (number % 5 === 0) {
+      const other = (number * 7) % SESSIONS;
+      extra[other].push('x');
+      await sessions[other].append({ user: 'x' });
+    }
+  }
+  for (const number of range(0, FOLLOWS)) {
+    const all = ['0', ...extra[number]];
+    const found = await texts(follows[number], all.length);
+    if (found.join() !== all.join()) throw new Error(number + ': ' + found);
+  }
+  await few('opened');
+  await Promise.all(sessions.map((session) => session.append({ user: '1' })));
+  for (const number of range(0, SESSIONS)) {
+    const [found] = await texts(follows[number], 1);
+    if (found !== '1') throw new Error(number + ': ' + found);
+  }
+  await few('written');
+  for (const events of follows) events.close();
+  await Promise.all(sessions.map((session) => session.close()));
+  // The threads end by themselves.
+  for (let times = 0; times < 1200 && used()[0] > before; times += 1) await pause();
+  await few('closed');
+})();
+`;
+
+const skipMany = fs.existsSync('/proc/self/task') ? false : 'no /proc here';
+test('a thousand follows and four hundred sessions take seven threads besides those of Node', { skip: skipMany }, async () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'transcript-'));
+  try {
+    const given = ['-c', 'ulimit -n 4000; exec "$@"', 'sh', process.execPath, '-e', MANY, folder];
+    const child = spawn('sh', given, { cwd: __dirname, stdio: ['ignore', 'pipe', 'inherit'] });
+    let shown = '';
+    child.stdout.setEncoding('utf8').on('data', (text) => (shown += text));
+    const [code] = await once(child, 'close');
+    assert.equal(code, 0);
+    const said = shown.trim().split('\n').map((line) => JSON.parse(line));
+    assert.deepEqual(said.map(([when]) => when), ['opened', 'written', 'closed']);
+    for (const [when, threads, instances] of said.slice(0, 2)) {
+      assert.ok(threads <= 7, when + ': ' + threads);
+      assert.equal(instances, 1);
+    }
+    assert.deepEqual(said[2], ['closed', 0, 0]);
+  } finally {
+    fs.rmSync(folder, { recursive: true });
+  }
+});

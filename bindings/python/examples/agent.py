@@ -6,6 +6,7 @@ server that answers POST requests with the events of a streamed reply, as the Me
 
 from __future__ import annotations
 
+import http.client
 import json
 import sys
 import urllib.request
@@ -16,14 +17,17 @@ from transcript import Session, StreamReply
 
 
 def stream(url: str, messages: list[Any]) -> StreamReply:
-    """Send the messages, and print the texts of the reply as they arrive."""
+    """Send the messages, and assemble the reply as it arrives. The connection may end before the reply does."""
     body = json.dumps({"messages": messages, "stream": True}).encode()
     query = urllib.request.Request(url, body, {"content-type": "application/json"})
     reply = StreamReply()
     with urllib.request.urlopen(query) as response:
-        while data := response.read1(4096):
-            if reply.push(data):
-                break
+        try:
+            while data := response.read1(4096):
+                if reply.push(data):
+                    break
+        except (OSError, http.client.HTTPException):
+            pass
     return reply
 
 
@@ -47,12 +51,17 @@ def main(path: str, url: str, prompt: str | None) -> None:
         while True:
             reply = stream(url, session.request()["messages"])
             result = reply.result()
-            session.append_reply(reply)
+            if result["state"] != "nothing":
+                session.append_reply(reply)
+            if result["state"] != "whole":
+                # None of its calls runs. Started again, the agent tells the model what was cut.
+                raise SystemExit("the reply was cut; run again without a prompt to continue")
+            # A whole reply may still have calls in `partialCalls`; the next request says that they did not run.
             for call in result["toolCalls"]:
                 content = run_tool(call["name"], call["input"])
                 block = {"type": "tool_result", "tool_use_id": call["id"], "content": content}
                 session.append({"type": "user", "message": {"role": "user", "content": [block]}})
-            if not result["toolCalls"]:
+            if not result["toolCalls"] and not result["partialCalls"]:
                 break
         session.end_turn(prompt)
         for block in result["message"]["content"]:

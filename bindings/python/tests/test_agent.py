@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import io
+import json
 import os
 import signal
 import subprocess
@@ -9,13 +13,17 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import transcript
 
 BINDINGS = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(BINDINGS))
-from scripted_model import ScriptedModel  # noqa: E402
+from scripted_model import ScriptedModel, streamed  # noqa: E402
 
 PROMPT = "How long is the year 2000?"
 
@@ -78,6 +86,61 @@ class Agents(unittest.TestCase):
                 follower.join()
         # What the model was sent last has the prompt and the result of the call.
         self.assertEqual(model.requests[-1][0]["content"], PROMPT)
+
+
+class CutStream(unittest.TestCase):
+    def test_no_tool_runs_with_a_part_of_its_input_wherever_a_stream_ends(self) -> None:
+        place = importlib.util.spec_from_file_location("agent", BINDINGS / "python/examples/agent.py")
+        assert place is not None and place.loader is not None
+        agent = importlib.util.module_from_spec(place)
+        place.loader.exec_module(agent)
+        inputs: list[Any] = []
+        run_tool = agent.run_tool
+
+        def recorded(name: str, given: Any) -> str:
+            inputs.append(given)
+            return str(run_tool(name, given))
+
+        agent.run_tool = recorded
+        sent: list[list[Any]] = []
+        rest: list[int] = []
+
+        @contextlib.contextmanager
+        def urlopen(query: urllib.request.Request) -> Iterator[Any]:
+            messages = json.loads(bytes(query.data or b""))["messages"]  # type: ignore[arg-type]
+            sent.append(messages)
+            data = streamed(messages)
+            yield Received(data[: rest.pop() if rest else len(data)])
+
+        length = len(streamed([{"role": "user", "content": PROMPT}]))
+        ran = noted = 0
+        with unittest.mock.patch("urllib.request.urlopen", urlopen), contextlib.redirect_stdout(io.StringIO()):
+            for cut in range(length + 1):
+                with self.subTest(cut=cut), tempfile.TemporaryDirectory() as folder:
+                    path = f"{folder}/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"
+                    inputs.clear()
+                    sent.clear()
+                    rest.append(cut)
+                    try:
+                        agent.main(path, "http://model", PROMPT)
+                    except SystemExit:
+                        self.assertEqual(inputs, [])
+                        agent.main(path, "http://model", None)
+                        noted += "[Tool call not run: " in json.dumps(sent[1])
+                    self.assertEqual(inputs, [{"year": 2000}])
+                    ran += 1
+        self.assertEqual(ran, length + 1)
+        self.assertGreater(noted, 50, "cuts within the input")
+
+
+class Received:
+    """A response whose connection ends after these bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = io.BytesIO(data)
+
+    def read1(self, size: int) -> bytes:
+        return self._data.read(size)
 
 
 if __name__ == "__main__":

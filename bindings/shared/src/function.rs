@@ -11,13 +11,13 @@ use transcript::catalog::{Query, SearchOptions, Sort, moment};
 use transcript::sdk::{
     ListOptions, MessageError, MessageOptions, SdkMessage, SdkSessions, created_millis,
 };
-use transcript::verify::{VerifyOptions, verify, verify_folder, verify_source};
+use transcript::verify::{VerifyOptions, verify, verify_folder};
 use transcript::wire::{
     ClientCostRecord, CostRecord, CostRow, CostTotal, HitRecord, Json, RepairReport, SearchEnd,
     SearchRecord, SessionRecord, VerifyRecord,
 };
 use transcript::{SessionRepair, SessionRow, cache_folder, undo_repair};
-use transcript_reader::subagents;
+use transcript_reader::subagents_on;
 
 use crate::conversation::{self, EntriesOptions, ExportOptions, RequestOptions};
 use crate::failure::{Failure, read_options};
@@ -261,13 +261,15 @@ struct SessionInfo<'a> {
 /// # Errors
 /// When the options cannot be used, or no thread can be started.
 pub fn call(options: &str) -> std::result::Result<Records, Failure> {
-    let function: Function = read_options(options)?;
+    let function = match read_options(options)? {
+        Function::Follow(options) => return tail::follow(options),
+        Function::Watch(options) => return tail::watch(options),
+        function => function,
+    };
     Records::spawn(move |sender| {
-        let mut out = Out::new(sender);
+        let mut out = Out::new(sender.clone());
         // Only what follows files has to find where they end before it has started.
-        if !matches!(function, Function::Follow(_) | Function::Watch(_)) {
-            sender.ready();
-        }
+        sender.ready();
         let result = function.run(&mut out);
         out.finish(result)
     })
@@ -295,7 +297,7 @@ pub fn answer(options: &str) -> std::result::Result<String, Failure> {
 }
 
 impl Function {
-    fn run(&self, out: &mut Out<'_>) -> Result<()> {
+    fn run(&self, out: &mut Out) -> Result<()> {
         match self {
             Self::ListSessions(arguments) => list_sessions(arguments, out),
             Self::GetSessionInfo(arguments) => {
@@ -367,8 +369,7 @@ impl Function {
             Self::Search(arguments) => search(arguments, out),
             Self::Usage(arguments) => usage(arguments, out),
             Self::Export(options) => conversation::export(options, out),
-            Self::Follow(options) => tail::follow(options, out),
-            Self::Watch(options) => tail::watch(options, out),
+            Self::Follow(_) | Self::Watch(_) => Err(Failure::options("it follows files").into()),
         }
     }
 }
@@ -398,7 +399,7 @@ fn count(number: i64) -> usize {
     usize::try_from(number).unwrap_or(0)
 }
 
-fn list_sessions(arguments: &ListArguments, out: &mut Out<'_>) -> Result<()> {
+fn list_sessions(arguments: &ListArguments, out: &mut Out) -> Result<()> {
     let sdk = &arguments.sdk;
     let options = ListOptions {
         directory: sdk.directory().map(ToOwned::to_owned),
@@ -418,7 +419,7 @@ impl<'a> SessionInfo<'a> {
             summary: row.summary.as_deref().unwrap_or_default(),
             last_modified: row.file_millis.unwrap_or_default(),
             file_size: row.bytes,
-            custom_title: row.title.as_deref(),
+            custom_title: row.given_title(),
             first_prompt: row.first_prompt.as_deref(),
             git_branch: row.branch.as_deref(),
             cwd: row.cwd.as_deref(),
@@ -459,7 +460,7 @@ fn is_false(mark: &bool) -> bool {
     !mark
 }
 
-fn messages(arguments: &MessageArguments, out: &mut Out<'_>) -> Result<()> {
+fn messages(arguments: &MessageArguments, out: &mut Out) -> Result<()> {
     let sdk = &arguments.sdk;
     let options = MessageOptions {
         limit: arguments.limit.map(count),
@@ -496,15 +497,16 @@ fn messages(arguments: &MessageArguments, out: &mut Out<'_>) -> Result<()> {
     })
 }
 
-fn verify_sessions(arguments: &VerifyArguments, out: &mut Out<'_>) -> Result<()> {
+fn verify_sessions(arguments: &VerifyArguments, out: &mut Out) -> Result<()> {
     let mut options = VerifyOptions::new().requests(arguments.requests);
     if let Some(days) = arguments.sweep {
         options = options.sweep_within(days);
     }
+    let disk = arguments.place.disk()?;
     let named = PathBuf::from(&arguments.session);
     if named.is_dir() {
         let mut written = Ok(());
-        verify_folder(&named, &options, &mut |report| {
+        verify_folder(&disk, &named, &options, &mut |report| {
             if written.is_ok() {
                 written = match report {
                     Ok(report) => out.record(&VerifyRecord::new(&report)),
@@ -515,21 +517,17 @@ fn verify_sessions(arguments: &VerifyArguments, out: &mut Out<'_>) -> Result<()>
         return written;
     }
     let path = arguments.place.find(&arguments.session)?;
-    if !path.exists() {
-        let source = arguments.place.open(&arguments.session)?;
-        return out.record(&VerifyRecord::new(&verify_source(&source, &options)?));
-    }
-    out.record(&VerifyRecord::new(&verify(&path, &options)?))?;
+    out.record(&VerifyRecord::new(&verify(&disk, &path, &options)?))?;
     // A session that is named by its id is more than its file.
     if path != named {
-        for agent in subagents(&path)? {
-            out.record(&VerifyRecord::new(&verify(&agent.path, &options)?))?;
+        for agent in subagents_on(&disk, &path)? {
+            out.record(&VerifyRecord::new(&verify(&disk, &agent.path, &options)?))?;
         }
     }
     Ok(())
 }
 
-fn repair(arguments: &RepairArguments, out: &mut Out<'_>) -> Result<()> {
+fn repair(arguments: &RepairArguments, out: &mut Out) -> Result<()> {
     let path = arguments.place.find(&arguments.session)?;
     if arguments.undo {
         let repaired = undo_repair(&path)?;
@@ -538,7 +536,7 @@ fn repair(arguments: &RepairArguments, out: &mut Out<'_>) -> Result<()> {
             "repaired": repaired.to_string_lossy(),
         }));
     }
-    let mut repair = SessionRepair::plan(&path)?;
+    let mut repair = SessionRepair::plan_on(&arguments.place.disk()?, &path)?;
     if arguments.compact {
         repair = repair.compact()?;
     }
@@ -555,7 +553,7 @@ fn repair(arguments: &RepairArguments, out: &mut Out<'_>) -> Result<()> {
     out.record(&report)
 }
 
-fn search(arguments: &SearchArguments, out: &mut Out<'_>) -> Result<()> {
+fn search(arguments: &SearchArguments, out: &mut Out) -> Result<()> {
     let now = Zoned::now();
     let read_time = |text: &str| moment::parse(text, &now);
     let query = Query::parse(&arguments.query, &read_time)
@@ -582,7 +580,7 @@ fn search(arguments: &SearchArguments, out: &mut Out<'_>) -> Result<()> {
     out.record(&SearchRecord::End(SearchEnd::new(&end)))
 }
 
-fn usage(arguments: &UsageArguments, out: &mut Out<'_>) -> Result<()> {
+fn usage(arguments: &UsageArguments, out: &mut Out) -> Result<()> {
     let prices = match &arguments.prices {
         Some(path) => Prices::read(path)
             .map_err(|error| Failure::new("bad-prices", error.to_string()).at(path))?,
@@ -631,7 +629,8 @@ fn usage(arguments: &UsageArguments, out: &mut Out<'_>) -> Result<()> {
         }
     }
     let (searches, unread) = (usage.unmatched_searches(), usage.unread());
-    let end = CostTotal::new(&total, without_time, searches, unread, &prices);
+    let files = usage.problems().len() as u64;
+    let end = CostTotal::new(&total, without_time, searches, unread, files, &prices);
     out.record(&CostRecord::Total(end))
 }
 

@@ -1,19 +1,21 @@
-//! The records of a running function: a queue between its thread and who reads them.
+//! The records of a running function: a queue between what finds them and who reads them.
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use transcript::follow::Stopper;
+use transcript_storage::crew::{Next as Then, Task, Work};
 
 use crate::failure::Failure;
 
-/// How many batches a function is ahead of who reads them.
-const AHEAD: usize = 2;
+/// How many bytes a function is ahead of who reads them: so many that neither waits for the other's thread to be run,
+/// which on a busy machine takes longer than a batch.
+const MAX_AHEAD: usize = 16 << 20;
 
 /// The next batch; `None` after the last.
 pub type Next = Result<Option<Vec<u8>>, Failure>;
@@ -30,6 +32,7 @@ pub struct Records {
 }
 
 /// The end of the queue that the function has.
+#[derive(Clone)]
 pub(crate) struct Sender {
     shared: Arc<Shared>,
 }
@@ -47,12 +50,17 @@ struct Shared {
 #[derive(Default)]
 struct State {
     batches: VecDeque<Vec<u8>>,
+    /// The bytes of the batches.
+    queued: usize,
     waiter: Option<Waiter>,
     end: Option<Result<(), Failure>>,
     is_closed: bool,
     is_ready: bool,
     ready: Vec<Box<dyn FnOnce() + Send>>,
-    stopper: Option<Stopper>,
+    /// Runs the steps of the function, if it has no thread of its own.
+    task: Option<Task>,
+    /// It waits until there is room.
+    waits_for_room: bool,
 }
 
 impl fmt::Debug for Records {
@@ -66,20 +74,56 @@ impl Records {
     pub(crate) fn spawn(
         function: impl FnOnce(&Sender) -> Result<(), Failure> + Send + 'static,
     ) -> Result<Self, Failure> {
-        let shared = Arc::new(Shared::default());
-        let sender = Sender {
-            shared: Arc::clone(&shared),
-        };
+        let (records, sender) = Self::new();
         let run = move || {
             let result = catch_unwind(AssertUnwindSafe(|| function(&sender)));
             sender.end(result.unwrap_or_else(|panic| Err(Failure::panic(&*panic))));
         };
         let thread = thread::Builder::new().name("transcript".into());
         thread.spawn(run)?;
-        Ok(Self {
+        Ok(records)
+    }
+
+    /// Runs a function that waits most of the time, in steps and without a thread of its own. It has ended when a step
+    /// returns a result.
+    pub(crate) fn in_steps<F>(
+        make: impl FnOnce(Sender) -> F,
+        mut step: impl FnMut(&mut F, &Task) -> ControlFlow<Result<(), Failure>, Then> + Send + 'static,
+    ) -> Result<Self, Failure>
+    where
+        F: Send + 'static,
+    {
+        let (records, sender) = Self::new();
+        let mut function = make(sender.clone());
+        let run = move |task: &Task| {
+            if sender.shared.lock().is_closed {
+                return Then::End;
+            }
+            let done = catch_unwind(AssertUnwindSafe(|| step(&mut function, task)));
+            match done.unwrap_or_else(|panic| ControlFlow::Break(Err(Failure::panic(&*panic)))) {
+                ControlFlow::Continue(next) => next,
+                ControlFlow::Break(result) => {
+                    sender.end(result);
+                    Then::End
+                }
+            }
+        };
+        let task = Task::new(Work::Read, run)?;
+        records.shared.lock().task = Some(task.clone());
+        task.wake();
+        Ok(records)
+    }
+
+    fn new() -> (Self, Sender) {
+        let shared = Arc::new(Shared::default());
+        let sender = Sender {
+            shared: Arc::clone(&shared),
+        };
+        let records = Self {
             shared,
             process: process::id(),
-        })
+        };
+        (records, sender)
     }
 
     /// Waits for the next batch.
@@ -173,13 +217,15 @@ impl Records {
         let mut state = self.shared.lock();
         state.is_closed = true;
         state.batches.clear();
-        let (waiter, stopper) = (state.waiter.take(), state.stopper.take());
+        state.queued = 0;
+        let (waiter, task) = (state.waiter.take(), state.task.take());
         let ready = std::mem::take(&mut state.ready);
         drop(state);
         self.shared.changed.notify_all();
         ready.into_iter().for_each(|then| then());
-        if let Some(stopper) = stopper {
-            stopper.stop();
+        // Its next step is the last: what it has is not dropped here.
+        if let Some(task) = task {
+            task.wake();
         }
         if let Some(waiter) = waiter {
             waiter(Ok(None));
@@ -217,7 +263,10 @@ impl Sender {
                 waiter(Ok(Some(batch)));
                 return Ok(());
             }
-            if state.batches.len() < AHEAD {
+            // A batch that is longer than the limit is queued alone. A step does not wait: before it there was room.
+            let has_room = state.batches.is_empty() || state.queued + batch.len() <= MAX_AHEAD;
+            if has_room || state.task.is_some() {
+                state.queued += batch.len();
                 state.batches.push_back(batch);
                 drop(state);
                 self.shared.changed.notify_all();
@@ -238,15 +287,12 @@ impl Sender {
         ready.into_iter().for_each(|then| then());
     }
 
-    /// Calls `stopper` when nobody reads the records any more.
-    pub(crate) fn stop_with(&self, stopper: Stopper) {
+    /// Returns whether there is room for a batch. If not, the next step is run when there is.
+    pub(crate) fn has_room(&self) -> bool {
         let mut state = self.shared.lock();
-        if state.is_closed {
-            drop(state);
-            stopper.stop();
-        } else {
-            state.stopper = Some(stopper);
-        }
+        let has_room = state.waiter.is_some() || state.queued < MAX_AHEAD;
+        state.waits_for_room = !has_room;
+        has_room
     }
 
     fn end(&self, result: Result<(), Failure>) {
@@ -282,6 +328,13 @@ impl State {
             return Some(Ok(None));
         }
         if let Some(batch) = self.batches.pop_front() {
+            self.queued -= batch.len();
+            if self.queued < MAX_AHEAD
+                && std::mem::take(&mut self.waits_for_room)
+                && let Some(task) = &self.task
+            {
+                task.wake();
+            }
             return Some(Ok(Some(batch)));
         }
         match self.end.as_mut()? {
@@ -313,12 +366,19 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_two_batches_ahead_and_ends_when_nobody_reads() {
+    fn a_function_is_so_many_bytes_ahead_and_ends_when_nobody_reads() {
+        // A batch of any size can be queued, and many small ones are no more bytes than few large ones.
+        for (len, ahead) in [(MAX_AHEAD / 64, 64), (MAX_AHEAD, 1), (MAX_AHEAD + 1, 1)] {
+            check_ahead(len, ahead);
+        }
+    }
+
+    fn check_ahead(len: usize, ahead: usize) {
         let sent = Arc::new(AtomicUsize::new(0));
         let (ended, end) = mpsc::channel();
         let counter = Arc::clone(&sent);
         let records = Records::spawn(move |sender| {
-            while sender.send(vec![0]).is_ok() {
+            while sender.send(vec![0; len]).is_ok() {
                 counter.fetch_add(1, Ordering::SeqCst);
             }
             ended.send(()).unwrap();
@@ -327,11 +387,11 @@ mod tests {
         let records = records.unwrap();
         records.wait().unwrap();
         // Taking one makes room for one more.
-        while sent.load(Ordering::SeqCst) < 1 + AHEAD {
+        while sent.load(Ordering::SeqCst) < 1 + ahead {
             thread::yield_now();
         }
         thread::sleep(Duration::from_millis(20));
-        assert_eq!(sent.load(Ordering::SeqCst), 1 + AHEAD);
+        assert_eq!(sent.load(Ordering::SeqCst), 1 + ahead);
         drop(records);
         end.recv_timeout(Duration::from_secs(10)).unwrap();
     }

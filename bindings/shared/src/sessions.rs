@@ -9,7 +9,7 @@ use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use transcript::archive::{ArchiveDisk, ArchiveOptions, Identities};
 use transcript::catalog::Catalog;
-use transcript::places::{add_archived, add_folder, keep_project};
+use transcript::places::{add_archived, add_folder, archived_sessions, keep_project};
 use transcript::{ErrorKind, Listing, Policy, Store, data_folder, list_archived};
 use transcript_reader::{SessionFile, SessionFiles, Source};
 use transcript_storage::{ReadDisk, RealDisk};
@@ -172,12 +172,7 @@ impl Place {
         let Some(disk) = self.archive()? else {
             return Ok(None);
         };
-        let projects = disk.projects();
-        let disk: Arc<dyn ReadDisk> = disk;
-        if disk.metadata(&projects).is_err() {
-            return Ok(None);
-        }
-        Ok(Some(SessionFiles::in_root_on(&disk, &projects)?))
+        Ok(Some(archived_sessions(&disk)?))
     }
 
     /// Lists the sessions of the archive.

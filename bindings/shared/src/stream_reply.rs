@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use serde_json::value::RawValue;
-use transcript::stream::{Abort, Accumulator, Reply, Sse, StreamOutcome, StreamStep};
+use transcript::stream::{Abort, Accumulator, Reply, Sse, StreamOutcome, StreamStep, ToolCall};
 
 /// Assembles a message from the events of its stream.
 #[derive(Debug, Default)]
@@ -47,7 +47,9 @@ impl StreamReply {
         self.accumulator.is_over()
     }
 
-    /// Returns what was received so far, as a JSON object: `state` is `whole`, `partial` or `nothing`.
+    /// Returns what was received so far, as a JSON object: `state` is `whole`, `partial` or `nothing`. What is not
+    /// whole has names of its own, so that a program that does not look at `state` runs no call with a part of its
+    /// input: `partialMessage`, and `partialCalls` for all but the calls to run.
     #[must_use]
     pub fn json(&self) -> String {
         let (state, reply, abort) = match self.accumulator.clone().finish() {
@@ -61,20 +63,28 @@ impl StreamReply {
             Some(Abort::Error(error)) => raw(&error),
             _ => None,
         };
-        let calls = reply.as_ref().map(Reply::tool_calls).unwrap_or_default();
-        let calls: Vec<_> = calls
-            .iter()
-            .map(|call| Call {
-                id: &call.id,
-                name: &call.name,
+        let calls = |calls: Vec<ToolCall>| {
+            let calls = calls.into_iter().map(|call| Call {
                 input: raw(&call.input),
-            })
-            .collect();
+                id: call.id,
+                name: call.name,
+            });
+            calls.collect::<Vec<_>>()
+        };
+        let of_reply =
+            |of: fn(&Reply) -> Vec<ToolCall>| reply.as_ref().map(of).map_or_else(Vec::new, calls);
+        let message = reply.as_ref().and_then(|reply| raw(reply.message()));
+        let (message, partial_message) = match state {
+            "whole" => (message, None),
+            _ => (None, message),
+        };
         let shown = Shown {
             state,
-            message: reply.as_ref().and_then(|reply| raw(reply.message())),
+            message,
+            partial_message,
             error,
-            tool_calls: calls,
+            tool_calls: of_reply(Reply::tool_calls),
+            partial_calls: of_reply(Reply::partial_calls),
         };
         // Its parts are JSON already.
         serde_json::to_string(&shown).unwrap_or_else(|_| json!({ "state": "nothing" }).to_string())
@@ -92,16 +102,18 @@ impl StreamReply {
 
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<'a> {
+struct Shown {
     state: &'static str,
     message: Option<Box<RawValue>>,
+    partial_message: Option<Box<RawValue>>,
     error: Option<Box<RawValue>>,
-    tool_calls: Vec<Call<'a>>,
+    tool_calls: Vec<Call>,
+    partial_calls: Vec<Call>,
 }
 
 #[derive(serde::Serialize)]
-struct Call<'a> {
-    id: &'a str,
-    name: &'a str,
+struct Call {
+    id: String,
+    name: String,
     input: Option<Box<RawValue>>,
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use transcript_storage::{Disk, File, ReadFile, RealDisk};
+use transcript_storage::{Disk, File, ReadFile, RealDisk, Space, folder_of};
 
 use crate::catalogue::{Catalogue, Piece, VersionId, remove_if_there};
 use crate::encryption::{Encryption, Identities, Recipient};
@@ -27,6 +27,8 @@ const MAX_MARKER: usize = 4096;
 const CACHE: usize = 24 << 20;
 /// The longest dictionary that is read, in bytes.
 const MAX_DICTIONARY: usize = 64 << 20;
+/// So much of a disk is left to others at least, in bytes.
+const MIN_FREE: u64 = 64 << 20;
 /// So many packs are kept open.
 const OPEN: usize = 64;
 
@@ -279,10 +281,15 @@ impl Archive {
     /// Takes the lock of the archive, which is held until the file is dropped.
     pub(crate) fn lock(&self) -> Result<Arc<dyn File>, Error> {
         let path = self.layout.lock();
-        let file = self.disk.open(&path, true).at(&path)?.file;
+        let busy = || Error::new(ErrorKind::Busy, &self.layout.folder);
+        let file = match self.disk.open(&path, true) {
+            // Another process opens it, which also captures.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(busy()),
+            opened => opened.at(&path)?.file,
+        };
         match file.try_lock().at(&path)? {
             true => Ok(file),
-            false => Err(Error::new(ErrorKind::Busy, &self.layout.folder)),
+            false => Err(busy()),
         }
     }
 
@@ -296,6 +303,15 @@ impl Archive {
 
     pub(crate) fn version(&self, id: VersionId) -> Option<&Version> {
         self.catalogue.version(id)
+    }
+
+    /// Returns the parts of a version, in order. An error names its pack.
+    pub(crate) fn pieces(&self, id: VersionId) -> io::Result<Vec<Piece>> {
+        self.catalogue.pieces(id).map_err(|what| {
+            let path = self.pack_path(id.pack);
+            let what = format!("{}: version {}: {what}", path.display(), id.version);
+            io::Error::new(io::ErrorKind::InvalidData, what)
+        })
     }
 
     /// Returns the path of a pack, for errors.
@@ -504,6 +520,23 @@ impl Archive {
         Some(summaries.get(start..start.checked_add(len)?)?.to_vec())
     }
 
+    /// Refuses to write so many bytes if too little would be left for those who write sessions: their disk is often the same.
+    pub(crate) fn check_space(&self, len: u64) -> Result<(), Error> {
+        // Where it is written first, and where it is stored.
+        for path in self.layout.new_pack() {
+            let folder = folder_of(&path);
+            // A system that does not say it fails when the disk is full.
+            let Ok(Some(Space { free, total })) = self.disk.space(folder) else {
+                continue;
+            };
+            let reserve = MIN_FREE.max(total / 100);
+            if free < reserve.saturating_add(len) {
+                return Err(Error::new(ErrorKind::LowSpace { free, reserve }, folder));
+            }
+        }
+        Ok(())
+    }
+
     /// Removes what killed processes left. The caller has the lock.
     pub(crate) fn remove_stale(&self) -> Result<(), Error> {
         let [written, stored] = self.layout.new_pack();
@@ -511,6 +544,15 @@ impl Archive {
             remove_if_there(&*self.disk, &path).at(&path)?;
         }
         Ok(())
+    }
+
+    /// Removes what an attempt that failed has written: a pack that is not complete, and takes room from the clients that write
+    /// sessions. The caller has the lock. Returns the error, which then names what is left.
+    pub(crate) fn after_failure(&self, error: Error) -> Error {
+        match self.remove_stale() {
+            Ok(()) => error,
+            Err(left) => error.with_left(left),
+        }
     }
 
     /// Refuses what needs a key, if there is none.

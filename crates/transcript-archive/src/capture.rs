@@ -178,8 +178,10 @@ impl Archive {
     /// Afterwards each pack is complete and survives a power cut; a kill leaves all of a pack or nothing.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`](crate::ErrorKind::Busy); when `root` cannot be read, or the archive cannot be written. Files that
-    /// cannot be read are [`Captured::problems`].
+    /// [`ErrorKind::Busy`](crate::ErrorKind::Busy); [`ErrorKind::LowSpace`](crate::ErrorKind::LowSpace) before the disk is full: 64 MB,
+    /// or one hundredth of it if that is more, are left; when `root` cannot be read, or the archive cannot be written. Packs that
+    /// were complete stay then, and of the one that was not nothing is left, unless the error says so. Files that cannot be read
+    /// are [`Captured::problems`].
     pub fn capture(&mut self, root: &Path, options: &CaptureOptions) -> Result<Captured, Error> {
         if options.compares_all {
             self.check_readable()?;
@@ -244,12 +246,18 @@ impl Archive {
                         captured.files += 1;
                         captured.bytes += bytes;
                     }
-                    Err(Problem::OfFile(error)) => captured.problems.push(error),
+                    Err(Problem::OfFile(error)) => {
+                        captured.problems.push(error);
+                        // The own file makes the session.
+                        let is_session = u64::from(live_session(file).is_some());
+                        captured.sessions = captured.sessions.saturating_sub(is_session);
+                    }
                     Err(Problem::OfArchive(error)) => return Err(error),
                 }
             }
             packer.finish()
-        })?;
+        });
+        let written = written.map_err(|error| self.after_failure(error))?;
         captured.stored = written.stored;
         // What was captured is safe, whatever happens now.
         let repacked = self.repack_small(options.repack_at.unwrap_or(MANY), threads);
@@ -298,14 +306,14 @@ impl Archive {
             return Ok(Plan::Read(None));
         };
         if same == known.len && same == len {
-            let is_same = known.state == state || known.state.is_settled && options.compares_all;
-            return Ok(match is_same {
+            return Ok(match known.state == state {
                 true => Plan::Nothing,
                 // Its properties changed; or only now it is certain that it does not change unnoticed.
-                false => Plan::Read(Some((id, same))),
+                false => Plan::Read(self.catalogue.may_be_continued(id).then_some((id, same))),
             });
         }
-        Ok(Plan::Read((same > 0).then_some((id, same))))
+        let is_continued = same > 0 && self.catalogue.may_be_continued(id);
+        Ok(Plan::Read(is_continued.then_some((id, same))))
     }
 
     /// Returns how many bytes of a file are those of the start of a version, up to the end of a line.
@@ -318,7 +326,7 @@ impl Archive {
         len: u64,
         options: &CaptureOptions,
     ) -> io::Result<u64> {
-        let pieces = self.catalogue.pieces(id);
+        let pieces = self.pieces(id)?;
         if self.layout.encryption.is_sealed() {
             let is_longer = len >= known.len && known.fingerprint.is_some();
             return Ok(
@@ -576,7 +584,7 @@ fn try_add_file(
             Some((id, keep)) => {
                 let archive = packer.archive();
                 let partial = archive.version(id).map_or(0, |version| version.partial);
-                let pieces = archive.catalogue.pieces(id);
+                let pieces = archive.pieces(id).map_err(of_file)?;
                 let lines = archive.lines_before(&pieces, keep, partial);
                 let lines = lines.map_err(of_file)?;
                 Some(Before {
@@ -681,7 +689,7 @@ fn fingerprint(file: &dyn ReadFile, len: u64) -> io::Result<Hash> {
 }
 
 /// Returns the properties of a file that show whether it was changed.
-fn state_of(metadata: &Metadata, now: SystemTime) -> State {
+pub(crate) fn state_of(metadata: &Metadata, now: SystemTime) -> State {
     let parts = |time: SystemTime| match time.duration_since(UNIX_EPOCH) {
         Ok(since) => (
             i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
@@ -717,6 +725,6 @@ pub(crate) fn session_of(name: &str) -> &str {
     }
     let part = parts.next().unwrap_or_default();
     part.get(..36)
-        .filter(|id| crate::live_files::is_session_name(id))
+        .filter(|id| transcript_storage::outside_names::is_session_name(id))
         .unwrap_or_else(|| part.strip_suffix(".jsonl").unwrap_or(part))
 }

@@ -4,12 +4,16 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use transcript_storage::outside_names::NameRefusal;
+
 /// An error of an archive.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
     path: PathBuf,
     source: Option<io::Error>,
+    /// Why a file of the attempt is left over.
+    left: Option<Box<Self>>,
 }
 
 /// The kind of an [`Error`].
@@ -41,8 +45,15 @@ pub enum ErrorKind {
     NoLocalFolder,
     /// The file has no key, or something else.
     NotAKey,
-    /// A path in the archive that must not be written to.
-    UnsafePath,
+    /// A name in the archive that is not written: captures never make such a one, or its way leads through a link.
+    RefusedName(NameRefusal),
+    /// The disk would be left with less than the reserve; so many bytes are free, and so many are left to others.
+    LowSpace {
+        /// What is free, in bytes.
+        free: u64,
+        /// What is left to others, in bytes.
+        reserve: u64,
+    },
     /// The system failed.
     Io,
 }
@@ -63,6 +74,7 @@ impl Error {
             kind,
             path: path.to_owned(),
             source: None,
+            left: None,
         }
     }
 
@@ -71,7 +83,14 @@ impl Error {
             kind: ErrorKind::Io,
             path: path.to_owned(),
             source: Some(source),
+            left: None,
         }
+    }
+
+    /// Adds that a file of an attempt that failed cannot be removed.
+    pub(crate) fn with_left(mut self, left: Self) -> Self {
+        self.left = Some(Box::new(left));
+        self
     }
 
     /// Returns the kind of error.
@@ -102,6 +121,19 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.path.display())?;
+        self.write_kind(f)?;
+        match &self.left {
+            Some(left) => write!(
+                f,
+                "; a file is left over, which the next capture removes: {left}"
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error {
+    fn write_kind(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             ErrorKind::NoArchive => f.write_str(
                 "there is no archive; `transcript keep` makes one, `--archive DIR` names another",
@@ -143,11 +175,14 @@ impl fmt::Display for Error {
             ErrorKind::NotAKey => f.write_str(
                 "the file is not one with keys of age; `age-keygen -o FILE` writes one",
             ),
-            ErrorKind::UnsafePath => {
-                f.write_str("the path leads out of its folder; it is not restored")
-            }
+            ErrorKind::RefusedName(refusal) => write!(f, "{refusal}; it is not restored"),
+            ErrorKind::LowSpace { free, reserve } => write!(
+                f,
+                "the disk has {free} bytes free, and a capture leaves {reserve} to the clients that write sessions; \
+                 make room, or move the archive to another disk"
+            ),
             ErrorKind::Io => match &self.source {
-                Some(source) => source.fmt(f),
+                Some(source) => write!(f, "{source}"),
                 None => f.write_str("the system failed"),
             },
         }

@@ -3,17 +3,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use transcript_storage::outside_names::{
+    MAX_DEPTH, PROJECTS, is_session_name, is_temporary, may_hold_credentials,
+};
 use transcript_storage::{Disk, FileKind, Metadata, ReadDisk};
 
 use crate::error::{AtPath, Error};
 
-/// The name of the folder of projects, next to which there are others.
-const PROJECTS: &str = "projects";
 /// What the name of a file starts and ends with while it is removed.
 const ASIDE: &str = ".pruned-";
 const ASIDE_END: &str = ".aside";
-/// Folders deeper than this are not looked at.
-const MAX_DEPTH: usize = 12;
 
 /// A file to capture.
 #[derive(Clone, Debug)]
@@ -188,7 +187,7 @@ impl LiveFiles {
         if file.starts_with(ASIDE) {
             return self.aside.push(path.to_owned());
         }
-        if is_denied(file) {
+        if may_hold_credentials(file) {
             self.denied += 1;
             return;
         }
@@ -213,41 +212,4 @@ impl LiveFiles {
 pub(crate) fn aside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("{ASIDE}{name}{ASIDE_END}"))
-}
-
-/// Returns whether a name is that of a session, a UUID.
-pub(crate) fn is_session_name(name: &str) -> bool {
-    name.len() == 36
-        && name.bytes().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
-}
-
-/// Returns whether a file may hold credentials, by its name.
-fn is_denied(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    const NAMES: [&str; 9] = [
-        ".credentials.json",
-        "credentials.json",
-        "auth.json",
-        "oauth_creds.json",
-        "agent.db",
-        ".env",
-        ".netrc",
-        ".npmrc",
-        ".pgpass",
-    ];
-    const ENDS: [&str; 6] = [".vscdb", ".pem", ".key", ".p12", ".pfx", ".keychain-db"];
-    NAMES.contains(&&*name)
-        || ENDS.iter().any(|end| name.ends_with(end))
-        || name.starts_with(".env.")
-        || name.starts_with("id_rsa")
-        || name.starts_with("id_ed25519")
-        || name.starts_with("id_ecdsa")
-}
-
-/// Returns whether a file is one of ours that is not complete.
-fn is_temporary(name: &str) -> bool {
-    name.starts_with(".transcript-") || name.starts_with(".new-")
 }

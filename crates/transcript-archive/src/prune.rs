@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use transcript_storage::Metadata;
 
 use crate::archive::Archive;
-use crate::capture::session_of;
+use crate::capture::{session_of, state_of};
 use crate::catalogue::VersionId;
 use crate::error::{AtPath, Error};
 use crate::live_files::{LiveFile, LiveFiles, aside};
@@ -145,8 +145,8 @@ impl From<Error> for Stop {
 
 impl Archive {
     /// Removes the files of old sessions in `root`, or says what it would remove. A file is removed only if its newest version was
-    /// captured long enough ago, the archive gives back exactly its bytes, which are read and compared now, and no process has it
-    /// open for writing. The own file of a session goes last, and only if all others may go.
+    /// captured long enough ago, the archive gives back exactly its bytes, which are read and compared now, its time and its mode, and
+    /// no process has it open for writing. The own file of a session goes last, and only if all others may go.
     ///
     /// A kill leaves a file removed, or there, or there under a name that starts with `.pruned-`, which the next capture or prune
     /// gives its name again; in the archive it is in any case.
@@ -232,6 +232,11 @@ impl Archive {
         if age < options.hold {
             return Err(Stop::Keep(KeepReason::Held));
         }
+        // Its time and mode come back with its bytes, or it is not the same file.
+        let archived = self.version(id).map(|version| version.state.restored());
+        if archived != Some(state_of(&file.metadata, now).restored()) {
+            return Err(Stop::Keep(KeepReason::Changed));
+        }
         self.compare_whole(&file.path, id)?;
         self.check_closed(&file.path)?;
         Ok(id)
@@ -247,7 +252,8 @@ impl Archive {
         if file.metadata().at(path)?.len != version.len {
             return Err(changed());
         }
-        let pieces = self.catalogue.pieces(id);
+        let pieces = self.pieces(id);
+        let pieces = pieces.map_err(|_| Stop::Keep(KeepReason::Unreadable))?;
         let (mut one, mut other) = (vec![0; READ], vec![0; READ]);
         let mut at = 0;
         while at < version.len {
@@ -278,31 +284,37 @@ impl Archive {
     }
 
     /// Removes a file that was proved, unless it changed in the meantime.
+    ///
+    /// # Errors
+    /// The file has its name then. If it cannot get that back, the error names the other one, and the next capture or prune
+    /// gives it back.
     fn remove_proved(&self, file: &LiveFile, id: VersionId) -> Result<(), Stop> {
         let path = &file.path;
         // Under another name no process opens it; one that has it open is seen then.
         let aside = aside(path);
-        self.disk.rename_new(path, &aside).at(path)?;
         let is_same = |found: &Metadata| {
             let known = &file.metadata;
-            (found.len, found.modified, found.identity)
-                == (known.len, known.modified, known.identity)
+            (found.len, found.modified, found.mode, found.identity)
+                == (known.len, known.modified, known.mode, known.identity)
         };
-        let check = || -> Result<(), Stop> {
+        let remove = || -> Result<(), Stop> {
+            self.disk.rename_new(path, &aside).at(path)?;
             self.check_closed(&aside)?;
             let found = self.disk.metadata(&aside).at(&aside)?;
             if !is_same(&found) {
                 return Err(Stop::Keep(KeepReason::Changed));
             }
-            self.compare_whole(&aside, id)
+            self.compare_whole(&aside, id)?;
+            Ok(self.disk.remove(&aside).at(&aside)?)
         };
-        match check() {
-            Ok(()) => Ok(self.disk.remove(&aside).at(&aside)?),
-            Err(stop) => {
-                self.disk.rename_new(&aside, path).at(path)?;
-                Err(stop)
+        remove().or_else(|stop| {
+            // A call may have failed after it did its work, so this depends on where the file is.
+            let there = self.disk.identity(&aside).at(&aside)?;
+            if there == Some(file.metadata.identity) {
+                self.disk.rename_new(&aside, path).at(&aside)?;
             }
-        }
+            Err(stop)
+        })
     }
 }
 

@@ -1,18 +1,20 @@
 //! Puts archived files back, and never over a file.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use transcript_storage::{Disk, ReadDisk};
+use transcript_storage::outside_names::{place_of, safe_mode};
+use transcript_storage::{Disk, ReadDisk, is_absent};
 
 use crate::archive::{Archive, lock};
 use crate::capture::session_of;
 use crate::catalogue::{Piece, VersionId, append_all, remove_if_there};
 use crate::error::{AtPath, Error, ErrorKind, Existing};
+use crate::moved::{is_own, is_own_of};
 use crate::read_disk::modified;
 use crate::record::hash;
 
@@ -26,6 +28,7 @@ const WRITE: usize = 1 << 20;
 pub struct RestoreOptions {
     sessions: Option<Vec<(String, String)>>,
     as_of: Option<SystemTime>,
+    renewed: Option<(SystemTime, SystemTime)>,
 }
 
 impl RestoreOptions {
@@ -48,6 +51,22 @@ impl RestoreOptions {
         self.as_of = Some(time);
         self
     }
+
+    /// Gives files that were last changed before the time `oldest` the time `now`. Clients delete sessions by the times of
+    /// their files.
+    #[must_use]
+    pub fn renew(mut self, oldest: SystemTime, now: SystemTime) -> Self {
+        self.renewed = Some((oldest, now));
+        self
+    }
+
+    /// Returns the time that a file gets.
+    fn time(&self, modified: Option<SystemTime>) -> Option<SystemTime> {
+        match self.renewed {
+            Some((oldest, now)) if modified.is_some_and(|modified| modified < oldest) => Some(now),
+            _ => modified,
+        }
+    }
 }
 
 /// What was restored.
@@ -62,8 +81,13 @@ pub struct Restored {
     pub bytes: u64,
     /// The number of files that were there already, with the same bytes.
     pub present: u64,
+    /// The number of files that belong next to the folder of projects, and were omitted because the one to write to has
+    /// another name than `projects`.
+    pub omitted: u64,
     /// What was not restored, and why. Of a session whose own file is refused nothing is restored.
     pub problems: Vec<Error>,
+    /// The folders that were missing for files which were not restored, each after those below it.
+    unused: Vec<PathBuf>,
 }
 
 impl Restored {
@@ -72,9 +96,14 @@ impl Restored {
         self.files += other.files;
         self.bytes += other.bytes;
         self.present += other.present;
+        self.omitted += other.omitted;
         self.problems.extend(other.problems);
+        self.unused.extend(other.unused);
     }
 }
+
+/// A project, if the files are in one, and the id of a session.
+type Key<'a> = (Option<&'a str>, &'a str);
 
 impl Archive {
     /// Writes the newest version of archived files to `root`, a folder of projects, with their times and modes; what lay
@@ -85,37 +114,18 @@ impl Archive {
     pub fn restore(&self, root: &Path, options: &RestoreOptions) -> Result<Restored, Error> {
         self.check_readable()?;
         let in_use = ids_in(&*self.disk, root)?;
-        let mut sessions = BTreeMap::<_, Vec<(&str, VersionId)>>::new();
-        for (name, versions) in &self.catalogue.files {
-            let is_early = |version: &&VersionId| {
-                let captured = self.captured(**version);
-                options.as_of.is_none_or(|time| captured <= time)
-            };
-            let Some(version) = versions.iter().rev().find(is_early) else {
-                continue;
-            };
-            let key = (project_of(name), session_of(name));
-            sessions.entry(key).or_default().push((name, *version));
-        }
-        let wanted = options.sessions.as_ref();
-        sessions.retain(|(project, id), _| {
-            wanted.is_none_or(|wanted| {
-                let mut wanted = wanted.iter();
-                wanted.any(|(of, session)| {
-                    session == id && project.is_none_or(|project| project == of)
-                })
-            })
-        });
+        let mut refused = Vec::new();
+        let sessions = self.wanted(root, options, &mut refused);
         let queue = Mutex::new(sessions.into_iter());
         let restored = Mutex::new(Restored::default());
         thread::scope(|scope| {
             for _ in 0..THREADS {
                 scope.spawn(|| {
                     loop {
-                        let Some(((project, id), files)) = lock(&queue).next() else {
+                        let Some(session) = lock(&queue).next() else {
                             return;
                         };
-                        let of_session = self.restore_session(root, project, id, files, &in_use);
+                        let of_session = self.restore_session(root, session, &in_use, options);
                         lock(&restored).add(of_session);
                     }
                 });
@@ -124,6 +134,12 @@ impl Archive {
         let mut restored = restored
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
+        // Nobody makes files in them any more.
+        for folder in &restored.unused {
+            // Fails, as it should, if something is in it.
+            let _ = self.disk.remove_folder(folder);
+        }
+        restored.problems.extend(refused);
         restored.sessions.sort();
         restored
             .problems
@@ -131,14 +147,80 @@ impl Archive {
         Ok(restored)
     }
 
+    /// Returns the files to restore, by project and session. Of a session that was moved, only those of the project that has
+    /// all of it. Of different files with one id, that which was captured last: the others are refused.
+    fn wanted<'a>(
+        &'a self,
+        root: &Path,
+        options: &RestoreOptions,
+        refused: &mut Vec<Error>,
+    ) -> BTreeMap<Key<'a>, Vec<(&'a str, VersionId)>> {
+        let mut files = Vec::new();
+        for (name, versions) in &self.catalogue.files {
+            let is_early = |version: &&VersionId| {
+                let captured = self.captured(**version);
+                options.as_of.is_none_or(|time| captured <= time)
+            };
+            files.extend(
+                versions
+                    .iter()
+                    .rev()
+                    .find(is_early)
+                    .map(|version| (&**name, *version)),
+            );
+        }
+        let left = self.left_behind(files.iter().copied());
+        // Who names a session means it wherever it was at the time.
+        let moved = self.newest_left_behind();
+        let is_wanted = |name: &str| {
+            options.sessions.as_ref().is_none_or(|wanted| {
+                let (project, id) = (project_of(name), session_of(name));
+                wanted.iter().any(|(of, session)| {
+                    session == id
+                        && (project.is_none_or(|project| project == of)
+                            || moved.iter().any(|own| is_own_of(own, name)))
+                })
+            })
+        };
+        files.retain(|(name, _)| is_wanted(name) && !left.contains(name));
+        let mut owned = HashSet::new();
+        let mut last = HashMap::<&str, (&str, VersionId)>::new();
+        for own in files.iter().copied().filter(|(name, _)| is_own(name)) {
+            owned.insert((project_of(own.0), session_of(own.0)));
+            let known = last.entry(session_of(own.0)).or_insert(own);
+            if self.captured(known.1) < self.captured(own.1) {
+                *known = own;
+            }
+        }
+        let mut sessions = BTreeMap::<Key<'a>, Vec<_>>::new();
+        for (name, version) in files {
+            let (project, id) = (project_of(name), session_of(name));
+            let other = last.get(id).map(|(other, _)| *other);
+            let is_other = other.is_some_and(|other| project_of(other) != project);
+            if !(is_other && owned.contains(&(project, id))) {
+                sessions
+                    .entry((project, id))
+                    .or_default()
+                    .push((name, version));
+            } else if is_own(name)
+                && let (Ok(Some(path)), Some(Ok(Some(other)))) = (
+                    self.target(root, name),
+                    other.map(|other| self.target(root, other)),
+                )
+            {
+                refused.push(Error::new(ErrorKind::IdInUse(other), &path));
+            }
+        }
+        sessions
+    }
+
     /// Restores the files of a session: in a project, or those next to the projects.
     fn restore_session(
         &self,
         root: &Path,
-        project: Option<&str>,
-        id: &str,
-        mut files: Vec<(&str, VersionId)>,
+        ((project, id), mut files): (Key<'_>, Vec<(&str, VersionId)>),
         in_use: &HashMap<String, Vec<PathBuf>>,
+        options: &RestoreOptions,
     ) -> Restored {
         let mut restored = Restored::default();
         let own = project.map(|project| format!("projects/{project}/{id}.jsonl"));
@@ -156,24 +238,29 @@ impl Archive {
             // Refused before anything of the session is written.
             if let Some((name, version)) =
                 files.last().filter(|last| own.as_deref() == Some(last.0))
-                && let Some(path) = target(root, name)
-                && let Err(error) = self.existing(&path, *version)
+                && let Err(error) = self.target(root, name).and_then(|path| match path {
+                    Some(path) => self.existing(&path, *version).map(drop),
+                    None => Ok(()),
+                })
             {
                 restored.problems.push(error);
                 return restored;
             }
         }
         for (name, version) in files {
-            let Some(path) = target(root, name) else {
-                if name.starts_with("projects/") {
-                    let path = self.layout.virtual_path(name);
-                    restored
-                        .problems
-                        .push(Error::new(ErrorKind::UnsafePath, &path));
+            let path = match self.target(root, name) {
+                Ok(Some(path)) => path,
+                Ok(None) => {
+                    restored.omitted += 1;
+                    continue;
                 }
-                continue;
+                Err(error) => {
+                    restored.problems.push(error);
+                    continue;
+                }
             };
-            match self.restore_file(&path, version) {
+            let missing = self.missing_folders(&path);
+            match self.restore_file(&path, version, options) {
                 Ok(None) => restored.present += 1,
                 Ok(Some(bytes)) => {
                     restored.files += 1;
@@ -182,10 +269,33 @@ impl Archive {
                         restored.sessions.push(path);
                     }
                 }
-                Err(error) => restored.problems.push(error),
+                Err(error) => {
+                    restored.problems.push(error);
+                    restored.unused.extend(missing);
+                }
             }
         }
         restored
+    }
+
+    /// Returns the folders of a file that are not there, each after those below it.
+    fn missing_folders(&self, path: &Path) -> Vec<PathBuf> {
+        let above = path.ancestors().skip(1);
+        let is_missing = |folder: &&Path| {
+            let found = self.disk.link_metadata(folder);
+            found.is_err_and(|error| is_absent(&error))
+        };
+        above.take_while(is_missing).map(Path::to_owned).collect()
+    }
+
+    /// Returns where a file is restored; `None` if nowhere below this root.
+    fn target(&self, root: &Path, name: &str) -> Result<Option<PathBuf>, Error> {
+        let in_archive = || self.layout.virtual_path(name);
+        let place = place_of(&*self.disk, root, name);
+        place.at(&in_archive())?.map_err(|refusal| {
+            let kind = ErrorKind::RefusedName(refusal);
+            Error::new(kind, &in_archive())
+        })
     }
 
     /// Returns when a version was captured.
@@ -206,7 +316,7 @@ impl Archive {
             return other(Existing::Other);
         }
         let file = self.disk.open_to_read(path).at(path)?;
-        let pieces = self.catalogue.pieces(version);
+        let pieces = self.pieces(version).at(path)?;
         let (mut one, mut two) = (vec![0; WRITE], vec![0; WRITE]);
         let mut at = 0;
         while at < archived {
@@ -224,7 +334,16 @@ impl Archive {
     }
 
     /// Writes a version to a new file. Returns `None` if it is there already.
-    fn restore_file(&self, path: &Path, id: VersionId) -> Result<Option<u64>, Error> {
+    ///
+    /// # Errors
+    /// Nothing has the name then, or the whole file has it: when only the sync of its folder failed. The temporary file is
+    /// gone, unless it cannot be removed; then the next restore of the file removes it.
+    fn restore_file(
+        &self,
+        path: &Path,
+        id: VersionId,
+        options: &RestoreOptions,
+    ) -> Result<Option<u64>, Error> {
         if self.existing(path, id)? {
             return Ok(None);
         }
@@ -235,12 +354,16 @@ impl Archive {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
         let [a, b, c, ..] = hash(name);
         let new = path.with_file_name(format!(".transcript-{a:02x}{b:02x}{c:02x}"));
-        let pieces = self.catalogue.pieces(id);
+        let pieces = self.pieces(id).at(path)?;
         let written = self.write(&new, &pieces, version.len);
         let placed = written.and_then(|()| {
             let state = &version.state;
             self.disk
-                .set_properties(&new, modified(state), state.mode)
+                .set_properties(
+                    &new,
+                    options.time(modified(state)),
+                    state.mode.map(safe_mode),
+                )
                 .at(&new)?;
             match self.disk.rename_new(&new, path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -280,25 +403,6 @@ pub(crate) fn project_of(name: &str) -> Option<&str> {
     name.strip_prefix("projects/")?.split('/').next()
 }
 
-/// Returns where a file is restored; `None` if nowhere.
-fn target(root: &Path, name: &str) -> Option<PathBuf> {
-    let is_safe = |path: &Path| {
-        path.components()
-            .all(|part| matches!(part, Component::Normal(_)))
-    };
-    if !is_safe(Path::new(name)) || name.contains('\\') || name.split('/').any(str::is_empty) {
-        return None;
-    }
-    match name.strip_prefix("projects/") {
-        Some(below) => Some(root.join(below)),
-        None => Some(
-            root.parent()
-                .filter(|_| root.ends_with("projects"))?
-                .join(name),
-        ),
-    }
-}
-
 /// Returns the files of the sessions in all projects, by id.
 fn ids_in(disk: &dyn Disk, root: &Path) -> Result<HashMap<String, Vec<PathBuf>>, Error> {
     let list = |folder: &Path| match ReadDisk::list(disk, folder) {
@@ -311,7 +415,7 @@ fn ids_in(disk: &dyn Disk, root: &Path) -> Result<HashMap<String, Vec<PathBuf>>,
     let mut ids = HashMap::<String, Vec<PathBuf>>::new();
     for project in list(root)? {
         let folder = root.join(&project.name);
-        if !disk.is_folder(&folder) {
+        if !disk.has_folder(&folder).at(&folder)? {
             continue;
         }
         for file in list(&folder)? {

@@ -9,9 +9,13 @@ use std::thread;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use transcript::archive::ArchiveDisk;
 use transcript::catalog::{Catalog, Field, Hit, Query, SearchError, SearchOptions};
+use transcript::places::{add_archived, archived_sessions};
 use transcript_format::time;
+use transcript_reader::SessionFiles;
 use transcript_render::{Escaping, RenderOptions, Snippet, clock, count};
+use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::find::{Found, FoundSession, Results};
 use crate::messages::Target;
@@ -33,6 +37,8 @@ pub(crate) type ReadTime = fn(&str) -> Result<i64, String>;
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
     pub(crate) root: PathBuf,
+    /// The archive, whose sessions are searched if their files are gone.
+    pub(crate) archive: Option<Arc<ArchiveDisk>>,
     /// The folder of the filters that make searches faster.
     pub(crate) cache: Option<PathBuf>,
     pub(crate) read_time: ReadTime,
@@ -41,6 +47,22 @@ pub(crate) struct Sessions {
     /// Held by the search that runs: one that was cancelled may need a while to end, and its memory is
     /// not added to that of the next one.
     pub(crate) turn: Arc<Mutex<()>>,
+}
+
+impl Sessions {
+    fn catalog(&self) -> Result<Catalog, transcript_reader::Error> {
+        let disk: Arc<dyn ReadDisk> = match &self.archive {
+            Some(archive) => Arc::clone(archive) as _,
+            None => Arc::new(RealDisk),
+        };
+        let mut files = SessionFiles::in_root_on(&disk, &self.root)?;
+        // The sessions that are there are searched whatever is wrong with the archive.
+        let archived = self.archive.as_ref().map(archived_sessions);
+        if let Some(Ok(archived)) = archived {
+            add_archived(&mut files, archived);
+        }
+        Ok(Catalog::of(&disk, files))
+    }
 }
 
 /// What a search over all sessions says.
@@ -99,7 +121,7 @@ fn search(
     cancel: &Arc<AtomicBool>,
     reply: &(impl Fn(Finding) + Sync),
 ) -> Result<Results, SearchError> {
-    let catalog = Catalog::open(&sessions.root)?;
+    let catalog = sessions.catalog()?;
     let (all, bytes) = (catalog.bytes(), Arc::new(AtomicU64::new(0)));
     let mut options = SearchOptions::new()
         .limit(HITS)

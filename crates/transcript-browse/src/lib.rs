@@ -22,6 +22,7 @@ mod results;
 mod runtime;
 mod search;
 mod session;
+mod signals;
 #[cfg(test)]
 mod tests;
 mod view;

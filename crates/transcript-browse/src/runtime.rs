@@ -18,8 +18,6 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
 };
 use ratatui::crossterm::{cursor, execute};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
-use signal_hook::iterator::Signals;
 use transcript::archive::ArchiveDisk;
 use transcript::follow::{FollowOptions, Follower, StartAt, Stopper};
 use transcript::{Store, add_archived};
@@ -31,6 +29,7 @@ use crate::finder::{self, Sessions};
 use crate::list::sessions;
 use crate::messages::Request;
 use crate::session::{self, Storage};
+use crate::signals;
 use crate::view::{Theme, draw};
 
 /// How long a frame waits for a page that is being laid out.
@@ -99,15 +98,8 @@ enum Happened {
 pub fn browse(options: &BrowseOptions) -> io::Result<Left> {
     let (sender, events) = channel();
     // Before the terminal is changed, so that no signal leaves it changed.
-    let mut signals = Signals::new([SIGHUP, SIGTERM, SIGINT, SIGTSTP])?;
     let for_signals = sender.clone();
-    thread::spawn(move || {
-        for signal in signals.forever() {
-            if for_signals.send(Happened::Signal(signal)).is_err() {
-                break;
-            }
-        }
-    });
+    signals::watch(move |signal| for_signals.send(Happened::Signal(signal)).is_ok())?;
     let guard = Guard::new()?;
     let for_keys = sender.clone();
     thread::spawn(move || read_keys(&for_keys));
@@ -228,7 +220,9 @@ impl Runtime<'_> {
             while let Some(happened) = next {
                 match happened {
                     Happened::App(event) => effects.extend(app.handle(event)),
-                    Happened::Signal(SIGTSTP) => effects.push(Effect::Suspend),
+                    Happened::Signal(signal) if signals::is_suspend(signal) => {
+                        effects.push(Effect::Suspend);
+                    }
                     Happened::Signal(signal) => return Ok(Left::Signal(signal)),
                     Happened::NoInput => return Ok(Left::Quit),
                 }
@@ -324,6 +318,7 @@ impl Runtime<'_> {
         self.cancel = Arc::default();
         let Some(query) = query else { return };
         let sessions = Sessions {
+            archive: self.options.archive.clone(),
             root: self.options.store.root().to_owned(),
             cache: self.options.cache.clone(),
             read_time: self.options.read_time,
@@ -363,7 +358,7 @@ impl Runtime<'_> {
 /// Gives the terminal back and stops the process, until it is continued.
 fn suspend(terminal: &mut Terminal<CrosstermBackend<io::Stdout>>) -> io::Result<()> {
     restore();
-    signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
+    signals::suspend()?;
     enable_raw_mode()?;
     execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)?;
     // A new one draws everything. To clear the old one it would ask for the place of the cursor, and

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::Rect;
 use transcript::archive::{Archive, ArchiveDisk, CaptureOptions};
 use transcript_render::RenderOptions;
 
@@ -54,9 +56,9 @@ impl Screen {
     /// Opens a session at a line.
     fn at((columns, rows): (u16, u16), lines: &str, line: Option<u64>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder
-            .path()
-            .join("1a94a3e0-0000-4000-8000-000000000001.jsonl");
+        let project = folder.path().join("-home-leap");
+        std::fs::create_dir(&project).unwrap();
+        let path = project.join("1a94a3e0-0000-4000-8000-000000000001.jsonl");
         std::fs::write(&path, lines).unwrap();
         let (app, effects) = App::new((columns, rows), Some(&path), line);
         let mut screen = Self {
@@ -108,6 +110,7 @@ impl Screen {
         self.cancel = Arc::default();
         let Some(query) = query else { return };
         let sessions = Sessions {
+            archive: None,
             root: self.root(),
             cache: None,
             read_time: |_| Err("no times here".to_owned()),
@@ -240,8 +243,8 @@ impl Screen {
         loop {
             let message = self.app.message.clone().unwrap_or_default();
             if let Some(id) = message.strip_prefix("forked into ") {
-                let folder = self.storage.copies.as_deref();
-                let folder = folder.unwrap_or(self.folder.path());
+                let beside = self.folder.path().join("-home-leap");
+                let folder = self.storage.copies.clone().unwrap_or(beside);
                 return std::fs::read_to_string(folder.join(format!("{id}.jsonl"))).unwrap();
             }
             self.answer();
@@ -504,7 +507,11 @@ fn what_cannot_be_undone_is_asked_first() {
         folder: Some(PathBuf::from("/home/leap")),
     };
     assert!(screen.asked.contains(&resume), "{:?}", screen.asked);
-    let files = |screen: &Screen| std::fs::read_dir(screen.folder.path()).unwrap().count();
+    let files = |screen: &Screen| {
+        std::fs::read_dir(screen.folder.path().join("-home-leap"))
+            .unwrap()
+            .count()
+    };
     screen.keys("fn");
     assert_eq!(files(&screen), 1);
     screen.fork();
@@ -917,6 +924,52 @@ fn of_many_hits_the_first_are_kept_and_a_session_that_changes_says_so() {
         message.as_deref(),
         Some("the file has changed: search again")
     );
+}
+
+/// A terminal has its new size before the view has heard of it.
+#[test]
+fn each_view_is_drawn_on_a_screen_of_another_size_than_its_rows_are_for() {
+    let sizes = [
+        (160, 50),
+        (100, 40),
+        (60, 20),
+        (100, 12),
+        (30, 8),
+        (31, 9),
+        (5, 3),
+        (1, 1),
+    ];
+    type View<'v> = (&'v str, &'v dyn Fn(&mut Screen));
+    let views: [View<'_>; 8] = [
+        ("a conversation", &|_| {}),
+        ("the keys", &|screen| screen.keys("?")),
+        ("the outline", &|screen| screen.keys("p")),
+        ("a search", &|screen| screen.keys("/line")),
+        ("hits in a conversation", &|screen| {
+            screen.keys("/line");
+            screen.key(KeyCode::Enter);
+        }),
+        ("a raw line", &|screen| screen.keys("o")),
+        ("a copy", &|screen| screen.keys("y")),
+        ("the search over all sessions", &|screen| {
+            screen.control('f');
+            screen.keys("line");
+        }),
+    ];
+    for (name, open) in views {
+        for size in sizes {
+            let mut screen = Screen::new(size, &turns(6, 30));
+            screen.add(&format!("{SESSION}.jsonl"), &turns(6, 30));
+            open(&mut screen);
+            for (columns, rows) in sizes {
+                let area = Rect::new(0, 0, columns, rows);
+                let mut buffer = Buffer::empty(area);
+                let theme = Theme { is_coloured: true };
+                draw(&screen.app, theme, area, &mut buffer);
+                assert_eq!(buffer.area, area, "{name}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use transcript_reader::{Error, SessionFile, SessionFiles, own_subagents_on, session_of_subagent};
-use transcript_storage::{FileKind, ReadDisk, RealDisk};
+use transcript_storage::{FileKind, Metadata, ReadDisk, RealDisk};
 
 use crate::reading::parallel;
 
@@ -171,7 +171,11 @@ impl Catalog {
         }
         if file.has_folder {
             let folder = file.path.with_extension("").join("tool-results");
-            let found = self.disk.list(&folder).into_iter().flatten().flatten();
+            // Links in the folder of a session are not followed.
+            let found = self.disk.link_metadata(&folder);
+            let found = found.ok().filter(Metadata::is_folder);
+            let found = found.and_then(|_| self.disk.list(&folder).ok());
+            let found = found.into_iter().flatten().flatten();
             let found = found.filter(|entry| entry.kind == FileKind::File);
             let mut names: Vec<_> = found.map(|entry| entry.name).collect();
             names.sort();

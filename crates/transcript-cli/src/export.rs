@@ -1,7 +1,5 @@
 //! `transcript export`: writes a session to a file for others.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +9,7 @@ use transcript::places::is_file_of_session;
 use transcript::wire::RedactionRecord;
 use transcript::{RedactedDisk, Redactor};
 use transcript_render::{Escaping, count};
+use transcript_storage::{ReadDisk, RealDisk, folder_of};
 
 use crate::pager::Output;
 use crate::path_args::PathArgs;
@@ -110,13 +109,15 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         .into_iter()
         .flatten()
     {
-        if file != Path::new("-") && file.exists() && !args.force {
-            ui.warn(&format!(
-                "transcript: {}: the file exists; --force replaces it",
-                file.display()
-            ));
+        if !Output::may_write(ui, file, args.force)? {
             return Ok(exit::NO);
         }
+    }
+    if let Some(report) = &args.json_report
+        && is_same_output(&file, report)
+    {
+        let file = file.display();
+        bail!("{file}: both the session and --json-report would be written to it; name two files");
     }
     args.path_args.take_line(&mut args.session);
     let redactor = Redactor::new().emails(args.emails).homes(args.names);
@@ -154,6 +155,17 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
     replay::run(ui, replay)
 }
 
+/// Returns whether two outputs are one file, whatever leads there.
+fn is_same_output(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| {
+        let in_folder = || Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
+        path.canonicalize().ok().or_else(in_folder)
+    };
+    let identity = |path: &Path| RealDisk.metadata(path).ok().map(|found| found.identity);
+    let is_same_file = identity(one).is_some() && identity(one) == identity(other);
+    one == other || is_same_file || (real(one).is_some() && real(one) == real(other))
+}
+
 impl Target {
     /// Returns whether nothing in a page may be compressed.
     pub(crate) fn is_plain(&self) -> bool {
@@ -181,17 +193,20 @@ impl Target {
 
     /// Lists what was redacted, and opens the file.
     pub(crate) fn open(&self, ui: &Ui) -> Result<Output> {
-        if let Some(disk) = &self.redacted {
-            self.list(ui, disk)?;
-        }
+        let report = match &self.redacted {
+            Some(disk) => self.list(ui, disk)?,
+            None => None,
+        };
         if self.file == Path::new("-") {
-            return Ok(Output::plain());
+            return Ok(Output::plain().with(report));
         }
         let output = Output::to_file(&self.file, self.replaces);
-        output.with_context(|| self.file.display().to_string())
+        let output = output.with_context(|| self.file.display().to_string())?;
+        Ok(output.with(report))
     }
 
-    fn list(&self, ui: &Ui, disk: &RedactedDisk) -> Result<()> {
+    /// Returns the report, if it is to be a file: it gets its name with the export.
+    fn list(&self, ui: &Ui, disk: &RedactedDisk) -> Result<Option<Output>> {
         let redactions = disk.redactions();
         for found in redactions.iter().take(LISTED) {
             let path = ui.escaping.one_line(&found.path.display().to_string());
@@ -201,13 +216,21 @@ impl Target {
             let more = redactions.len() - LISTED;
             ui.note(&format!("… and {more} more; --json-report FILE lists them"));
         }
+        let mut reported = None;
         if let Some(report) = &self.report {
-            let file = File::create(report).with_context(|| report.display().to_string())?;
-            let mut out = BufWriter::new(file);
+            let is_file = report != Path::new("-");
+            let mut out = match is_file {
+                true => Output::to_file(report, self.replaces)
+                    .with_context(|| report.display().to_string())?,
+                false => Output::plain(),
+            };
             for found in &redactions {
                 record::write(&mut out, &RedactionRecord::new(found))?;
             }
-            out.flush().with_context(|| report.display().to_string())?;
+            match is_file {
+                true => reported = Some(out),
+                false => out.finish()?,
+            }
         }
         ui.note(&match redactions.len() {
             0 => "nothing to redact was found".to_owned(),
@@ -216,6 +239,6 @@ impl Target {
                 count(many, "place")
             ),
         });
-        Ok(())
+        Ok(reported)
     }
 }

@@ -30,11 +30,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let is_file = args.out != Path::new("-");
-    if is_file && args.out.exists() && !args.force {
-        ui.warn(&format!(
-            "transcript: {}: the file exists; --force replaces it",
-            args.out.display()
-        ));
+    if !Output::may_write(ui, &args.out, args.force)? {
         return Ok(exit::NO);
     }
     let named = || args.page.display().to_string();

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
+use std::path::Path;
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
@@ -10,6 +11,8 @@ use jiff::Zoned;
 use transcript::wire::SessionRecord;
 use transcript::{SessionRow, SessionState};
 use transcript_format::time;
+use transcript_format::unicode::comparable;
+use transcript_format::units::{dollars, size};
 use transcript_reader::{Listing, subagents_on};
 use transcript_render::{Escaping, Styles, TextStyle, clock, count, cut_text};
 use unicode_width::UnicodeWidthStr;
@@ -106,11 +109,13 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     for problem in &listing.problems {
         ui.note(&format!("transcript: {problem}"));
     }
+    let unread = listing.problems.iter().map(transcript_reader::Error::path);
+    let unread: HashSet<&Path> = unread.collect();
     let mut rows = match &args.filter.project {
         Some(project) => listing.of_project(project, true),
         None => listing.rows.iter().collect(),
     };
-    let text = args.filter.text.as_deref().map(str::to_lowercase);
+    let text = args.filter.text.as_deref().map(comparable);
     rows.retain(|row| {
         let created = row.created.as_deref();
         let created = created.and_then(|created| time::millis(created.as_bytes()));
@@ -136,7 +141,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let written = match args.json {
         true => write_json(ui, &mut out, &rows, &costs, args.filter.sidechains),
         false => {
-            let table = Table::new(ui, &rows, &costs, terminal_width(), args);
+            let table = Table::new(ui, &rows, &unread, &costs, terminal_width(), args);
             table.print(&mut out, &ui.render.styles())
         }
     };
@@ -144,11 +149,15 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         Err(error) if !out.is_closed(&error) => return Err(error),
         _ => out.finish()?,
     }
+    let is_incomplete = !unread.is_empty();
     if rows.is_empty() && !args.json {
         let such = if listing.rows.is_empty() { "" } else { "such " };
         ui.note(&format!("no {such}sessions in {}", store.root().display()));
     }
-    Ok(exit::DONE)
+    Ok(match is_incomplete {
+        true => exit::NO,
+        false => exit::DONE,
+    })
 }
 
 fn name_of(state: State) -> &'static str {
@@ -160,7 +169,7 @@ fn name_of(state: State) -> &'static str {
     }
 }
 
-/// Returns whether a value of the row contains a lower-case text.
+/// Returns whether a value of the row contains a text, which is [`comparable`].
 fn says(row: &SessionRow, text: &str) -> bool {
     let values = [
         &row.title,
@@ -173,7 +182,7 @@ fn says(row: &SessionRow, text: &str) -> bool {
     let values = values.into_iter().flatten().chain([&row.session_id]);
     values
         .into_iter()
-        .any(|value| value.to_lowercase().contains(text))
+        .any(|value| comparable(value).contains(text))
 }
 
 /// Sorts the rows, which are sorted by time; unknown values come last.
@@ -240,7 +249,11 @@ const FOLDER: usize = 7;
 const BRANCH: usize = 8;
 const TITLE: usize = 9;
 const COLUMNS: usize = 10;
-/// The title is the last column because its width is not limited when the output is not a terminal.
+/// The order in which the columns are not cut and have no width: what tells sessions apart is seen first.
+const IN_PIPES: [usize; COLUMNS] = [
+    ID, MODIFIED, TITLE, STATE, MESSAGES, MODEL, COST, SIZE, FOLDER, BRANCH,
+];
+/// The names of the columns. On a terminal the title is the last one and takes the room that is left.
 const NAMES: [&str; COLUMNS] = [
     "SESSION", "MODIFIED", "STATE", "MSGS", "MODEL", "COST", "SIZE", "FOLDER", "BRANCH", "TITLE",
 ];
@@ -262,6 +275,8 @@ struct Table<'r> {
     rows: &'r [&'r SessionRow],
     /// The width of each column; columns of width 0 are not printed.
     widths: [usize; COLUMNS],
+    /// Whether the columns have widths; else tabs are between them.
+    is_padded: bool,
     /// The line above each session that starts a group.
     groups: HashMap<usize, String>,
     /// The lines below each session.
@@ -273,6 +288,7 @@ impl<'r> Table<'r> {
     fn new(
         ui: &Ui,
         rows: &'r [&'r SessionRow],
+        unread: &HashSet<&Path>,
         costs: &Costs,
         width: Option<usize>,
         args: &Args,
@@ -283,7 +299,10 @@ impl<'r> Table<'r> {
         let mut cells: Vec<_> = cells.collect();
         for (row, cells) in rows.iter().zip(&mut cells) {
             if let Some(cost) = costs.get(&row.session_id) {
-                cells[COST] = usage::money(*cost);
+                cells[COST] = dollars(*cost);
+            }
+            if unread.contains(&*row.path) {
+                cells[TITLE] = "(cannot be read)".to_owned();
             }
         }
         let mut groups = HashMap::new();
@@ -330,9 +349,6 @@ impl<'r> Table<'r> {
             widths[TITLE] = width.saturating_sub(used(&widths)).max(1);
         }
         tell_apart(ui.escaping, rows, &mut cells, width.map(|_| widths[TITLE]));
-        if width.is_none() {
-            widths[TITLE] = usize::MAX;
-        }
         let agents = rows.iter().map(|row| match args.filter.sidechains {
             true if row.subagents > 0 => {
                 let agents = session::agents(ui, &row.path).into_iter();
@@ -344,6 +360,7 @@ impl<'r> Table<'r> {
             cells,
             rows,
             widths,
+            is_padded: width.is_some(),
             groups,
             agents: agents.collect(),
         }
@@ -386,6 +403,15 @@ impl<'r> Table<'r> {
         cells: &[String; COLUMNS],
         styles: [TextStyle; COLUMNS],
     ) -> Result<()> {
+        if !self.is_padded {
+            // Whole values, each in its place, for `cut`, `column` and programs.
+            let cells = IN_PIPES.map(|column| {
+                let (style, text) = (styles[column], &cells[column]);
+                format!("{style}{text}{style:#}")
+            });
+            writeln!(out, "{}", cells.join("\t"))?;
+            return Ok(());
+        }
         let mut line = String::new();
         // How much wider than its column the folder is.
         let mut over = 0;
@@ -648,25 +674,12 @@ fn fit(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(fill))
 }
 
-/// Formats a size in bytes for people.
-pub(crate) fn size(bytes: u64) -> String {
-    let mut size = bytes as f64;
-    for unit in ["B", "KB", "MB", "GB"] {
-        if size < 999.5 {
-            let digits = usize::from(size < 9.95 && unit != "B");
-            return format!("{size:.digits$} {unit}");
-        }
-        size /= 1000.0;
-    }
-    format!("{size:.1} TB")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn times_and_sizes_are_short() {
+    fn times_and_models_are_short() {
         let at = |text: &str| text.parse::<Zoned>().unwrap();
         let now = at("2026-11-22T06:00[UTC]");
         assert_eq!(
@@ -674,12 +687,6 @@ mod tests {
             "01-31 14:05"
         );
         assert_eq!(short_time(&at("2025-12-31T14:05[UTC]"), &now), "2025-12-31");
-        let sizes = [0, 999, 1000, 9_949, 9_950, 999_499, 999_500, 2_000_000_000];
-        let shown = sizes.map(size);
-        let expected = [
-            "0 B", "999 B", "1.0 KB", "9.9 KB", "10 KB", "999 KB", "1.0 MB", "2.0 GB",
-        ];
-        assert_eq!(shown, expected);
         assert_eq!(short_model("claude-opus-4-1-20250805"), "opus-4-1");
         assert_eq!(short_model("claude-fable-5"), "fable-5");
         assert_eq!(short_model("20250805"), "20250805");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use transcript::ErrorKind;
-use transcript::wire::MergeReport;
+use transcript::wire::{MergeReport, NotCopiedRecord};
 
 use crate::progress::Progress;
 use crate::ui::Ui;
@@ -37,7 +37,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let [a, b] = [&args.a, &args.b].map(|argument| session::find(ui, argument));
     let (a, b) = (a?, b?);
     let progress = Progress::start(ui);
-    let merged = transcript::merge(&a, &b, &args.out);
+    let merged = transcript::merge_on(&ui.disk(), &a, &b, &args.out);
     drop(progress);
     let merged = match merged {
         Ok(merged) => merged,
@@ -66,6 +66,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             ));
         }
     }
+    let not_copied = NotCopiedRecord::of(&merged.not_copied);
+    warn_of(ui, &not_copied);
     let mut out = io::stdout().lock();
     if args.json {
         record::write(&mut out, &MergeReport::new(&merged))?;
@@ -81,5 +83,17 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             merged.from_b
         )?;
     }
-    Ok(exit::DONE)
+    Ok(if not_copied.is_empty() {
+        exit::DONE
+    } else {
+        exit::NO
+    })
+}
+
+/// Says what was not copied.
+pub(crate) fn warn_of(ui: &Ui, not_copied: &[NotCopiedRecord]) {
+    for file in not_copied {
+        let path = ui.escaping.one_line(&file.path.display().to_string());
+        ui.warn(&format!("transcript: {path}: not copied: {}", file.reason));
+    }
 }

@@ -2,16 +2,21 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use tempfile::NamedTempFile;
+use anyhow::{Context, Result, bail};
+use transcript_storage::outside_names::{OutputKind, is_session_in, output_at};
+use transcript_storage::{NewFile, folder_of};
 
 use crate::is_closed_pipe;
 use crate::progress::Progress;
+use crate::session::store;
+use crate::ui::{Ui, is_dumb};
 
 const BUFFER: usize = 64 << 10;
 
@@ -20,7 +25,9 @@ pub(crate) struct Output {
     out: BufWriter<Box<dyn Write>>,
     pager: Option<Child>,
     /// A file that gets its name when it is complete, and whether it replaces one.
-    file: Option<(NamedTempFile, PathBuf, bool)>,
+    file: Option<(NewFile, PathBuf, bool)>,
+    /// Another output, which is complete only with this one.
+    then: Option<Box<Self>>,
 }
 
 impl Output {
@@ -30,16 +37,66 @@ impl Output {
             out,
             pager,
             file: None,
+            then: None,
         }
     }
 
-    /// A new file, which gets its name when everything is written. With `replaces` it may replace one.
+    /// Completes `other` after this one: of two files, an error leaves none.
+    pub(crate) fn with(mut self, other: Option<Self>) -> Self {
+        self.then = other.map(Box::new);
+        self
+    }
+
+    /// A new file, which gets its name when everything is written. With `replaces` it may replace one. A pipe or a device is
+    /// written to, and stays what it is.
     pub(crate) fn to_file(path: &Path, replaces: bool) -> io::Result<Self> {
-        let folder = path.parent().filter(|folder| *folder != Path::new(""));
-        let new = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
-        let mut output = Self::new(new.reopen()?, None);
-        output.file = Some((new, path.to_owned(), replaces));
+        let path = match output_at(path)? {
+            OutputKind::Stream => {
+                let stream = fs::OpenOptions::new().write(true).open(path)?;
+                return Ok(Self::new(stream, None));
+            }
+            // The file that a link leads to, and not the link.
+            OutputKind::File(path) => path,
+            _ => path.to_owned(),
+        };
+        let folder = folder_of(&path);
+        if !folder.is_dir() {
+            // Not the name of a file that nobody asked for.
+            let what = format!("the folder {} does not exist", folder.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, what));
+        }
+        NewFile::remove_stale(folder);
+        let new = NewFile::output_beside(&path)?;
+        let mut output = Self::new(new.try_clone()?, None);
+        output.file = Some((new, path, replaces));
         Ok(output)
+    }
+
+    /// Returns whether a file may be written; says so if it exists and may not be replaced.
+    ///
+    /// # Errors
+    /// When it can never be: a folder, a disk, or a file of a session in the store.
+    pub(crate) fn may_write(ui: &Ui, path: &Path, replaces: bool) -> Result<bool> {
+        let named = || path.display().to_string();
+        if path == Path::new("-") {
+            return Ok(true);
+        }
+        let OutputKind::File(file) = output_at(path).with_context(named)? else {
+            return Ok(true);
+        };
+        if store(ui).is_ok_and(|store| is_session_in(store.root(), &file)) {
+            bail!(
+                "{}: it belongs to a session, which no output replaces; name another file",
+                named()
+            );
+        }
+        if !replaces {
+            ui.warn(&format!(
+                "transcript: {}: the file exists; --force replaces it",
+                named()
+            ));
+        }
+        Ok(replaces)
     }
 
     /// Standard output, without a pager.
@@ -71,23 +128,36 @@ impl Output {
 
     /// Writes the rest and waits until the pager is closed. The exit status of the pager is ignored.
     pub(crate) fn finish(mut self) -> io::Result<()> {
-        let written = self.out.flush();
+        let written = self.flush();
         if let Some((new, path, replaces)) = self.file {
             written?;
-            new.as_file().sync_all()?;
+            let replaces = replaces && fs::symlink_metadata(&path).is_ok();
             let placed = match replaces {
-                true => new.persist(path),
-                false => new.persist_noclobber(path),
+                true => new.replace(&path),
+                false => new.keep(&path),
             };
-            return placed.map(drop).map_err(|error| error.error);
+            placed.map_err(|error| of(&path, &error))?;
+            let then = self.then.map_or(Ok(()), |then| then.finish());
+            return then.map_err(|error| match replaces {
+                true => error,
+                false => without(&path, error),
+            });
         }
         let Some(mut pager) = self.pager else {
-            return written;
+            written?;
+            return self.then.map_or(Ok(()), |then| then.finish());
         };
         // The pager may be closed before it has read everything.
         drop(self.out);
         let _ = pager.wait();
         Ok(())
+    }
+
+    fn named(&self, error: io::Error) -> io::Error {
+        match &self.file {
+            Some((_, path, _)) => of(path, &error),
+            None => error,
+        }
     }
 
     /// Returns whether `error` means that the pager was closed before the end.
@@ -98,11 +168,29 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.out.write(bytes)
+        let written = self.out.write(bytes);
+        written.map_err(|error| self.named(error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        let flushed = self.out.flush();
+        flushed.map_err(|error| self.named(error))
+    }
+}
+
+/// Returns an error that names its file.
+fn of(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Removes a file after the other one, that belongs to it, failed. Returns the error, which then names what is left.
+fn without(path: &Path, error: io::Error) -> io::Error {
+    match fs::remove_file(path) {
+        Err(_) if fs::symlink_metadata(path).is_ok() => {
+            let what = format!("{error}; {} is written", path.display());
+            io::Error::new(error.kind(), what)
+        }
+        _ => error,
     }
 }
 
@@ -124,12 +212,14 @@ impl<W: Write> Write for AfterProgress<W> {
     }
 }
 
-/// Returns `$PAGER`, or else `less` with colour and without paging for short output. The variable is
+/// Returns `$PAGER`, or else `less` with colour and without paging for short output, which a terminal must be able to draw. The variable is
 /// split at spaces and no shell runs it, so it cannot inject commands.
 fn pager() -> Option<Command> {
     let named = env::var("PAGER").ok();
     let words: Vec<&str> = match &named {
         Some(named) => named.split_whitespace().collect(),
+        // It would warn, and wait for a key.
+        None if is_dumb() => vec![],
         None => vec!["less"],
     };
     // An empty variable, and `cat` by convention, mean no pager.

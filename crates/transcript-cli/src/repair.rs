@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use clap::Args as ClapArgs;
 use transcript::verify::repair::{Health, Repair};
-use transcript::wire::{CompactedRecord, RepairReport};
+use transcript::wire::{CompactedRecord, NotCopiedRecord, RepairReport};
 use transcript::{Error, ErrorKind, SessionRepair, undo_repair};
+use transcript_reader::SessionRow;
 
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{exit, record, salvage, session};
+use crate::{exit, merge, record, salvage, session};
 
 /// Make a damaged session whole, so that a client shows all of its conversation
 ///
@@ -84,7 +85,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         return Ok(exit::DONE);
     }
     let progress = Progress::start(ui);
-    let mut repair = SessionRepair::plan(&path)?;
+    let mut repair = SessionRepair::plan_on(&ui.disk(), &path)?;
     if args.compact {
         repair = repair.compact()?;
     }
@@ -99,11 +100,17 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         None => Ok(()),
     };
     drop(progress);
+    report.not_copied = NotCopiedRecord::of(&repair.not_copied());
+    let written = report.out.as_ref().unwrap_or(&report.path);
+    report.cwd = SessionRow::at(written).continued_in().map(str::to_owned);
     let refused = match done {
         Err(error)
             if matches!(
                 error.kind(),
-                ErrorKind::RepairRefused | ErrorKind::Exists | ErrorKind::CannotReplace
+                ErrorKind::RepairRefused
+                    | ErrorKind::Exists
+                    | ErrorKind::CannotReplace
+                    | ErrorKind::NotHere
             ) =>
         {
             Some(error)
@@ -117,8 +124,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         print(&mut out, details, &report)?;
     }
     drop(out);
+    merge::warn_of(ui, &report.not_copied);
     match refused {
         Some(error) => refuse(ui, &error),
+        None if !report.not_copied.is_empty() => Ok(exit::NO),
         None if details.refusal().is_some() => Ok(exit::NO),
         None => Ok(exit::DONE),
     }
@@ -127,6 +136,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
 pub(crate) fn refuse(ui: &Ui, error: &Error) -> Result<u8> {
     let way_out = match error.kind() {
         ErrorKind::Exists => "name another file",
+        ErrorKind::NotHere => {
+            "restore it with `transcript restore`, or write a copy with --out FILE"
+        }
         ErrorKind::NothingToSalvage => "look for a backup",
         ErrorKind::CannotReplace => {
             "close the session, write a copy with --out FILE, and rename it; or continue it as a new one with --new-session"
@@ -170,8 +182,9 @@ fn print(out: &mut dyn Write, repair: &Repair, report: &RepairReport) -> Result<
         return Ok(());
     }
     let session = report.out.as_ref().unwrap_or(&report.path);
-    if let Some(id) = session.file_stem().filter(|_| !repair.is_empty()) {
-        let folder = report.cwd.as_deref().unwrap_or(".");
+    if let (Some(id), Some(folder)) = (session.file_stem(), &report.cwd)
+        && !repair.is_empty()
+    {
         writeln!(
             out,
             "go on with: cd {} && claude --resume {}",

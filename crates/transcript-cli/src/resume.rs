@@ -10,6 +10,7 @@ use transcript::wire::{self, ResumeRefusal, ResumeReport};
 use transcript::{History, ReadEnd};
 use transcript_format::client_version::ClientVersion;
 use transcript_format::time;
+use transcript_format::units::size;
 use transcript_messages::{Block, Message, lint};
 use transcript_reader::{Bodies, EntryNo, ErrorKind, Index};
 use transcript_render::{Escaping, clock, count, cut_text, explain};
@@ -20,7 +21,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::path_args::PathArgs;
 use crate::progress::Progress;
 use crate::ui::{Ui, terminal_width};
-use crate::{exit, list, record, replay, session};
+use crate::{exit, record, replay, session};
 
 /// The width of the labels of a summary.
 const LABELS: usize = 13;
@@ -72,7 +73,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
                 let policy = args.path_args.policy();
                 let refusal = ResumeRefusal::new(&args.session, policy, reason);
                 record::write(&mut io::stdout().lock(), &refusal)?;
-                return Ok(exit::NO);
+                return Ok(exit::FAILED);
             }
             None => return Err(error),
         },
@@ -254,13 +255,13 @@ fn write_text(
         line("ends at", format!("{place}{}", time.unwrap_or_default()))?;
     }
     let bytes: usize = blocks(&request.messages).map(Block::json_len).sum();
-    let bytes = list::size(bytes as u64);
+    let bytes = size(bytes as u64);
     let messages = count(request.messages.len(), "message");
     let entries = count(request.path.entries.len(), "entry");
     let read = match index.starts_at() {
         0 => String::new(),
         start => {
-            let read = list::size(session.source().len() - start);
+            let read = size(session.source().len() - start);
             format!("; only the last {read} of the file were read (--full reads all)")
         }
     };
@@ -304,10 +305,7 @@ fn write_text(
     if args.explain {
         write_details(out, escaping, session, answer)?;
     }
-    let folder = state.relocated_cwd.as_ref().or(state.cwd.as_ref());
-    let command = args
-        .path_args
-        .continue_command(ui, session, folder.map(String::as_str));
+    let command = args.path_args.continue_command(ui, session);
     if let Some(command) = command {
         writeln!(out, "to continue: {command}")?;
     }

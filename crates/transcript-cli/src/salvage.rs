@@ -15,7 +15,7 @@ use crate::{exit, record, session};
 pub(crate) fn run(ui: &Ui, argument: &Path, out: Option<&Path>, json: bool) -> Result<u8> {
     let path = find(ui, argument)?;
     let progress = Progress::start(ui);
-    let planned = SessionSalvage::plan(&path);
+    let planned = SessionSalvage::plan_on(&ui.disk(), &path);
     drop(progress);
     let salvage = match planned {
         Err(error) if error.kind() == ErrorKind::NothingToSalvage => return refuse(ui, &error),
@@ -64,5 +64,5 @@ fn find(ui: &Ui, argument: &Path) -> Result<PathBuf> {
 
 /// Returns whether the file of the session is missing, and its folder is there.
 pub(crate) fn is_absent(ui: &Ui, argument: &Path) -> bool {
-    find(ui, argument).is_ok_and(|path| !path.exists())
+    find(ui, argument).is_ok_and(|path| ui.disk().metadata(&path).is_err())
 }

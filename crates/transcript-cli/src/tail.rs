@@ -21,6 +21,7 @@ use transcript_format::names::agent_of;
 use transcript_format::scan::Flags;
 use transcript_reader::Source;
 use transcript_render::{Change, FileEvent, FollowPrinter, NewEntry, ParsedEntry, Scope};
+use transcript_storage::{ReadDisk, RealDisk};
 use transcript_tail::{
     ChangeKind, ConversationState, EventKind, FollowEvent, FollowOptions, FollowedEntry, Follower,
     Reset, StartAt, Trailing, Watcher, offset_of_last,
@@ -32,7 +33,7 @@ use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::{ToolDetail, Ui};
 use crate::until::Until;
-use crate::{exit, session};
+use crate::{archive, exit, session};
 use json::Json;
 
 /// How much is read ahead at once, in bytes.
@@ -73,6 +74,9 @@ pub(crate) struct Args {
     /// beginning, because a result belongs to a call above it.
     #[arg(skip)]
     first: HashMap<PathBuf, u64>,
+    /// The disk with an archived session, if one is named.
+    #[arg(skip)]
+    archive: Option<Arc<dyn ReadDisk>>,
     /// Show thinking blocks
     #[arg(long)]
     thinking: bool,
@@ -105,12 +109,27 @@ impl Args {
             (None, None) if self.waits() && !self.json => StartAt::End,
             (None, _) => StartAt::Beginning,
         };
-        let options = FollowOptions::new().start(start).trailing(self.trailing());
+        let mut options = FollowOptions::new().start(start).trailing(self.trailing());
+        if let Some(archive) = &self.archive {
+            options = options.disk(Arc::clone(archive));
+        }
         match self.changes || self.condition == Some(Until::TurnEnd) {
             _ if !self.json => options.changes().quick_start(),
             true => options.changes(),
             false => options,
         }
+    }
+
+    /// Returns the disk of the sessions.
+    fn disk(&self) -> Arc<dyn ReadDisk> {
+        match &self.archive {
+            Some(archive) => Arc::clone(archive),
+            None => Arc::new(RealDisk),
+        }
+    }
+
+    fn is_there(&self, file: &Path) -> bool {
+        self.disk().metadata(file).is_ok()
     }
 
     /// Returns how to treat a last line without a newline. With -f it is printed when its newline
@@ -126,7 +145,7 @@ impl Args {
     fn start(&self, file: &Path) -> Result<StartAt> {
         Ok(match (self.filter.common.last, &self.from) {
             (Some(_), _) if self.first.contains_key(file) => StartAt::Beginning,
-            (Some(count), _) if !file.exists() => StartAt::Last(count),
+            (Some(count), _) if !self.is_there(file) => StartAt::Last(count),
             (Some(count), _) => StartAt::Offset(last_printed(self, file, count)?),
             (None, Some(Place::Offset(offset))) => StartAt::Offset(*offset),
             (None, _) => StartAt::Beginning,
@@ -158,7 +177,10 @@ impl Args {
         if let Some(count) = self.filter.common.last
             && self.filter.selection()?.follows_calls()
         {
-            for file in targets.files.iter().filter(|file| file.exists()) {
+            for file in &targets.files {
+                if !self.is_there(file) {
+                    continue;
+                }
                 let first = last_printed(self, file, count)?;
                 self.first.insert(file.clone(), first);
             }
@@ -171,7 +193,7 @@ impl Args {
             let Some(file) = file else {
                 bail!("--from: an entry is looked up in one session; name it");
             };
-            let history = History::open(file)?;
+            let history = History::open_on(&self.disk(), file)?;
             let id = session::find_entry(history.index(), "--from", name)?;
             let index = history.index();
             let id = index.id(&id.to_string());
@@ -180,10 +202,10 @@ impl Args {
             self.from = Some(Place::Offset(index.entry(entry).offset()));
         }
         if let Some(Until::Entry(name)) = &self.condition
-            && let Some(file) = file.filter(|file| file.exists())
+            && let Some(file) = file.filter(|file| self.is_there(file))
             && Uuid::parse(name.to_ascii_lowercase().as_bytes()).is_none()
         {
-            let history = History::open(file)?;
+            let history = History::open_on(&self.disk(), file)?;
             if !entries_named(history.index(), name).is_empty() {
                 let id = session::find_entry(history.index(), "--until", name)?;
                 self.condition = Some(Until::Entry(id.to_string()));
@@ -202,6 +224,12 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let mut args = args.clone();
     args.read_condition()?;
     let targets = Targets::of(ui, &args)?;
+    let is_archived = |file: &PathBuf| archive::path_below_projects(ui, file).is_some();
+    if targets.files.iter().any(is_archived) {
+        args.archive = Some(ui.disk());
+    }
+    // What is archived does not change.
+    let never_grows = targets.folders.is_empty() && targets.files.iter().all(is_archived);
     let progress = Progress::start(ui);
     args.look_up(&targets)?;
     let args = &args;
@@ -221,6 +249,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         mixed: HashSet::new(),
         text_matches: HashMap::new(),
         is_found: false,
+        never_grows,
+        is_incomplete: false,
     };
     let is_met = match args.waits() {
         true => tail.follow()?,
@@ -229,8 +259,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if args.condition.is_some() && !is_met {
         tail.note_earlier_match();
     }
+    let is_incomplete = tail.is_incomplete;
+    drop(tail);
     out.finish()?;
-    Ok(match args.condition.is_some() && !is_met {
+    Ok(match is_incomplete || args.condition.is_some() && !is_met {
         true => exit::NO,
         false => exit::DONE,
     })
@@ -267,6 +299,9 @@ impl Targets {
                 true => target.clone(),
                 false => session::find_in(ui, target, project)?,
             };
+            if !may_come || file.exists() {
+                check(ui, &file)?;
+            }
             let file = std::path::absolute(&file);
             targets
                 .files
@@ -304,6 +339,11 @@ impl Targets {
     fn are_several(&self) -> bool {
         self.has_folder() || self.files.len() > 1
     }
+}
+
+/// Refuses a file that is no session.
+fn check(ui: &Ui, file: &Path) -> Result<(), transcript_reader::Error> {
+    Source::open_on(&ui.disk(), file)?.check_messages()
 }
 
 /// Prints events as text or JSON.
@@ -363,26 +403,49 @@ struct TailCommand<'a, 'o> {
     text_matches: HashMap<PathBuf, bool>,
     /// Whether the entry of `--until` was found.
     is_found: bool,
+    /// Whether there is nothing to wait for.
+    never_grows: bool,
+    /// Whether a file of a folder could not be read.
+    is_incomplete: bool,
 }
 
 impl TailCommand<'_, '_> {
     /// Prints the current entries, file by file.
     fn once(&mut self) -> Result<bool> {
         let mut watcher = self.targets.watcher(self.args)?;
-        // The first call makes the watcher list the files.
-        watcher.try_next()?;
+        // The first call makes the watcher list the files. Those that cannot be read are named below.
+        let first = watcher.try_next();
+        if let Err(error) = first
+            && (!self.targets.has_folder() || error.path().is_dir())
+        {
+            return Err(error.into());
+        }
         let mut files: Vec<_> = watcher.files().map(Path::to_owned).collect();
         files.sort();
         for file in files {
-            self.above = Above::default();
-            let options = self.args.options().start(self.args.start(&file)?);
-            let options = options.poll_only().once();
-            self.print_all(&file, &options)?;
-            if let EventPrinter::Text(text) = &mut self.printer {
-                text.finish()?;
+            let Err(error) = self.print_file(&file) else {
+                continue;
+            };
+            // The other files of a folder are still printed.
+            let is_of_file = error.downcast_ref::<transcript_reader::Error>().is_some();
+            if !is_of_file || self.targets.files.contains(&file) {
+                return Err(error);
             }
+            self.ui.complain(&error);
+            self.is_incomplete = true;
         }
         Ok(false)
+    }
+
+    fn print_file(&mut self, file: &Path) -> Result<()> {
+        self.above = Above::default();
+        check(self.ui, file)?;
+        let options = self.args.options().start(self.args.start(file)?);
+        self.print_all(file, &options.poll_only().once())?;
+        match &mut self.printer {
+            EventPrinter::Text(text) => Ok(text.finish()?),
+            EventPrinter::Json(_) => Ok(()),
+        }
     }
 
     /// Prints the current entries of a file, while another thread reads ahead by up to two batches.
@@ -412,7 +475,10 @@ impl TailCommand<'_, '_> {
     fn follow(&mut self) -> Result<bool> {
         let mut watcher = self.targets.watcher(self.args)?;
         let end = self.args.timeout;
-        let end = end.and_then(|timeout| Instant::now().checked_add(timeout));
+        let end = match self.never_grows {
+            true => Some(Instant::now()),
+            false => end.and_then(|timeout| Instant::now().checked_add(timeout)),
+        };
         let closed = Closed::stops(watcher.stopper());
         let mut is_live = false;
         loop {
@@ -554,7 +620,7 @@ impl TailCommand<'_, '_> {
             _ => return Ok(()),
         };
         let mut found = None;
-        let source = Source::open(path)?;
+        let source = Source::open_on(&self.args.disk(), path)?;
         offset_of_last(&source, 1, self.args.trailing(), |entry| {
             if until.is(entry, false) {
                 found = Some(entry.clone());
@@ -634,14 +700,17 @@ fn last_printed(args: &Args, file: &Path, count: usize) -> Result<u64> {
         })
     };
     if !selection.follows_calls() {
-        let source = Source::open(file)?;
+        let source = Source::open_on(&args.disk(), file)?;
         return Ok(offset_of_last(&source, count, args.trailing(), |entry| {
             is_printed(entry, &mut Above::default())
         })?);
     }
     // A result belongs to a call above it, so the file is read from its start.
     let (mut last, mut above, mut end) = (VecDeque::new(), Above::default(), 0);
-    let options = FollowOptions::new().trailing(args.trailing());
+    let mut options = FollowOptions::new().trailing(args.trailing());
+    if let Some(archive) = &args.archive {
+        options = options.disk(Arc::clone(archive));
+    }
     read_all(file, &options.poll_only().once(), |(events, error)| {
         for event in &events {
             if let EventKind::Entry(entry) = event {

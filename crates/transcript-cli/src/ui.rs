@@ -76,7 +76,7 @@ impl Ui {
             When::Never => false,
             When::Auto => {
                 let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-                is_terminal && !unwanted
+                is_terminal && !unwanted && !is_dumb()
             }
         };
         let escaping = match options.raw {
@@ -143,8 +143,11 @@ impl Ui {
     /// Writes an error and its causes to standard error.
     pub(crate) fn complain(&self, error: &anyhow::Error) {
         let mut text = format!("transcript: {error}");
-        for cause in error.chain().skip(1) {
-            text.push_str(&format!(": {cause}"));
+        for cause in error.chain().skip(1).map(ToString::to_string) {
+            // Some errors already say their cause.
+            if !text.ends_with(&cause) {
+                text.push_str(&format!(": {cause}"));
+            }
         }
         self.warn(&text);
     }
@@ -160,6 +163,11 @@ impl Ui {
     pub(crate) fn warn(&self, text: &str) {
         let _ = writeln!(io::stderr(), "{}", self.escaping.escape(text));
     }
+}
+
+/// Returns whether the terminal knows no escape sequences, as that of an editor or of a build.
+pub(crate) fn is_dumb() -> bool {
+    env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// How much of tool calls is printed.

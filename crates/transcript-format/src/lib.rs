@@ -14,16 +14,18 @@
 //! 9. [`context_refs`] reads the references that some clients put before the text of a prompt.
 //! 10. [`secrets`] finds strings that look like secrets, [`redact`] also what else must not leave a machine.
 //! 11. [`texts`] lists the texts that clients write in place of a person or a model;
-//!     [`attachment_texts`] those under which they send attachments; [`unicode`] knows the characters
-//!     that change the text around them.
+//!     [`attachment_texts`] those under which they send attachments; [`author`] reads who wrote a line; [`unicode`] knows the characters
+//!     that change the text around them; [`title`] says which line gives the title; [`units`] words numbers for people.
 
 pub mod attachment;
 pub mod attachment_texts;
+pub mod author;
 pub mod client_tools;
 pub mod client_version;
 pub mod compact;
 pub mod content;
 pub mod context_refs;
+pub mod cut_reply;
 pub mod entry;
 pub mod finding;
 pub mod ids;
@@ -45,8 +47,10 @@ pub mod secrets;
 pub mod system;
 pub mod texts;
 pub mod time;
+pub mod title;
 pub mod tool_result;
 pub mod unicode;
+pub mod units;
 pub mod usage;
 #[doc(hidden)]
 pub mod work;

@@ -13,6 +13,18 @@ pub const CALL_INTERRUPTED: &str = "[Tool call interrupted: the session ended be
                                     result was recorded, so its outcome is unknown. Check whether \
                                     it took effect before relying on it or running it again.]";
 
+/// Result of a call whose input was cut with the stream of its reply
+/// ([`cut_reply`](crate::cut_reply)). Not a text of the client.
+pub const CALL_CUT: &str = "[Tool call not run: the reply was cut off before the input of this call \
+                            was complete, and the input above is only the part that arrived. Make \
+                            the call again if it is still needed.]";
+
+/// Stands for the result of a call that is running while another request is made. Not a text of the
+/// client.
+pub const CALL_PENDING: &str = "[Tool call pending: its result has not been recorded yet, so its \
+                                outcome is unknown. Check whether it took effect before relying on \
+                                it or running it again.]";
+
 /// Result of a call in the middle of a conversation whose own result is lost (TURN-2).
 pub const RESULT_MISSING: &str = "[Tool result missing due to internal error]";
 
@@ -64,6 +76,8 @@ const WHOLE: &[&str] = &[
 /// Texts that may be followed by a reason or by feedback of the person.
 const STARTS: &[&str] = &[
     "[Tool call interrupted: ",
+    "[Tool call not run: ",
+    "[Tool call pending: ",
     MEDIA_TOO_LARGE,
     // Rejected by the person: in the dialog, with Esc, or with Esc in a dialog without a tool.
     "The user doesn't want to proceed with this tool use. The tool use was rejected",
@@ -117,5 +131,7 @@ pub fn is_placeholder_result(text: &str) -> bool {
     let whole = [RESULT_MISSING, NO_CONTENT, MEDIA_REJECTED];
     whole.contains(&text)
         || text.starts_with("[Tool call interrupted: ")
+        || text.starts_with("[Tool call not run: ")
+        || text.starts_with("[Tool call pending: ")
         || text.starts_with(MEDIA_TOO_LARGE)
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use transcript_format::object::{JsonKind, Object, Raw, Str};
 
-use super::lint::is_call_id;
+use super::lint::{is_call_id, is_tool_name};
 use super::numbers::as_doubles;
 use super::stored::{Place, SHORTEST, Stored};
 use super::text::{is_space, quoted, safe};
@@ -32,6 +32,8 @@ pub struct Block {
     /// No pass changes or objects to the block itself, and passes need not parse it again: see
     /// [`is_sound`]. False if that is not known.
     is_sound: bool,
+    /// Of a call: its input is a part of what the model wrote.
+    has_cut_input: bool,
     /// Each number is as the client prints it (MSG-22). False if that is not known.
     has_printed_numbers: bool,
 }
@@ -223,6 +225,7 @@ impl Block {
             kind,
             is_plain: false,
             is_sound: false,
+            has_cut_input: false,
             has_printed_numbers: false,
         }
     }
@@ -233,6 +236,18 @@ impl Block {
     pub fn with_origin(mut self, origin: Option<usize>) -> Self {
         self.set_origin(origin);
         self
+    }
+
+    /// Notes that the input of a call is a part of what the model wrote, as its stream ended early.
+    /// The result that a pass makes for such a call says so.
+    pub fn mark_cut_input(&mut self) {
+        self.has_cut_input = self.kind == BlockKind::ToolUse;
+    }
+
+    /// Returns whether it is a call with a [part of its input](Self::mark_cut_input).
+    #[must_use]
+    pub fn has_cut_input(&self) -> bool {
+        self.has_cut_input
     }
 
     pub(super) fn set_origin(&mut self, origin: Option<usize>) {
@@ -472,9 +487,9 @@ fn is_sound(kind: BlockKind, id: Option<&str>, object: &Object<'_>) -> bool {
                 && get("input").map(Raw::kind) == Some(JsonKind::Object)
                 && get("name").is_some_and(|name| {
                     starts_plainly(name)
-                        && name
-                            .str()
-                            .is_some_and(|name| name != RENAMED_TOOL && name != MESSAGE_TOOL)
+                        && name.str().is_some_and(|name| {
+                            name != RENAMED_TOOL && name != MESSAGE_TOOL && is_tool_name(&name)
+                        })
                 })
         }
         BlockKind::ToolResult => {

@@ -27,6 +27,11 @@ named! {
     pub enum SyntheticKind {
         /// The result of a call that the end of the session interrupted (TURN-1).
         InterruptedResult = "interrupted-result",
+        /// The result of a call in the last answer whose input was cut with the stream of its reply.
+        CutCall = "cut-call",
+        /// A note in place of the result of a call that is still running, in the request of an open
+        /// session.
+        PendingResult = "pending-result",
         /// The answer to a turn that was never answered (TURN-5).
         NoResponse = "no-response",
         /// The result of an earlier call whose own is lost (TURN-2).
@@ -54,7 +59,10 @@ impl SyntheticKind {
     /// again for each request.
     #[must_use]
     pub const fn is_persisted(self) -> bool {
-        matches!(self, Self::InterruptedResult | Self::NoResponse)
+        matches!(
+            self,
+            Self::InterruptedResult | Self::CutCall | Self::NoResponse
+        )
     }
 }
 

@@ -11,7 +11,7 @@ use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_format::texts;
 
 use super::block::{Block, BlockKind};
-use super::lint::{self, Rule};
+use super::lint::{self, MAX_NAME, Rule};
 use super::log::{Log, OmissionReason, Synthetic, SyntheticKind};
 use super::message::{Joined, Message, Role};
 use super::text::{is_space, quoted, safe, wrapped};
@@ -121,10 +121,18 @@ fn repair(mut block: Block, role: Role, log: &mut Log) -> Option<Block> {
     Some(block)
 }
 
-/// Gives a call a name and an object as its input. Its id is handled by [`attach_results`].
+/// Gives a call a name, shortens one that is too long, and gives it an object as its input. Its id is handled by [`attach_results`].
 fn repair_call(call: &mut Block, faults: &[Rule]) {
     if faults.contains(&Rule::CallName) {
-        call.set("name", &quoted(texts::UNKNOWN_TOOL));
+        let name = call
+            .object()
+            .and_then(|call| Some(call.str("name")?.into_owned()));
+        let name = name.filter(|name| !name.is_empty());
+        let name = name.map(|name| name.chars().take(MAX_NAME).collect::<String>());
+        call.set(
+            "name",
+            &quoted(name.as_deref().unwrap_or(texts::UNKNOWN_TOOL)),
+        );
     }
     if faults.contains(&Rule::CallInput) {
         let input = call.object().map(|call| as_input(call.get("input")));
@@ -184,8 +192,30 @@ fn repair_nested(raw: Raw<'_>, origin: Option<usize>, log: &mut Log) -> Option<S
             let block = bare_text(&Block::read(raw))?;
             Some(block.json().to_owned())
         }
-        Some(_) => None,
+        Some(_) => Some(text_of_mcp(raw)?.json().to_owned()),
     }
+}
+
+/// Returns the text of content in the form of MCP, or what it is if it has none.
+fn text_of_mcp(raw: Raw<'_>) -> Option<Block> {
+    let block = raw.object()?;
+    let kind = block.str("type")?;
+    if !lint::MCP_KINDS.contains(&&*kind) {
+        return None;
+    }
+    let inner = block.object("resource");
+    let part = |key: &str| {
+        let inner = inner.as_ref().and_then(|inner| inner.str(key));
+        let part = inner.or_else(|| block.str(key));
+        part.filter(|part| !part.chars().all(is_space))
+    };
+    if let Some(text) = part("text") {
+        return Some(Block::text(&text));
+    }
+    let facts = ["name", "uri", "mimeType"].into_iter().filter_map(part);
+    let words = std::iter::once(kind).chain(facts);
+    let words: Vec<_> = words.collect();
+    Some(Block::text(&format!("[{}]", words.join(" "))))
 }
 
 /// Returns the replacement for an image or document without data.
@@ -341,7 +371,11 @@ fn attach_results(mut messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
 }
 
 fn missing_result(call: &Block, log: &mut Log) -> Block {
-    let block = Block::failed_result(call.call_id().unwrap_or_default(), texts::RESULT_MISSING);
+    let text = match call.has_cut_input() {
+        true => texts::CALL_CUT,
+        false => texts::RESULT_MISSING,
+    };
+    let block = Block::failed_result(call.call_id().unwrap_or_default(), text);
     log.add_synthetic(
         SyntheticKind::MissingResult,
         Role::User,

@@ -22,6 +22,8 @@ const START: &str = "<!--transcript-lines 1";
 const FRAME: usize = 2 << 20;
 /// No line of the comment is longer: a frame that is not compressed, in Base64.
 const LONGEST: u64 = 4 << 20;
+/// No page is longer, in bytes: what is read may never end.
+const MAX_PAGE: u64 = 8 << 30;
 /// A level above this takes much longer and saves little.
 const LEVEL: i32 = 3;
 
@@ -74,7 +76,15 @@ pub struct ReadLines {
 /// When the page cannot be read, has no lines or damaged ones, or the output cannot be written. What was written before
 /// the error is incomplete.
 pub fn read_lines(page: &mut dyn BufRead, out: &mut dyn Write) -> Result<ReadLines> {
-    let mut page = Lines { page, offset: 0 };
+    read_lines_up_to(page, out, MAX_PAGE)
+}
+
+fn read_lines_up_to(page: &mut dyn BufRead, out: &mut dyn Write, most: u64) -> Result<ReadLines> {
+    let mut page = Lines {
+        page,
+        offset: 0,
+        most,
+    };
     let mut line = Vec::new();
     loop {
         // The lines of a page may be long; that of the comment is not.
@@ -115,6 +125,8 @@ struct Lines<'p> {
     page: &'p mut dyn BufRead,
     /// Where the next one starts.
     offset: u64,
+    /// So many bytes are read at most.
+    most: u64,
 }
 
 impl Lines<'_> {
@@ -136,6 +148,9 @@ impl Lines<'_> {
             line.extend_from_slice(&available[..end.unwrap_or(taken).min(room)]);
             self.page.consume(taken);
             read += taken as u64;
+            if self.offset + read > self.most {
+                return Err(Error::TooLong(self.most));
+            }
             if end.is_some() {
                 self.offset += read;
                 // An editor may have added carriage returns.
@@ -160,6 +175,25 @@ mod tests {
         write(&mut page, &source).unwrap();
         page.extend_from_slice(b"</body></html>\n");
         page
+    }
+
+    #[test]
+    fn a_page_that_never_ends_is_an_error() {
+        let endless = || std::io::BufReader::new(std::io::repeat(0));
+        let read = |page: &mut dyn BufRead| read_lines_up_to(page, &mut Vec::new(), 5 << 20);
+        assert!(matches!(read(&mut endless()), Err(Error::TooLong(most)) if most == 5 << 20));
+        let start = format!("{START}\n");
+        let mut lines = std::io::Read::chain(start.as_bytes(), endless());
+        assert!(matches!(read(&mut lines), Err(Error::TooLong(_))));
+        // Also one of frames that are whole.
+        let whole = written(b"{}\n");
+        let text = String::from_utf8(whole).unwrap();
+        let frame = text.lines().nth(2).unwrap();
+        let many = format!(
+            "{START}\n{}",
+            format!("{frame}\n").repeat((5 << 20) / frame.len())
+        );
+        assert!(matches!(read(&mut many.as_bytes()), Err(Error::TooLong(_))));
     }
 
     fn read(mut page: &[u8]) -> Result<Vec<u8>> {

@@ -9,6 +9,7 @@ use transcript_storage::{DirEntry, FileKind, ReadDisk};
 
 use crate::error::{Error, ErrorKind};
 use crate::source::real_disk;
+use crate::store_walk::Links;
 
 /// The maximum depth of an agent below `subagents`; two folders are in use.
 const MAX_DEPTH: usize = 4;
@@ -25,7 +26,8 @@ pub struct SessionFile {
     pub id: String,
     /// Whether a folder of the same name exists, for agents and side files.
     pub has_folder: bool,
-    is_link: bool,
+    /// Whether the name is that of a symbolic link.
+    pub is_link: bool,
 }
 
 /// The content of a projects folder.
@@ -44,6 +46,7 @@ pub struct SessionFiles {
     pub leftovers: Vec<SessionFile>,
     /// The files of subagents next to their sessions (clients before 2.1.2).
     pub agents: Vec<PathBuf>,
+    links: Links,
     pub(crate) disk: Arc<dyn ReadDisk>,
 }
 
@@ -63,11 +66,13 @@ impl SessionFiles {
             orphans: Vec::new(),
             leftovers: Vec::new(),
             agents: Vec::new(),
+            links: Links::default(),
             disk,
         }
     }
 
-    /// Finds the sessions of all projects in `root`. Links are followed. An empty file counts as a
+    /// Finds the sessions of all projects in `root`. Links are followed as [`walk_store`](crate::walk_store)
+    /// follows them. An empty file counts as a
     /// session in lists; look-ups ignore it.
     ///
     /// # Errors
@@ -88,7 +93,6 @@ impl SessionFiles {
         projects.sort_by_key(|entry| (entry.kind == FileKind::Link, entry.name.clone()));
         let real_root = disk.real_path(root).unwrap_or_else(|_| root.to_owned());
         let mut found = Self::on(Arc::clone(disk));
-        let mut seen = HashSet::new();
         for project in projects {
             let path = root.join(&project.name);
             let real = match project.kind {
@@ -97,7 +101,7 @@ impl SessionFiles {
             };
             match real {
                 Err(error) => found.problems.push(Error::io(&path, None, error)),
-                Ok(real) if disk.is_folder(&real) && seen.insert(real.clone()) => {
+                Ok(real) if disk.is_folder(&real) && found.links.enter(real.clone()) => {
                     found.add_project(&path);
                 }
                 Ok(_) => {}
@@ -111,7 +115,10 @@ impl SessionFiles {
     pub fn in_projects(folders: &[PathBuf]) -> Self {
         let mut found = Self::default();
         for folder in folders {
-            found.add_project(folder);
+            let real = found.disk.real_path(folder);
+            if found.links.enter(real.unwrap_or_else(|_| folder.clone())) {
+                found.add_project(folder);
+            }
         }
         found.sorted()
     }
@@ -174,19 +181,15 @@ impl SessionFiles {
         for session in &mut self.sessions[first..] {
             session.has_folder = folders.remove(&session.id);
         }
-        for id in folders.into_iter().filter(|id| is_id(id)) {
-            let orphan = SessionFile {
+        for id in folders {
+            let missing = SessionFile {
                 path: path.join(format!("{id}.jsonl")),
                 project: project.clone(),
                 id,
                 has_folder: true,
                 is_link: false,
             };
-            if orphan.agents(&*self.disk) > 0 {
-                self.orphans.push(orphan);
-            } else if self.disk.is_folder(&orphan.folder().join("tool-results")) {
-                self.leftovers.push(orphan);
-            }
+            missing.add_rest(self);
         }
     }
 
@@ -195,13 +198,13 @@ impl SessionFiles {
         if !self.sessions.iter().any(|file| file.is_link) {
             return;
         }
-        let mut seen = HashSet::new();
-        self.sessions.sort_by_key(|file| file.is_link);
-        self.sessions
-            .retain(|file| match self.disk.real_path(&file.path) {
-                Ok(real) => seen.insert(real) || !file.is_link,
-                Err(_) => true,
-            });
+        let (disk, links) = (&self.disk, &mut self.links);
+        self.sessions.retain(|file| {
+            !file.is_link
+                || disk
+                    .real_path(&file.path)
+                    .map_or(true, |real| links.take(real))
+        });
     }
 }
 
@@ -217,6 +220,22 @@ impl SessionFile {
             has_folder: disk.is_folder(&path.with_extension("")),
             is_link: false,
         }
+    }
+
+    /// Adds a session whose file is missing to those of which files of subagents or results are left, and returns whether
+    /// it is one.
+    pub fn add_rest(self, files: &mut SessionFiles) -> bool {
+        if !self.has_folder || !is_id(&self.id) {
+            return false;
+        }
+        if self.agents(&*files.disk) > 0 {
+            files.orphans.push(self);
+        } else if files.disk.is_folder(&self.folder().join("tool-results")) {
+            files.leftovers.push(self);
+        } else {
+            return false;
+        }
+        true
     }
 
     /// Returns the folder for the agents and the side files of the session.

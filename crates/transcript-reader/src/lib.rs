@@ -35,6 +35,7 @@ mod discover;
 mod error;
 mod file_end;
 mod fork_names;
+mod formats;
 mod growing;
 mod index;
 mod interner;
@@ -44,6 +45,7 @@ mod other_files;
 mod prompt;
 mod said;
 mod source;
+mod store_walk;
 mod subagents;
 mod summary_scan;
 mod unknown_keys;
@@ -57,11 +59,14 @@ pub use growing::GrowingIndex;
 pub use index::{
     Boundary, EntryMarks, EntryNo, EntryRef, Id, Index, MessageKey, Preserved, ToolEnd, ToolKey,
 };
-pub use listing::{Listing, SessionRow, SessionState, project_folders};
+pub use listing::{Listing, SessionRow, SessionState, project_folders, title_beside};
 pub use ordered::in_order;
 pub use other_files::OtherFiles;
 pub use prompt::{Prompt, shorten};
-pub use said::Said;
+pub use said::{Said, Words};
 pub use source::Source;
-pub use subagents::{Subagent, own_subagents_on, session_of_subagent, subagents, subagents_on};
+pub use store_walk::{Walked, walk_store};
+pub use subagents::{
+    Subagent, all_subagents_on, own_subagents_on, session_of_subagent, subagents_on,
+};
 pub use unknown_keys::UnknownKey;

@@ -130,6 +130,51 @@ impl HeadScan {
     }
 }
 
+/// Returns the working folders that the lines of `bytes` name, each once, in the order of the lines.
+pub(crate) fn folders(scanner: &mut Scanner, bytes: &[u8]) -> Vec<String> {
+    let mut folders: Vec<String> = Vec::new();
+    let (mut framer, mut rest) = (Framer::new(), bytes);
+    while let Some(framed) = framer.next(&mut rest) {
+        let Framed::Line(line) = framed else {
+            continue;
+        };
+        if !has(line.bytes, &CWD) {
+            continue;
+        }
+        for_each_object(scanner, line.bytes, false, |object| {
+            let cwd = object.string("cwd").filter(|cwd| !cwd.is_empty());
+            folders.extend(cwd.filter(|cwd| !folders.contains(cwd)));
+        });
+    }
+    folders
+}
+
+/// Returns those of `wanted` that are uuids of entries in `bytes`.
+pub(crate) fn uuids(
+    scanner: &mut Scanner,
+    bytes: &[u8],
+    wanted: &HashSet<&str>,
+) -> HashSet<String> {
+    let mut found = HashSet::new();
+    let (mut framer, mut rest) = (Framer::new(), bytes);
+    let mut see = |framed: Framed<'_>| {
+        let Framed::Line(line) = framed else {
+            return;
+        };
+        for_each_object(scanner, line.bytes, false, |object| {
+            let uuid = object.entry.uuid().map(|uuid| uuid.decode().into_owned());
+            found.extend(uuid.filter(|uuid| wanted.contains(uuid.as_str())));
+        });
+    };
+    while let Some(framed) = framer.next(&mut rest) {
+        see(framed);
+    }
+    if let Some(framed) = framer.finish() {
+        see(framed);
+    }
+    found
+}
+
 /// Returns the first prompt among the lines of `bytes` as a whole.
 pub(crate) fn whole_first_prompt(bytes: &[u8]) -> Option<String> {
     let (mut scanner, mut framer) = (Scanner::new(), Framer::new());
@@ -172,10 +217,14 @@ pub(crate) struct SettingsScan {
     /// Also when it is empty, which clears the title.
     pub(crate) custom_title: Option<String>,
     pub(crate) ai_title: Option<String>,
+    /// The texts of `summary` lines with their leaves, the last line first.
+    pub(crate) summaries: Vec<(String, String)>,
     tag: Option<String>,
     pub(crate) last_prompt: Option<String>,
     pub(crate) relocated: Option<String>,
     pub(crate) branch: Option<String>,
+    /// The folder that the session had before it entered a worktree, if it is in one.
+    before_worktree: Option<Option<String>>,
 }
 
 impl SettingsScan {
@@ -190,16 +239,41 @@ impl SettingsScan {
         settings
     }
 
+    /// Returns the last title of a person among the complete lines of `bytes`, of which only those are read that may have
+    /// one.
+    pub(crate) fn last_title(scanner: &mut Scanner, bytes: &[u8]) -> Option<String> {
+        let mut settings = Self::default();
+        let mut end = bytes.len();
+        while settings.custom_title.is_none() {
+            let at = memmem::rfind(&bytes[..end], TITLE)?;
+            let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1);
+            let line_end = memchr::memchr(b'\n', &bytes[at..]).map(|newline| at + newline);
+            if let Some(line_end) = line_end {
+                settings.add_line(scanner, &bytes[start..line_end]);
+            }
+            end = start;
+        }
+        settings.custom_title
+    }
+
     /// Fills unknown fields from those of earlier lines.
-    pub(crate) fn or(self, earlier: Self) -> Self {
+    pub(crate) fn or(mut self, earlier: Self) -> Self {
+        self.summaries.extend(earlier.summaries);
         Self {
+            summaries: self.summaries,
             custom_title: self.custom_title.or(earlier.custom_title),
             ai_title: self.ai_title.or(earlier.ai_title),
             tag: self.tag.or(earlier.tag),
             last_prompt: self.last_prompt.or(earlier.last_prompt),
             relocated: self.relocated.or(earlier.relocated),
             branch: self.branch.or(earlier.branch),
+            before_worktree: self.before_worktree.or(earlier.before_worktree),
         }
+    }
+
+    /// Takes the folder that the session had before it entered the worktree in which it is.
+    pub(crate) fn before_worktree(&mut self) -> Option<String> {
+        self.before_worktree.take().flatten()
     }
 
     /// Takes the tag; an empty one clears the tag.
@@ -224,6 +298,20 @@ impl SettingsScan {
     fn add(&mut self, object: &Found<'_>) {
         if self.branch.is_none() && has(object.text, &BRANCH) {
             self.branch = object.string("gitBranch").filter(|name| !name.is_empty());
+        }
+        if object.entry.kind() == EntryKind::Summary {
+            let [text, leaf] = ["summary", "leafUuid"].map(|key| object.string(key));
+            let summary = text.filter(|text| !text.is_empty()).zip(leaf);
+            return self.summaries.extend(summary);
+        }
+        if object.entry.kind() == EntryKind::WorktreeState {
+            let original = |line: &Object<'_>| {
+                let worktree = line.object("worktreeSession")?;
+                Some(worktree.str("originalCwd")?.into_owned())
+            };
+            let folder = || object.parsed().and_then(original);
+            self.before_worktree.get_or_insert_with(folder);
+            return;
         }
         let (setting, key) = match object.entry.kind() {
             EntryKind::CustomTitle => (&mut self.custom_title, "customTitle"),
@@ -451,11 +539,7 @@ impl LastTurn {
         }
         let last = match object.prompt() {
             Some(Prompt::Interrupt) => Last::Interrupt,
-            Some(Prompt::Text(_)) => Last::Unfinished,
-            // An image alone is also a prompt.
-            Some(Prompt::Nothing) if entry.flags().contains(Flags::HAS_OTHER_BLOCK) => {
-                Last::Unfinished
-            }
+            Some(Prompt::Text(_) | Prompt::Media) => Last::Unfinished,
             _ => return,
         };
         self.is_done = true;
@@ -585,7 +669,8 @@ fn starts_other_entry(line: &[u8]) -> bool {
 fn ends_in_setting(line: &[u8]) -> bool {
     let last = memchr::memrchr(b'{', line).map_or(line, |open| &line[open..]);
     let name = last.strip_prefix(b"{\"type\":\"");
-    name.is_some_and(|name| kind_of(name).is_state())
+    name.map(kind_of)
+        .is_some_and(|kind| kind.is_state() || kind == EntryKind::Summary)
 }
 
 /// Returns the kind whose name `text` starts with, up to the quote.
@@ -596,6 +681,9 @@ fn kind_of(text: &[u8]) -> EntryKind {
 
 /// A name, prepared for many searches.
 type Name = LazyLock<memmem::Finder<'static>>;
+
+/// The type of a line with the title of a person.
+const TITLE: &[u8] = b"\"custom-title\"";
 
 static BRANCH: Name = LazyLock::new(|| memmem::Finder::new(br#""gitBranch""#));
 static CWD: Name = LazyLock::new(|| memmem::Finder::new(br#""cwd""#));

@@ -7,10 +7,9 @@ use std::io::Write;
 
 use transcript_format::kind::{AttachmentKind, SystemKind};
 use transcript_format::object::Raw;
+use transcript_format::units::grouped;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Index, Source, in_order};
-use transcript_resume::items::{
-    GroupKind, GroupRole, Item, ItemKind, ItemMarks, LoadedItem, Speaker,
-};
+use transcript_resume::items::{GroupKind, GroupRole, Item, ItemKind, ItemMarks, LoadedItem};
 use transcript_resume::{ConversationPath, Usage, UsageTotals};
 
 use crate::Result;
@@ -23,8 +22,9 @@ use crate::markup;
 use crate::moment::clock;
 use crate::options::{RenderOptions, Tools};
 
-use crate::tool_summary::{self, CallOutcome, TodoState, grouped, size};
+use crate::tool_summary::{self, CallOutcome, TodoState, size};
 use crate::view::Shown;
+use crate::words::noun;
 
 /// The name above what a person wrote.
 const PERSON: &str = "User";
@@ -143,6 +143,10 @@ struct Writer<'o> {
     escaping: Escaping,
     /// The last printed speaker.
     speaker: Option<&'static str>,
+    /// The time of the current entry.
+    time: Option<String>,
+    /// Whether the turn of the current entry started with something that is omitted.
+    is_after_hidden: bool,
     cwd: Option<String>,
     /// The entries of which something was written.
     seen: HashSet<EntryNo>,
@@ -162,6 +166,8 @@ impl<'o> Writer<'o> {
             options,
             escaping: options.escaping,
             speaker: None,
+            time: None,
+            is_after_hidden: false,
             cwd: None,
             seen: HashSet::new(),
         }
@@ -236,6 +242,16 @@ impl<'o> Writer<'o> {
         if !self.seen.insert(item.entry_no()) {
             return Ok(());
         }
+        self.is_after_hidden = item.marks().contains(ItemMarks::AFTER_HIDDEN);
+        // The next prompt is another one, with its own time.
+        if self.is_after_hidden || self.speaker == Some(PERSON) {
+            self.speaker = None;
+        }
+        let entry_ref = conversation.index.entry(item.entry_no());
+        self.time = entry_ref
+            .millis()
+            .and_then(|at| clock(at, &self.options.zone))
+            .map(|time| time.strftime("%Y-%m-%d %H:%M").to_string());
         let decisions = conversation.display.decisions(item);
         let mut gaps = decisions
             .iter()
@@ -273,7 +289,7 @@ impl<'o> Writer<'o> {
             }
             ItemKind::Media | ItemKind::Block => {
                 let line = loaded.block().map(|block| block_line(&block));
-                self.aside(&line.unwrap_or_default())
+                self.aside("", &line.unwrap_or_default())
             }
             ItemKind::Result => self.result("", item, loaded, None),
             ItemKind::Compaction => {
@@ -293,9 +309,11 @@ impl<'o> Writer<'o> {
                 let entry = loaded.entry();
                 let content = entry.and_then(|entry| entry.object().str("content"));
                 match entry_ref.system_kind() {
-                    Some(SystemKind::ApiError) => self.aside("API error, the client tried again"),
+                    Some(SystemKind::ApiError) => {
+                        self.aside("", "API error, the client tried again")
+                    }
                     Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
-                    _ => self.aside(&content.unwrap_or_default()),
+                    _ => self.aside("", &content.unwrap_or_default()),
                 }
             }
             ItemKind::Attachment => {
@@ -311,12 +329,17 @@ impl<'o> Writer<'o> {
                 }
                 let kind = entry_ref.attachment_kind();
                 let line = attachment_line(kind, &attachment, self.cwd.as_deref());
-                self.aside(&line.unwrap_or_default())
+                self.aside("", &line.unwrap_or_default())
             }
-            ItemKind::Unusable => self.aside(&format!("Line {} cannot be read.", entry_ref.line())),
+            ItemKind::Unusable => {
+                self.aside("", &format!("Line {} cannot be read.", entry_ref.line()))
+            }
             ItemKind::TooMany => {
                 let line = entry_ref.line();
-                self.aside(&format!("Line {line} has too many elements to be shown."))
+                self.aside(
+                    "",
+                    &format!("Line {line} has too many elements to be shown."),
+                )
             }
             _ => Ok(()),
         }
@@ -325,23 +348,25 @@ impl<'o> Writer<'o> {
     fn said(&mut self, item: &Item, text: &str) -> Result<()> {
         let text = text.trim();
         match Shown::of(item, text) {
-            Shown::Prompt => self.head(PERSON)?,
+            Shown::Prompt(said) => {
+                self.head(PERSON)?;
+                // Text of a person is quoted: it was not written as part of a document.
+                let words = markup::typed(self.escaping, said.words.trim());
+                self.block(markup::quoted(&words))?;
+                self.aside("client", said.before)?;
+                return self.aside("client", said.after);
+            }
             Shown::Command(command) => {
                 self.head(PERSON)?;
                 return self.block(markup::code(self.escaping, &command));
             }
             Shown::Answer => self.head("Assistant")?,
             Shown::Summary => self.head("Summary")?,
-            Shown::Aside(_, text) => return self.aside(text),
-            Shown::Alarm => return self.aside(text),
+            Shown::Aside(kind, text) => return self.aside(kind, text),
+            Shown::Alarm => return self.aside("error", text),
             Shown::Nothing => return Ok(()),
         }
-        let blocks = markup::blocks(self.escaping, text);
-        // Text of a person is quoted: it was not written as part of a document.
-        self.block(match item.speaker() {
-            Speaker::Person => markup::quoted(&blocks),
-            _ => blocks,
-        })
+        self.block(markup::blocks(self.escaping, text))
     }
 
     fn call(&mut self, tool: &str, input: Option<Raw<'_>>) -> Result<()> {
@@ -419,18 +444,36 @@ impl<'o> Writer<'o> {
     fn head(&mut self, speaker: &'static str) -> Result<()> {
         if self.speaker != Some(speaker) {
             self.speaker = Some(speaker);
-            self.block(format_args!("## {speaker}"))?;
+            let is_first = speaker == PERSON || self.is_after_hidden;
+            let time = self.time.clone().filter(|_| is_first);
+            let time = time.map_or(String::new(), |time| format!(" · {time}"));
+            self.block(format_args!("## {speaker}{time}"))?;
         }
         Ok(())
     }
 
-    fn aside(&mut self, text: &str) -> Result<()> {
+    /// Writes what nobody said on one line of its own, with its origin; with `--tools full` as a whole.
+    fn aside(&mut self, kind: &str, text: &str) -> Result<()> {
         let text = &*self.escaping.without_colours(text);
         let text = text.trim();
         if text.is_empty() {
             return Ok(());
         }
-        self.quote(text)
+        let first = text.lines().next().unwrap_or_default();
+        let more = text.lines().count() - 1;
+        let lead = match kind.is_empty() {
+            true => String::new(),
+            false => format!("{kind}: "),
+        };
+        let first = markup::inline(self.escaping, &format!("{lead}{first}"));
+        match (more, self.options.tools) {
+            (0, _) => self.block(format_args!("*{first}*")),
+            (_, Tools::Full) => {
+                self.block(format_args!("*{}*", lead.trim_end()))?;
+                self.quote(text)
+            }
+            _ => self.block(format_args!("*{first}* · +{more} {}", noun(more, "line"))),
+        }
     }
 
     fn quote(&mut self, text: &str) -> Result<()> {
@@ -470,9 +513,6 @@ impl PartPrinter for Writer<'_> {
     }
 
     fn append(&mut self, _first: &EntryRef<'_>, made: WrittenPart) -> Result<bool> {
-        if self.speaker == Some(PERSON) {
-            return Ok(false);
-        }
         (self.speaker, self.cwd) = (made.speaker, made.cwd);
         self.out.write_all(&made.text)?;
         Ok(true)

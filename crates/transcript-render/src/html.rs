@@ -13,6 +13,8 @@ use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
 use transcript_format::object::Raw;
+use transcript_format::units::{self, dollars, duration, grouped};
+use transcript_format::work;
 use transcript_reader::{Bodies, EntryNo, EntryRef};
 use transcript_resume::items::{
     GroupKind, GroupRole, Item, ItemKind, ItemMarks, LoadedItem, Nesting, Speaker, starts_turn,
@@ -26,7 +28,7 @@ use crate::escape::Escaping;
 use crate::moment::clock;
 use crate::options::{RenderOptions, Tools};
 use crate::text::cut_text;
-use crate::tool_summary::{self, CallOutcome, TodoState, bytes, grouped, size};
+use crate::tool_summary::{self, CallOutcome, TodoState, size};
 use crate::view::Shown;
 use crate::words::count;
 
@@ -53,6 +55,20 @@ pub struct HtmlConversations<'a> {
     pub nesting: &'a Nesting,
     /// For each branch, the entry after which it leaves; `None` for one with its own root.
     pub branches: &'a [Option<EntryNo>],
+}
+
+impl HtmlConversations<'_> {
+    /// Returns the numbers of the branches that leave after each entry.
+    fn leaving(&self) -> HashMap<EntryNo, Vec<usize>> {
+        let mut leaving: HashMap<EntryNo, Vec<usize>> = HashMap::new();
+        let first = self.conversations.len() - self.branches.len();
+        for (number, from) in (first..).zip(self.branches) {
+            if let Some(from) = from {
+                leaving.entry(*from).or_default().push(number);
+            }
+        }
+        leaving
+    }
 }
 
 /// Whole items as HTML.
@@ -167,6 +183,8 @@ struct Writer<'o, 'p, P> {
     turn: Turn,
     /// The conversations that have got their place.
     placed: HashSet<usize>,
+    /// The branches that leave after each entry.
+    leaving: HashMap<EntryNo, Vec<usize>>,
 }
 
 /// Writes the parts of a conversation.
@@ -214,6 +232,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             new_id: None,
             turn: Turn::default(),
             placed: HashSet::new(),
+            leaving: shown.leaving(),
         }
     }
 
@@ -436,27 +455,31 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
     /// Returns the branches that leave this conversation, by the place of the item that they follow.
     fn forks(&self, conversation: &Conversation<'_>) -> HashMap<usize, Vec<usize>> {
         let mut forks: HashMap<usize, Vec<usize>> = HashMap::new();
-        let first = self.shown.conversations.len() - self.shown.branches.len();
         let items = conversation.display.items();
-        if self.shown.branches.is_empty() || items.is_empty() {
+        if self.leaving.is_empty() {
             return forks;
         }
-        let mut last: HashMap<EntryNo, usize> = HashMap::new();
-        for (place, item) in items.iter().enumerate() {
-            last.insert(item.entry_no(), place);
-        }
-        for (at, from) in self.shown.branches.iter().enumerate() {
-            let Some(mut place) = from.and_then(|from| last.get(&from).copied()) else {
-                continue;
-            };
-            // Not between a call and its result.
-            let in_group =
-                |item: &Item| matches!(item.group(), Some((_, role)) if role != GroupRole::Opening);
-            while items.get(place + 1).is_some_and(in_group) {
-                place += 1;
+        work::add(items.len());
+        let in_group =
+            |item: &Item| matches!(item.group(), Some((_, role)) if role != GroupRole::Opening);
+        let mut seen = HashSet::new();
+        // Where what belongs to an item ends: nothing comes between a call and its result.
+        let mut end = items.len();
+        for (place, item) in items.iter().enumerate().rev() {
+            if !items.get(place + 1).is_some_and(in_group) {
+                end = place;
             }
-            forks.entry(place).or_default().push(first + at);
+            // The last item of each entry.
+            if seen.insert(item.entry_no())
+                && let Some(branches) = self.leaving.get(&item.entry_no())
+            {
+                work::add(branches.len());
+                forks.entry(end).or_default().extend(branches);
+            }
         }
+        forks
+            .values_mut()
+            .for_each(|branches| branches.sort_unstable());
         forks
     }
 
@@ -481,7 +504,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             return;
         }
         self.anchor();
-        if starts_turn(&entry_ref) {
+        if starts_turn(&entry_ref) || item.marks().contains(ItemMarks::AFTER_HIDDEN) {
             self.put_turn();
         }
         // Lines of progress are no entries of the conversation.
@@ -602,7 +625,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         // What is not known may be anything: only its name and size are shown.
         if kind.is_none_or(|kind| kind == AttachmentKind::Other) {
             let name = attachment.str("type").unwrap_or_default();
-            let size = bytes(entry_ref.byte_len());
+            let size = units::size(entry_ref.byte_len());
             let text = format!("attachment of an unknown kind omitted: {name}, {size}");
             let text = self.escaping.one_line(&text);
             return self.aside("attachment", &text);
@@ -617,10 +640,15 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
     }
 
     fn said(&mut self, item: &Item, text: &str, entry_ref: &EntryRef<'_>) {
-        let text = text.trim();
+        let mut text = text.trim();
+        let mut notes = ["", ""];
         let markup = |text| markdown::markup(text, self.escaping);
         let (class, who, shown) = match Shown::of(item, text) {
-            Shown::Prompt => ("person", "User", markup(text)),
+            Shown::Prompt(said) => {
+                (text, notes) = (said.words.trim(), [said.before, said.after]);
+                // As it was typed: logs and commands are no Markdown.
+                ("person", "User", self.typed(text))
+            }
             Shown::Command(command) => {
                 let command = self.escaping.escape(&command).into_owned();
                 ("person", "User", html! { pre { code { (command) } } })
@@ -648,6 +676,14 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         }
         let height = 70 + lines(text) * 25;
         self.article(class, who, &shown, height, entry_ref);
+        for note in notes {
+            self.aside("client", note);
+        }
+    }
+
+    /// Returns the text of a person, with its lines and blanks.
+    fn typed(&self, text: &str) -> Markup {
+        html! { div.typed { (self.escaping.escape(text)) } }
     }
 
     /// Writes what someone said.
@@ -804,7 +840,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
                         summary { (word) " · " (size(text)) }
                         pre { (escaping.escape(shown)) }
                         @if shown.len() < text.len() {
-                            p.gap { (grouped((text.len() - shown.len()) as u64)) " more bytes" }
+                            p.gap { "⋯ " (units::size((text.len() - shown.len()) as u64)) " more" }
                         }
                     }
                 }
@@ -888,30 +924,9 @@ impl Turn {
         if let Some((first, last)) = self.times
             && last > first
         {
-            line.push_str(&format!(" · {}", duration(last - first)));
+            line.push_str(&format!(" · {}", duration((last - first).unsigned_abs())));
         }
         Some(line)
-    }
-}
-
-/// Returns billionths of a dollar as text.
-fn dollars(nanos: u128) -> String {
-    // Small amounts have more digits.
-    let places = if nanos < 1_000_000_000 { 4 } else { 2 };
-    let unit = 10_u128.pow(9 - places);
-    let rounded = nanos / unit + u128::from(nanos % unit >= unit / 2);
-    let scale = 10_u128.pow(places);
-    let width = places as usize;
-    format!("${}.{:0width$}", rounded / scale, rounded % scale)
-}
-
-/// Returns milliseconds as text.
-fn duration(millis: i64) -> String {
-    let seconds = (millis + 500) / 1000;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
     }
 }
 
@@ -1209,7 +1224,9 @@ mod tests {
     #[test]
     fn images_of_known_types_are_on_the_page_and_links_work() {
         let lines = concat!(
-            r#"{"type":"user","uuid":"u","parentUuid":null,"message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}},{"type":"text","text":"see [this](https://a.example/?x=1&y=2) and\n\n| a | b |\n| - | - |\n| 1 | 2 |"}]}}"#,
+            r#"{"type":"user","uuid":"u","parentUuid":null,"message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}},{"type":"text","text":"see\n  *this*"}]}}"#,
+            "\n",
+            r#"{"type":"assistant","uuid":"a","parentUuid":"u","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"see [this](https://a.example/?x=1&y=2) and\n\n| a | b |\n| - | - |\n| 1 | 2 |"}]}}"#,
             "\n"
         );
         let page = page(lines, None);
@@ -1222,6 +1239,11 @@ mod tests {
             "{page}"
         );
         assert!(page.contains("<td>1</td>"), "{page}");
+        // What a person wrote is as it was typed.
+        assert!(
+            page.contains("<div class=\"typed\">see\n  *this*</div>"),
+            "{page}"
+        );
     }
 
     #[test]
@@ -1233,6 +1255,57 @@ mod tests {
         assert!(at(" id=\"u\"") < at("class=\"fork\""));
         assert!(at("class=\"fork\"") < at(" id=\"a\""));
         assert_eq!(page.matches("class=\"conversation\"").count(), 1);
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    fn branches_are_placed_in_linear_time() {
+        let cost = |branches: usize| {
+            let line = |uuid: &str, parent: &str| {
+                format!(
+                    r#"{{"type":"user","uuid":"{uuid}","parentUuid":{parent},"message":{{"role":"user","content":"p"}}}}"#
+                )
+            };
+            // A branch at each prompt.
+            let mut lines = vec![line("m0", "null")];
+            for number in 1..=branches {
+                let parent = format!("\"m{}\"", number - 1);
+                lines.push(line(&format!("b{number}"), &parent));
+                lines.push(line(&format!("m{number}"), &parent));
+            }
+            let source = Source::from_bytes(lines.join("\n").as_bytes(), Path::new("-"));
+            let index = Index::load(&source).unwrap();
+            let tree = Tree::new(&index, Policy::Recover);
+            let path = tree.path();
+            let off = tree.branches_off(&path);
+            assert_eq!(off.len(), branches);
+            let mut displays = Displays::new(&tree);
+            let paths = [&path]
+                .into_iter()
+                .chain(off.iter().map(|branch| &branch.path));
+            let shown: Vec<_> = paths
+                .map(|path| Conversation::new(&source, &index, &mut displays, path, None).unwrap())
+                .collect();
+            let from: Vec<_> = off.iter().map(|branch| branch.from).collect();
+            let shown = HtmlConversations {
+                conversations: &shown,
+                nesting: &Nesting::default(),
+                branches: &from,
+            };
+            let options = RenderOptions::new();
+            let mut take = |_| Ok(());
+            let writer = Writer::new(&shown, &options, &|piece| piece, &mut take);
+            let before = work::done();
+            let placed: usize = shown
+                .conversations
+                .iter()
+                .map(|one| writer.forks(one).len())
+                .sum();
+            assert_eq!(placed, branches);
+            (work::done() - before) / branches as u64
+        };
+        let (few, many) = (cost(20), cost(400));
+        assert!(many <= 2 * few, "{few} and {many} a branch");
     }
 
     #[test]
@@ -1259,13 +1332,11 @@ mod tests {
         let page = page(&lines.join("\n"), None);
         // What follows the branch, which is a copy.
         let page = &page[page.find(" id=\"a\"").unwrap()..];
-        let first = "2,020 tokens in (2,000 cached), 8 out · $0.0025 · 4 s";
+        let first = "2,020 tokens in (2,000 cached), 8 out · $0.0025 · 4.0 s";
         let second = "1,010 tokens in (1,000 cached), 2 out · $0.0012";
         let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
         assert!(at("id=\"c\"") < at(first) && at(first) < at("id=\"q\""));
         assert!(at("id=\"d\"") < at(second));
-        assert_eq!(dollars(12_345_678_900), "$12.35");
-        assert_eq!(duration(3_723_000), "1 h 2 min");
     }
 
     #[test]

@@ -76,7 +76,19 @@ pub trait ReadDisk: Debug + Send + Sync {
     /// When nothing is at `path`, or the system fails.
     fn real_path(&self, path: &Path) -> io::Result<PathBuf>;
 
-    /// Returns whether `path` is a folder. Links are followed.
+    /// Returns whether a folder is at `path`. Links are followed. For who copies or moves what is in it: a folder that cannot be
+    /// looked at is an error and not a missing one.
+    ///
+    /// # Errors
+    /// When the system fails.
+    fn has_folder(&self, path: &Path) -> io::Result<bool> {
+        match self.metadata(path) {
+            Err(error) if is_absent(&error) => Ok(false),
+            found => Ok(found?.is_folder()),
+        }
+    }
+
+    /// Returns whether `path` is a folder, as far as that can be seen. Links are followed.
     fn is_folder(&self, path: &Path) -> bool {
         self.metadata(path).is_ok_and(|found| found.is_folder())
     }
@@ -93,6 +105,13 @@ pub trait ReadDisk: Debug + Send + Sync {
         bytes.truncate(read);
         Ok(bytes)
     }
+}
+
+/// Returns whether an error says that nothing has the name. Every other one says nothing about what is there.
+#[must_use]
+pub fn is_absent(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
 }
 
 /// The entries of a folder, in no order.
@@ -178,6 +197,15 @@ pub struct Identity {
     pub number: Option<(u64, u64)>,
     /// The time of creation, where the system reports it.
     pub created: Option<SystemTime>,
+}
+
+impl Identity {
+    /// Returns whether the disk says which file it is. The folders of a disk that keeps only files, such as an archive,
+    /// have no identity.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.number.is_some() || self.created.is_some()
+    }
 }
 
 /// A file that is open for appending.
@@ -360,6 +388,15 @@ pub trait Disk: ReadDisk {
     /// When the system fails; the rename may have happened all the same.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Returns how much room the file system of a folder has; `None` when the system does not say.
+    ///
+    /// # Errors
+    /// When the system fails.
+    fn space(&self, folder: &Path) -> io::Result<Option<Space>> {
+        let _ = folder;
+        Ok(None)
+    }
+
     /// Writes a small file that only its owner can access, in place of the one at `path`, by way of `new` next to it, a name
     /// that no file has. A crash leaves one or the other, complete. On return it survives a power cut.
     ///
@@ -372,6 +409,15 @@ pub trait Disk: ReadDisk {
             let _ = self.remove(new);
         })
     }
+}
+
+/// The room of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// What this process may still write, in bytes.
+    pub free: u64,
+    /// All of it, in bytes.
+    pub total: u64,
 }
 
 /// An opened file.

@@ -7,8 +7,14 @@
 //! at the same moment, its file gets the name back, and nothing that it appends is lost.
 //!
 //! A kill in the middle leaves the new file, or the old one, under a third name: `repairing-N` or
-//! `undoing-N` is appended, with N the number (inode) of the file that had the name before. The
-//! number shows whether the exchange had happened; the next call finishes it or cleans up.
+//! `undoing-N` is appended (`returning-N` while a repair is rolled back), with N the number (inode) of
+//! the file that had the name before. The number shows whether the exchange had happened; the next
+//! call finishes it or cleans up.
+//!
+//! An error in the middle can leave the same states, so what is done then depends on where the old
+//! file is, and not on which call failed: a call may fail although it did its work. Before the
+//! exchange the new file is removed. After it nothing is ever removed: the file that lost its name
+//! gets its final one, and the error says where it is ([`ExchangeError::Stopped`]).
 //!
 //! A file system of Linux that cannot exchange two names gets there in three steps: the old file gets
 //! a second name, which has `.old` appended to the third one; the new file is renamed over the old
@@ -16,16 +22,17 @@
 //!
 //! Other systems do not say whether a process writes to a file, so nothing is replaced there.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(target_os = "linux")]
 use std::time::Duration;
 
 use crate::clients::Client;
 use crate::disk::Metadata;
-use crate::new_file::NewFile;
+use crate::fault;
+use crate::new_file::{NewFile, folder_of};
 
 /// What is appended to the name of a file that was replaced.
 const REPLACED: &str = "before-repair";
@@ -38,18 +45,51 @@ const SECOND: &str = ".old";
 
 /// How often, and how long apart, to look whether a process still writes to a file that it opened
 /// while the names were exchanged.
+#[cfg(target_os = "linux")]
 const ATTEMPTS: u32 = 200;
+#[cfg(target_os = "linux")]
 const PAUSE: Duration = Duration::from_millis(10);
 /// How often in turn nobody may have the old file open before it is left alone. An `open` that looked up the
 /// name before the exchange can be interrupted for tens of milliseconds on a machine with much to do.
+#[cfg(target_os = "linux")]
 const QUIET: u32 = 20;
+/// So many files of one session may have lost their name.
+const MAX_KEPT: u32 = 10_000;
 
-/// Why a file was not replaced; it is unchanged then.
+/// What is appended to names on the way.
+struct Names {
+    /// For the file that is to get the name, and then for the one that had it.
+    third: &'static str,
+    /// The same while an exchange is rolled back.
+    back: &'static str,
+    /// For the file that lost its name.
+    lost_name: &'static str,
+    /// For the file that got the name and lost it again.
+    came_back: &'static str,
+}
+
+const REPAIR: Names = Names {
+    third: "repairing",
+    back: "returning",
+    lost_name: REPLACED,
+    came_back: UNDONE,
+};
+
+const UNDO: Names = Names {
+    third: "undoing",
+    back: "undoing",
+    lost_name: UNDONE,
+    came_back: REPLACED,
+};
+
+/// Why a file was not replaced; it is unchanged then, except as [`Stopped`](Self::Stopped) says.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ExchangeError {
     /// A process has the file open for writing, or holds its lock.
     Busy,
+    /// Another process replaces the file now.
+    Replacing,
     /// This process, a client, has registered the session of the file and runs.
     Running(u32),
     /// The file is not the one that was read, or it has changed since.
@@ -58,20 +98,81 @@ pub enum ExchangeError {
     NothingToUndo,
     /// The system cannot exchange two files, or does not say whether a process writes.
     Unsupported,
+    /// Something failed after the names were exchanged. Nothing was removed.
+    Stopped {
+        /// Which file has the name.
+        state: ExchangeState,
+        /// Where the other one is.
+        other: PathBuf,
+        /// What failed.
+        error: Box<ExchangeError>,
+    },
+    /// The file is unchanged, but what was made of it cannot be removed; the next call does.
+    LeftOver {
+        /// What is left.
+        left: PathBuf,
+        /// What failed first.
+        error: Box<ExchangeError>,
+    },
     /// The system failed.
     Io(io::Error),
+}
+
+/// Which file has the name after an exchange was not completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExchangeState {
+    /// The new file; the old one is whole under the other name.
+    Exchanged,
+    /// The old file, again. The new one is under the other name, and a process may have appended to it.
+    RolledBack,
+    /// It cannot be seen: the files are under the name and under the other one.
+    Unknown,
 }
 
 impl fmt::Display for ExchangeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Busy => write!(f, "a process has the file open for writing"),
+            Self::Replacing => write!(
+                f,
+                "another process repairs it, or undoes a repair; try again when it is done"
+            ),
             Self::Running(process) => write!(f, "process {process} runs it; end it first"),
             Self::Changed => write!(f, "the file has changed since it was read"),
             Self::NothingToUndo => write!(f, "there is no earlier file to restore"),
             Self::Unsupported => write!(
                 f,
                 "this system cannot exchange two files, or does not say whether a process writes to one"
+            ),
+            Self::Stopped {
+                state,
+                other,
+                error,
+            } => {
+                let other = other.display();
+                match state {
+                    ExchangeState::Exchanged => write!(
+                        f,
+                        "it was replaced, and then something failed ({error}); the file that had the name before is \
+                         whole: {other}"
+                    ),
+                    ExchangeState::RolledBack => write!(
+                        f,
+                        "it was replaced for a moment and is the old file again ({error}); what a process appended \
+                         meanwhile may be only in {other}"
+                    ),
+                    ExchangeState::Unknown => write!(
+                        f,
+                        "something failed while it was replaced ({error}); nothing was removed, and one of the two files \
+                         is {other}"
+                    ),
+                }
+            }
+            Self::LeftOver { left, error } => write!(
+                f,
+                "{error}; {} cannot be removed, and the next repair does that",
+                left.display()
             ),
             Self::Io(error) => error.fmt(f),
         }
@@ -82,6 +183,7 @@ impl std::error::Error for ExchangeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io(error) => Some(error),
+            Self::Stopped { error, .. } | Self::LeftOver { error, .. } => error.source(),
             _ => None,
         }
     }
@@ -93,45 +195,112 @@ impl From<io::Error> for ExchangeError {
     }
 }
 
+impl ExchangeError {
+    /// Returns whether the file has the name that it had: nothing but the error is to be reported.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        !matches!(self, Self::Stopped { .. })
+    }
+}
+
 /// Gives `new` the name `path`. The old file, which must still be as `read` says, gets
 /// `.before-repair` appended to its name, and a number if that name is taken. Returns its path.
 ///
 /// # Errors
-/// [`ExchangeError`]; the old file then has its name, and the new one is gone.
+/// [`ExchangeError`]. With [`Stopped`](ExchangeError::Stopped) both files are there, and it says where. With any
+/// other the old file has its name, and the new one is gone; with [`LeftOver`](ExchangeError::LeftOver) the new one
+/// is under a temporary name, which the next call removes.
 pub fn put_in_place(new: NewFile, path: &Path, read: &Metadata) -> Result<PathBuf, ExchangeError> {
-    check_client(path)?;
-    finish_exchange(path)?;
-    let old = Old::open(path)?;
-    let other = with(path, &format!("repairing-{}", number(read)?));
-    new.keep(&other)?;
-    let exchanged = old.exchange(path, &other, read);
-    if let Err(error) = exchanged {
-        fs::remove_file(&other)?;
-        return Err(error);
+    Replacement::begin(path)?.put(new, read)
+}
+
+/// A replacement that this process may make: it has the lock of the file, so that no other process replaces it, or appends
+/// to it through this crate.
+#[derive(Debug)]
+pub struct Replacement {
+    path: PathBuf,
+    old: Old,
+}
+
+impl Replacement {
+    /// Takes the lock of the file at `path`, and finishes what a killed process began.
+    ///
+    /// # Errors
+    /// [`ExchangeError`]; the file is unchanged.
+    pub fn begin(path: &Path) -> Result<Self, ExchangeError> {
+        check_client(path)?;
+        let (path, old) = (path.to_owned(), Old::open(path)?);
+        Ok(Self { path, old })
     }
-    keep_as(&other, path, REPLACED)
+
+    /// As [`put_in_place`].
+    ///
+    /// # Errors
+    /// As [`put_in_place`].
+    pub fn put(self, new: NewFile, read: &Metadata) -> Result<PathBuf, ExchangeError> {
+        let Self { path, old } = &self;
+        let other = with(path, &format!("{}-{}", REPAIR.third, number(read)?));
+        new.keep(&other)?;
+        let put = old.put(path, &other, read, &REPAIR);
+        put.map_err(|error| match error {
+            NotPut::After(error) => error,
+            NotPut::Before(error) => remove_unused(&other, error),
+        })
+    }
 }
 
 /// Gives the file that was last replaced its name again. The file in its place gets `.repaired`
 /// appended to its name, and a number if that name is taken. Returns its path.
 ///
 /// # Errors
-/// [`ExchangeError`]; both files then have their names.
+/// [`ExchangeError`]. With [`Stopped`](ExchangeError::Stopped) it says where both files are. With any other both have
+/// their names; with [`LeftOver`](ExchangeError::LeftOver) the earlier file is under a temporary name, and the next call
+/// gives it its own again.
 pub fn undo(path: &Path) -> Result<PathBuf, ExchangeError> {
     check_client(path)?;
-    finish_exchange(path)?;
+    let old = Old::open(path)?;
     let names = (0..).map(|number| numbered(path, REPLACED, number));
     let last = names.take_while(|name| name.exists()).last();
     let last = last.ok_or(ExchangeError::NothingToUndo)?;
-    let old = Old::open(path)?;
     let metadata = crate::disk::ReadFile::metadata(&old.0)?;
-    let other = with(path, &format!("undoing-{}", number(&metadata)?));
-    rename_new(&last, &other)?;
-    if let Err(error) = old.exchange(path, &other, &metadata) {
-        rename_new(&other, &last)?;
-        return Err(error);
+    let other = with(path, &format!("{}-{}", UNDO.third, number(&metadata)?));
+    let put = match rename_new(&last, &other) {
+        Ok(()) => old.put(path, &other, &metadata, &UNDO),
+        Err(error) => Err(NotPut::Before(error.into())),
+    };
+    put.map_err(|error| match error {
+        NotPut::After(error) => error,
+        NotPut::Before(error) if fs::symlink_metadata(&other).is_err() => error,
+        NotPut::Before(error) => match rename_new(&other, &last) {
+            Ok(()) => error,
+            Err(_) if fs::symlink_metadata(&last).is_ok() => error,
+            Err(_) => ExchangeError::LeftOver {
+                left: other,
+                error: Box::new(error),
+            },
+        },
+    })
+}
+
+/// Why a file was not put in the place of another one.
+enum NotPut {
+    /// The old file has its name; the new one is where it was.
+    Before(ExchangeError),
+    /// Nothing is left to do.
+    After(ExchangeError),
+}
+
+/// Removes a new file that does not get the name.
+fn remove_unused(path: &Path, error: ExchangeError) -> ExchangeError {
+    let removed = fault::call(|| fs::remove_file(path));
+    let is_left = removed.is_err() && fs::symlink_metadata(path).is_ok();
+    match is_left {
+        true => ExchangeError::LeftOver {
+            left: path.to_owned(),
+            error: Box::new(error),
+        },
+        false => error,
     }
-    keep_as(&other, path, UNDONE)
 }
 
 /// Refuses while a client runs the session: it continues from what it has in memory.
@@ -143,53 +312,116 @@ fn check_client(path: &Path) -> Result<(), ExchangeError> {
 /// Finishes what a killed process began, as every call of [`put_in_place`] and [`undo`] does first.
 ///
 /// # Errors
-/// When the system fails.
+/// [`ExchangeError::Replacing`] while another process is at it; when the system fails. Then each file is under the name
+/// that it had, or under its final one, and the next call continues.
 pub fn finish_exchange(path: &Path) -> Result<(), ExchangeError> {
-    for (began, kept) in [("repairing-", REPLACED), ("undoing-", UNDONE)] {
-        let Some(name) = with(path, began).file_name().map(OsString::from) else {
+    if unfinished(path)?.is_empty() {
+        return Ok(());
+    }
+    finish_locked(path, &Old::lock(path)?)
+}
+
+/// A file under a third name.
+struct Unfinished {
+    path: PathBuf,
+    names: &'static Names,
+    /// Whether it has the name that is used while an exchange is rolled back.
+    is_back: bool,
+    /// The number of the file that had the name; `None` for a second name.
+    before: Option<u64>,
+}
+
+/// Returns what killed processes left, second names first.
+fn unfinished(path: &Path) -> Result<Vec<Unfinished>, ExchangeError> {
+    let Some(name) = path.file_name() else {
+        return Ok(Vec::new());
+    };
+    let kinds = [
+        (REPAIR.third, &REPAIR, false),
+        (REPAIR.back, &REPAIR, true),
+        (UNDO.third, &UNDO, false),
+    ];
+    let mut unfinished = Vec::new();
+    for entry in fault::call(|| fs::read_dir(folder_of(path)))? {
+        let entry = entry?;
+        let found = entry.file_name();
+        let rest = found
+            .as_encoded_bytes()
+            .strip_prefix(name.as_encoded_bytes())
+            .and_then(|rest| std::str::from_utf8(rest.strip_prefix(b".")?).ok());
+        let Some(rest) = rest else {
             continue;
         };
-        for entry in fs::read_dir(crate::new_file::folder_of(path))? {
-            let entry = entry?;
-            let found = entry.file_name();
-            let rest = found
-                .as_encoded_bytes()
-                .strip_prefix(name.as_encoded_bytes());
-            if rest.is_some_and(|rest| rest.ends_with(SECOND.as_bytes())) {
-                finish_replacement(&entry.path(), path, kept)?;
-                continue;
-            }
-            let Some(before) = rest.and_then(|rest| std::str::from_utf8(rest).ok()?.parse().ok())
+        for (third, names, is_back) in kinds {
+            let Some(number) = rest
+                .strip_prefix(third)
+                .and_then(|rest| rest.strip_prefix('-'))
             else {
                 continue;
             };
-            let other = entry.path();
-            let metadata = crate::disk::ReadFile::metadata(&fs::File::open(&other)?)?;
-            let was_exchanged = number(&metadata)? == before;
-            if was_exchanged {
-                keep_as(&other, path, kept)?;
-            } else if kept == UNDONE {
-                keep_as(&other, path, REPLACED)?;
-            } else {
-                // Made from the old file, which has its name.
-                fs::remove_file(&other)?;
+            let is_second = number.ends_with(SECOND);
+            let before = number.parse().ok();
+            if is_second || before.is_some() {
+                unfinished.push(Unfinished {
+                    path: entry.path(),
+                    names,
+                    is_back,
+                    before,
+                });
             }
+        }
+    }
+    unfinished.sort_by_key(|unfinished| unfinished.before.is_some());
+    Ok(unfinished)
+}
+
+/// As [`finish_exchange`], for the process that has the lock of the file.
+fn finish_locked(path: &Path, old: &Old) -> Result<(), ExchangeError> {
+    if !old.is_at(path)? {
+        return Err(ExchangeError::Changed);
+    }
+    for unfinished in unfinished(path)? {
+        let Unfinished {
+            path: other,
+            names,
+            is_back,
+            before,
+        } = &unfinished;
+        let is_same = old.is_at(other)?;
+        // A process that replaces a file holds its lock, also when it has lost its name.
+        let _lock = match is_same {
+            true => None,
+            false => match Old::lock(other) {
+                Err(ExchangeError::Busy) => return Err(ExchangeError::Replacing),
+                lock => Some(lock?),
+            },
+        };
+        let Some(before) = before else {
+            match is_same {
+                // It was not replaced yet.
+                true => fault::call(|| fs::remove_file(other))?,
+                false if *is_back => _ = keep_as(other, path, names.came_back)?,
+                false => _ = keep_as(other, path, names.lost_name)?,
+            }
+            continue;
+        };
+        let was_exchanged = number(&metadata_at(other)?)? == *before;
+        let has_name = number(&metadata_at(path)?)? == *before;
+        if was_exchanged && !has_name {
+            keep_as(other, path, names.lost_name)?;
+        } else if names.third == REPAIR.third && !*is_back && has_name {
+            // Made from the old file, which has its name.
+            fault::call(|| fs::remove_file(other))?;
+        } else {
+            keep_as(other, path, names.came_back)?;
         }
     }
     Ok(())
 }
 
-/// Finishes a replacement in three steps: `second` is the second name of the file that had `path`.
-fn finish_replacement(second: &Path, path: &Path, kept: &str) -> Result<(), ExchangeError> {
-    let identity = |path: &Path| -> io::Result<_> {
-        Ok(crate::disk::ReadFile::metadata(&fs::File::open(path)?)?.identity)
-    };
-    match identity(path)? == identity(second)? {
-        // It was not replaced yet.
-        true => fs::remove_file(second)?,
-        false => _ = keep_as(second, path, kept)?,
-    }
-    Ok(())
+fn metadata_at(path: &Path) -> io::Result<Metadata> {
+    use crate::disk::ReadDisk;
+    fault::call(|| crate::sys::RealDisk.link_metadata(path))
 }
 
 fn with(path: &Path, what: &str) -> PathBuf {
@@ -213,16 +445,159 @@ fn number(metadata: &Metadata) -> Result<u64, ExchangeError> {
         .ok_or(ExchangeError::Unsupported)
 }
 
-/// Renames `from` to the first free name of this kind.
-fn keep_as(from: &Path, path: &Path, what: &str) -> Result<PathBuf, ExchangeError> {
-    for number in 0.. {
+/// Returns whether a file that lost its name has its final one.
+fn is_final(at: &Path, path: &Path, names: &Names) -> bool {
+    let mut last = (0..MAX_KEPT).map(|number| numbered(path, names.lost_name, number));
+    last.any(|name| name == at)
+}
+
+/// Renames `from` to the first free name of this kind. A kill may have left the file with both names: then it loses
+/// the first one.
+///
+/// # Errors
+/// When the system fails; the file is under one of the names then, or under both.
+fn keep_as(from: &Path, path: &Path, what: &str) -> io::Result<PathBuf> {
+    let identity = metadata_at(from)?.identity;
+    for number in 0..MAX_KEPT {
         let name = numbered(path, what, number);
         match rename_new(from, &name) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            renamed => return Ok(renamed.map(|()| name)?),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if metadata_at(&name)?.identity == identity {
+                    fault::call(|| fs::remove_file(from))?;
+                    #[cfg(unix)]
+                    crate::sys::sync_folder(path)?;
+                    return Ok(name);
+                }
+            }
+            renamed => return renamed.map(|()| name),
         }
     }
-    Err(ExchangeError::Unsupported)
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Renames a file unless the name is taken, and makes that survive a power cut.
+///
+/// # Errors
+/// As [`rename_without_replacing`](crate::sys::rename_without_replacing); after a sync that failed the file has the
+/// new name.
+#[cfg(unix)]
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    crate::sys::rename_without_replacing(from, to)?;
+    crate::sys::sync_folder(to)
+}
+
+#[cfg(not(unix))]
+fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// The file that has the name now, open for reading, with its lock. Every process takes it that replaces the file, or
+/// appends to it through this crate.
+#[derive(Debug)]
+struct Old(fs::File);
+
+impl Old {
+    /// Opens what is at `path` and takes its lock.
+    fn lock(path: &Path) -> Result<Self, ExchangeError> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            // A pipe in place of the file would block the caller.
+            options.custom_flags(libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        }
+        let file = fault::call(|| options.open(path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(fs::TryLockError::WouldBlock) => Err(ExchangeError::Busy),
+            Err(fs::TryLockError::Error(error)) => Err(error.into()),
+        }
+    }
+
+    /// Returns whether this file has a name.
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let own = crate::disk::ReadFile::metadata(&self.0)?.identity;
+        match metadata_at(path) {
+            Ok(found) => Ok(found.identity == own),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Exchanges the names of this file, which is at `path`, and of `other`, and gives this one its final name. Returns
+    /// that.
+    ///
+    /// What an error left is looked at, since a call may fail after it did its work.
+    fn put(
+        &self,
+        path: &Path,
+        other: &Path,
+        read: &Metadata,
+        names: &Names,
+    ) -> Result<PathBuf, NotPut> {
+        let number = number(read).map_err(NotPut::Before)?;
+        let back = with(path, &format!("{}-{number}", names.back));
+        let exchanged = self.exchange(path, other, &back, read);
+        let kept = exchanged.and_then(|()| Ok(keep_as(other, path, names.lost_name)?));
+        kept.map_err(|error| self.settle(error, path, [other, &back], names))
+    }
+
+    /// Gives files their final names after an error, whatever that was. Nothing is removed but a second name.
+    fn settle(
+        &self,
+        error: ExchangeError,
+        path: &Path,
+        [other, back]: [&Path; 2],
+        names: &Names,
+    ) -> NotPut {
+        let stopped = |state, other, error| {
+            let error = Box::new(error);
+            NotPut::After(ExchangeError::Stopped {
+                state,
+                other,
+                error,
+            })
+        };
+        let find = || self.find(path, [other, back], names);
+        let at = match find() {
+            Ok(Some(at)) => at,
+            _ => return stopped(ExchangeState::Unknown, other.to_owned(), error),
+        };
+        if at != path {
+            // Under its final name, if it can get that.
+            let kept = match is_final(&at, path, names) {
+                true => Some(at.clone()),
+                false => keep_as(&at, path, names.lost_name).ok(),
+            };
+            let kept = kept.or_else(|| find().ok()?).unwrap_or(at);
+            return stopped(ExchangeState::Exchanged, kept, error);
+        }
+        let second = with(other, &SECOND[1..]);
+        if self.is_at(&second).is_ok_and(|is_at| is_at) {
+            return NotPut::Before(remove_unused(&second, error));
+        }
+        if back == other || fs::symlink_metadata(back).is_err() {
+            return NotPut::Before(error);
+        }
+        let kept = keep_as(back, path, names.came_back);
+        let kept = kept.unwrap_or_else(|_| back.to_owned());
+        stopped(ExchangeState::RolledBack, kept, error)
+    }
+
+    /// Returns which of the names that it can have in an exchange this file has.
+    fn find(&self, path: &Path, thirds: [&Path; 2], names: &Names) -> io::Result<Option<PathBuf>> {
+        let seconds = thirds.map(|third| with(third, &SECOND[1..]));
+        let [other, back] = thirds.map(Path::to_owned);
+        let known = [path.to_owned(), other, back].into_iter().chain(seconds);
+        let last = (0..MAX_KEPT).map(|number| numbered(path, names.lost_name, number));
+        for name in known.chain(last) {
+            if self.is_at(&name)? {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// What is known about a file that lost its name.
@@ -244,25 +619,34 @@ impl Growth {
     }
 }
 
-/// The file that has the name now, open for reading, with its lock.
-struct Old(fs::File);
-
 #[cfg(target_os = "linux")]
 impl Old {
+    /// Opens the file, and finishes what a killed process began.
     fn open(path: &Path) -> Result<Self, ExchangeError> {
-        let (file, _) = crate::sys::open_at(path, crate::sys::Access::Read)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
-            Err(fs::TryLockError::WouldBlock) => Err(ExchangeError::Busy),
-            Err(fs::TryLockError::Error(error)) => Err(error.into()),
+        use crate::sys::{Access, open_at};
+        let old = match Self::lock(path) {
+            Err(ExchangeError::Busy) if !unfinished(path)?.is_empty() => {
+                return Err(ExchangeError::Replacing);
+            }
+            // Its error says what is at `path`.
+            Err(ExchangeError::Io(error)) => {
+                open_at(path, Access::Read)?;
+                return Err(error.into());
+            }
+            old => old?,
+        };
+        finish_locked(path, &old)?;
+        open_at(path, Access::Read)?;
+        match old.is_at(path)? {
+            true => Ok(old),
+            false => Err(ExchangeError::Changed),
         }
     }
 
     /// Checks that the file at `path` is this one, and as it was when it was read.
     fn check(&self, path: &Path, read: &Metadata) -> Result<(), ExchangeError> {
-        let now = crate::disk::ReadFile::metadata(&self.0)?;
-        let named = crate::disk::ReadFile::metadata(&fs::File::open(path)?)?;
-        if now != *read || named.identity != read.identity {
+        let now = fault::call(|| crate::disk::ReadFile::metadata(&self.0))?;
+        if now != *read || metadata_at(path)?.identity != read.identity {
             return Err(ExchangeError::Changed);
         }
         Ok(())
@@ -275,13 +659,27 @@ impl Old {
     }
 
     /// Exchanges the names of this file, which is at `path`, and of `other`.
-    fn exchange(&self, path: &Path, other: &Path, read: &Metadata) -> Result<(), ExchangeError> {
+    ///
+    /// # Errors
+    /// In any state: this file may have `path`, `other`, `back`, or a second name of them.
+    fn exchange(
+        &self,
+        path: &Path,
+        other: &Path,
+        back: &Path,
+        read: &Metadata,
+    ) -> Result<(), ExchangeError> {
         let lease = self.lease()?;
         self.check(path, read)?;
-        let new = fs::File::open(other)?;
+        let new = fault::call(|| fs::File::open(other))?;
         let new_len = crate::disk::ReadFile::metadata(&new)?.len;
         exchange_names(path, other)?;
         drop(lease);
+        if !self.is_at(other)? {
+            // The name went to another file right before.
+            exchange_names(path, other)?;
+            return Err(ExchangeError::Changed);
+        }
         let new = Self(new);
         // A process that looked up the name before the exchange may open the old file now. Then its
         // file has to have the name, unless another process opened the new one.
@@ -295,14 +693,20 @@ impl Old {
                 && growth.moved == read.len
                 && let Ok(lease) = new.lease()
             {
-                exchange_names(path, other)?;
+                if back != other {
+                    rename_new(other, back)?;
+                }
+                exchange_names(path, back)?;
                 drop(lease);
                 new.leave(new_len, path)?;
+                if back != other {
+                    rename_new(back, other)?;
+                }
                 return Err(ExchangeError::Busy);
             }
-            std::thread::sleep(PAUSE);
+            fault::pause(PAUSE);
         }
-        Err(io::Error::from(io::ErrorKind::TimedOut).into())
+        Err(still_open())
     }
 
     /// Waits until this file, which was as long as `len` when it lost its name, is left alone.
@@ -312,9 +716,9 @@ impl Old {
             if self.is_left(&mut growth, path)? {
                 return Ok(());
             }
-            std::thread::sleep(PAUSE);
+            fault::pause(PAUSE);
         }
-        Err(io::Error::from(io::ErrorKind::TimedOut).into())
+        Err(still_open())
     }
 
     /// Looks whether a process has this file open, which lost its name, and moves what was appended to it
@@ -330,6 +734,9 @@ impl Old {
 
     /// Appends what was appended to this file after `len`, when it had lost its name, to the one
     /// that has it now. Returns its length.
+    ///
+    /// # Errors
+    /// When the system fails; of what was appended nothing is in the other file then, unless that cannot be cut either.
     fn move_growth(&self, len: u64, path: &Path) -> io::Result<u64> {
         use crate::disk::{Disk, ReadFile};
         let now = ReadFile::metadata(&self.0)?.len;
@@ -337,53 +744,83 @@ impl Old {
         if bytes.is_empty() {
             return Ok(now);
         }
-        self.0.fill(len, &mut bytes)?;
-        let file = crate::sys::RealDisk.open(path, false)?.file;
-        let mut rest = &bytes[..];
-        while !rest.is_empty() {
-            rest = &rest[file.append(rest)?..];
+        if fault::call(|| self.0.fill(len, &mut bytes))? < bytes.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        file.sync()?;
+        let file = fault::call(|| crate::sys::RealDisk.open(path, false))?.file;
+        let start = file.status()?.len;
+        let mut rest = &bytes[..];
+        let mut append = || -> io::Result<()> {
+            while !rest.is_empty() {
+                match fault::call(|| file.append(rest)) {
+                    Ok(written) => rest = &rest[written..],
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            fault::call(|| file.sync())
+        };
+        append().inspect_err(|_| {
+            // A part of a line would be joined with the next one of a client. Only our own bytes are cut.
+            let mut added = vec![0; bytes.len() + 1];
+            let added = file.fill(start, &mut added).map(|len| &added[..len]);
+            if added.is_ok_and(|added| bytes.starts_with(added)) {
+                let _ = file.truncate(start);
+            }
+        })?;
         Ok(now)
     }
 }
 
+/// A process opened the old file at the moment of the exchange, another one the new file, and neither closes it.
+#[cfg(target_os = "linux")]
+fn still_open() -> ExchangeError {
+    let what = "a process keeps the file open that lost its name";
+    io::Error::new(io::ErrorKind::TimedOut, what).into()
+}
+
+/// Exchanges two names, in one step or in three.
+///
+/// # Errors
+/// The names are as before, or exchanged; or `one` leads to what `other` led to, which has that name no more, and what had
+/// `one` is under the second name of `other`.
 #[cfg(target_os = "linux")]
 fn exchange_names(one: &Path, other: &Path) -> Result<(), ExchangeError> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
-    #[cfg(test)]
-    if tests::CANNOT_EXCHANGE.get() {
+    if fault::knows_no_flag() {
         return replace_name(one, other);
     }
-    match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => replace_name(one, other),
-        Err(error) => Err(ExchangeError::Io(error.into())),
+    let exchange = || Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?);
+    match fault::call(exchange) {
+        Err(error) if crate::sys::is_unknown_flag(&error) => replace_name(one, other),
+        exchanged => Ok(exchanged?),
     }
 }
 
 /// Exchanges two names in three steps. What has the name `one` has it until `other` is renamed over
 /// it; a file system without second names cannot do that.
+///
+/// # Errors
+/// As [`exchange_names`].
 #[cfg(target_os = "linux")]
 fn replace_name(one: &Path, other: &Path) -> Result<(), ExchangeError> {
     let second = with(other, &SECOND[1..]);
-    fs::hard_link(one, &second).map_err(|error| match error.kind() {
+    let linked = fault::call(|| fs::hard_link(one, &second));
+    linked.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported => ExchangeError::Unsupported,
         _ => ExchangeError::Io(error),
     })?;
-    if let Err(error) = fs::rename(other, one) {
-        fs::remove_file(&second)?;
+    if let Err(error) = fault::call(|| fs::rename(other, one)) {
+        // Only while it is the second name: else it is the only one of the old file.
+        let identity = |path| metadata_at(path).map(|found| found.identity);
+        if let (Ok(named), Ok(linked)) = (identity(one), identity(&second))
+            && named == linked
+        {
+            let _ = fault::call(|| fs::remove_file(&second));
+        }
         return Err(error.into());
     }
-    Ok(fs::rename(&second, other)?)
-}
-
-/// Renames a file unless the name is taken, and makes that survive a power cut.
-#[cfg(target_os = "linux")]
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?;
-    crate::sys::sync_folder(to)
+    Ok(fault::call(|| fs::rename(&second, other))?)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -392,37 +829,33 @@ impl Old {
         Err(ExchangeError::Unsupported)
     }
 
-    fn exchange(&self, _path: &Path, _other: &Path, _read: &Metadata) -> Result<(), ExchangeError> {
+    fn exchange(
+        &self,
+        _path: &Path,
+        _other: &Path,
+        _back: &Path,
+        _read: &Metadata,
+    ) -> Result<(), ExchangeError> {
         Err(ExchangeError::Unsupported)
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-    use std::cell::Cell;
     use std::io::Write;
 
     use super::*;
+    use crate::fault::{self, Fault};
 
-    thread_local! {
-        /// Whether this thread is on a file system that cannot exchange two names.
-        pub(super) static CANNOT_EXCHANGE: Cell<bool> = const { Cell::new(false) };
-    }
-
-    /// Calls `test` as it is, and on a file system that cannot exchange two names.
+    /// Calls `test` as it is, and on a file system that knows no flag of `renameat2`.
     fn on_all_systems(test: impl Fn()) {
-        for cannot in [false, true] {
-            CANNOT_EXCHANGE.set(cannot);
+        for knows_no_flag in [false, true] {
+            fault::set_knows_no_flag(knows_no_flag);
             test();
         }
-        CANNOT_EXCHANGE.set(false);
+        fault::set_knows_no_flag(false);
     }
 
     fn new_file(path: &Path, bytes: &[u8]) -> NewFile {
@@ -601,6 +1034,236 @@ mod tests {
             Err(ExchangeError::Io(_))
         ));
         assert_eq!(names(folder.path()), ["s.jsonl"]);
+    }
+
+    /// The bytes of the two sessions.
+    const OLD: &[u8] = b"old\n";
+    const NEW: &[u8] = b"new, and longer\n";
+
+    /// A folder in memory, if there is such a file system: thousands of syncs take a minute on a disk.
+    fn fast_folder() -> tempfile::TempDir {
+        let memory = tempfile::tempdir_in("/dev/shm");
+        memory.or_else(|_| tempfile::tempdir()).unwrap()
+    }
+
+    /// Fails every call of `run` in turn, with and without its work done, and those after it, on all systems. `check` gets
+    /// the path of the session.
+    fn fail_every_call(prepare: impl Fn(&Path), run: impl Fn(&Path), check: impl Fn(&Path, Fault)) {
+        on_all_systems(|| {
+            for (is_done, calls) in [(false, 1), (true, 1), (false, 2), (true, 2), (false, 1000)] {
+                for after in 0.. {
+                    let folder = fast_folder();
+                    let path = folder.path().join("s.jsonl");
+                    prepare(&path);
+                    let fault = Fault {
+                        after,
+                        is_done,
+                        calls,
+                    };
+                    if !fault.run(|| run(&path)) {
+                        assert!(after > 2, "no call failed");
+                        break;
+                    }
+                    check(&path, fault);
+                }
+            }
+        });
+    }
+
+    /// Returns the names of the files with these bytes, without that of the session.
+    fn named(path: &Path, bytes: &[u8]) -> Vec<String> {
+        let folder = folder_of(path);
+        let mut found = names(folder);
+        found.retain(|name| fs::read(folder.join(name)).unwrap() == bytes);
+        found
+            .iter()
+            .map(|name| name.strip_prefix("s.jsonl").unwrap().to_owned())
+            .collect()
+    }
+
+    fn put(path: &Path) -> Result<PathBuf, ExchangeError> {
+        put_in_place(new_file(path, NEW), path, &read(path))
+    }
+
+    /// Asserts that an error says where both files are, and that nothing is left over without a word.
+    fn assert_said(path: &Path, error: &ExchangeError, fault: Fault, [before, after]: [&[u8]; 2]) {
+        let now = fs::read(path).unwrap();
+        match error {
+            ExchangeError::Stopped { state, other, .. } => {
+                let [named, unnamed] = match state {
+                    ExchangeState::Exchanged => [after, before],
+                    _ => [&now[..], if now == before { after } else { before }],
+                };
+                assert_eq!(now, named, "{fault:?}: {error}");
+                // What could not be looked at is still under one of the two names that the error can mean.
+                if *state == ExchangeState::Exchanged {
+                    assert_eq!(fs::read(other).unwrap(), unnamed, "{fault:?}: {error}");
+                }
+            }
+            _ => assert_eq!(now, before, "{fault:?}: {error}"),
+        }
+    }
+
+    #[test]
+    fn whatever_call_of_a_replacement_fails_the_old_file_is_whole() {
+        let said = std::cell::RefCell::new(None);
+        fail_every_call(
+            |path| fs::write(path, OLD).unwrap(),
+            |path| *said.borrow_mut() = put_in_place(new_file(path, NEW), path, &read(path)).err(),
+            |path, fault| {
+                assert_ne!(named(path, OLD), [""; 0], "{fault:?}: the old file is gone");
+                let error = said.take();
+                if let Some(error) = &error {
+                    assert_said(path, error, fault, [OLD, NEW]);
+                }
+                let is_named = matches!(
+                    error,
+                    Some(ExchangeError::LeftOver { .. } | ExchangeError::Stopped { .. })
+                );
+                if fault.calls == 1 && !is_named {
+                    let left = names(folder_of(path));
+                    let kept: &[&str] = match error {
+                        Some(_) => &["s.jsonl"],
+                        None => &["s.jsonl", "s.jsonl.before-repair"],
+                    };
+                    assert_eq!(left, kept, "{fault:?}: {error:?}");
+                }
+                // The next one finishes or cleans up.
+                finish_exchange(path).unwrap();
+                let left = names(folder_of(path));
+                match &fs::read(path).unwrap()[..] {
+                    OLD => assert_eq!(left, ["s.jsonl"], "{fault:?}: {error:?}"),
+                    _ => {
+                        assert_eq!(
+                            left,
+                            ["s.jsonl", "s.jsonl.before-repair"],
+                            "{fault:?}: {error:?}"
+                        );
+                        undo(path).unwrap();
+                        assert_eq!(fs::read(path).unwrap(), OLD, "{fault:?}");
+                    }
+                }
+            },
+        );
+    }
+
+    #[test]
+    fn whatever_call_of_an_undo_fails_both_files_are_whole() {
+        let said = std::cell::RefCell::new(None);
+        fail_every_call(
+            |path| {
+                fs::write(path, OLD).unwrap();
+                put(path).unwrap();
+            },
+            |path| *said.borrow_mut() = undo(path).err(),
+            |path, fault| {
+                assert_ne!(
+                    named(path, OLD),
+                    [""; 0],
+                    "{fault:?}: the earlier file is gone"
+                );
+                assert_ne!(
+                    named(path, NEW),
+                    [""; 0],
+                    "{fault:?}: the repaired file is gone"
+                );
+                let error = said.take();
+                if let Some(error) = &error {
+                    assert_said(path, error, fault, [NEW, OLD]);
+                }
+                finish_exchange(path).unwrap();
+                let other = match &fs::read(path).unwrap()[..] {
+                    OLD => "s.jsonl.repaired",
+                    _ => "s.jsonl.before-repair",
+                };
+                assert_eq!(
+                    names(folder_of(path)),
+                    ["s.jsonl", other],
+                    "{fault:?}: {error:?}"
+                );
+            },
+        );
+    }
+
+    #[test]
+    fn whatever_call_fails_while_it_is_finished_the_next_one_finishes() {
+        let third =
+            |path: &Path, what| with(path, &format!("{what}-{}", number(&read(path)).unwrap()));
+        let states: [&dyn Fn(&Path); 6] = [
+            // Not exchanged, and exchanged.
+            &|path| fs::write(third(path, "repairing"), NEW).unwrap(),
+            &|path| {
+                let other = third(path, "repairing");
+                fs::write(&other, NEW).unwrap();
+                exchange_names(path, &other).unwrap();
+            },
+            // Linked, and replaced.
+            &|path| {
+                let other = third(path, "repairing");
+                fs::write(&other, NEW).unwrap();
+                fs::hard_link(path, with(&other, "old")).unwrap();
+            },
+            &|path| {
+                let other = third(path, "repairing");
+                fs::write(&other, NEW).unwrap();
+                fs::hard_link(path, with(&other, "old")).unwrap();
+                fs::rename(other, path).unwrap();
+            },
+            // Named twice.
+            &|path| {
+                let other = third(path, "repairing");
+                fs::write(&other, NEW).unwrap();
+                exchange_names(path, &other).unwrap();
+                fs::hard_link(&other, with(path, REPLACED)).unwrap();
+            },
+            // Rolled back: a process may have appended to the new one.
+            &|path| fs::write(third(path, "returning"), NEW).unwrap(),
+        ];
+        for (at, state) in states.iter().enumerate() {
+            fail_every_call(
+                |path| {
+                    fs::write(path, OLD).unwrap();
+                    state(path);
+                },
+                |path| _ = finish_exchange(path),
+                |path, fault| {
+                    assert_ne!(named(path, OLD), [""; 0], "{at}, {fault:?}");
+                    finish_exchange(path).unwrap();
+                    let kept: &[&str] = match at {
+                        0 | 2 => &["s.jsonl"],
+                        5 => &["s.jsonl", "s.jsonl.repaired"],
+                        _ => &["s.jsonl", "s.jsonl.before-repair"],
+                    };
+                    assert_eq!(names(folder_of(path)), kept, "{at}, {fault:?}");
+                },
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_that_another_process_replaces_is_left_to_it() {
+        on_all_systems(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("s.jsonl");
+            fs::write(&path, OLD).unwrap();
+            let metadata = read(&path);
+            let other = with(&path, &format!("repairing-{}", number(&metadata).unwrap()));
+            let first = Old::open(&path).unwrap();
+            new_file(&path, NEW).keep(&other).unwrap();
+            // Before the exchange, and after it.
+            let replacing = |result| matches!(result, Err(ExchangeError::Replacing));
+            assert!(replacing(put(&path)) && replacing(undo(&path)));
+            exchange_names(&path, &other).unwrap();
+            assert!(replacing(put(&path)) && replacing(undo(&path)));
+            assert!(matches!(
+                finish_exchange(&path),
+                Err(ExchangeError::Replacing)
+            ));
+            assert_eq!(fs::read(&other).unwrap(), OLD);
+            drop(first);
+            finish_exchange(&path).unwrap();
+            assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.before-repair"]);
+        });
     }
 
     /// A process that appends numbered lines in bursts, each with an `open` of its own as the client

@@ -5,8 +5,10 @@
 //! lock, replace. [`RealDisk`] is the file system of this machine, [`MemoryDisk`] one in memory.
 //!
 //! Two names, or a name and an open file, are the same file if their [`Identity`] is equal. A
-//! [`Fingerprint`] shows whether a file still has the bytes that were read; neither its length nor
-//! its modification time can show that.
+//! [`Fingerprint`] shows whether a file still has the bytes at the ends of what was read, [`Content`] whether it still has
+//! all of it; neither its length nor its modification time can show that.
+//!
+//! What waits for files on behalf of others, such as the syncs of a session, is done by the [`crew`] of the process.
 //!
 //! ```
 //! use std::path::Path;
@@ -23,19 +25,31 @@
 //! ```
 
 mod clients;
+mod content;
+pub mod crew;
 mod disk;
 mod exchange;
+mod fault;
 mod fingerprint;
 mod memory;
 mod new_file;
+pub mod outside_names;
+mod per_process;
 mod sys;
+#[doc(hidden)]
+pub mod threads;
 
 pub use clients::Client;
+pub use content::Content;
 pub use disk::{
-    DirEntry, Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Status,
+    DirEntry, Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Space,
+    Status, is_absent,
 };
-pub use exchange::{ExchangeError, finish_exchange, put_in_place, undo};
+pub use exchange::{
+    ExchangeError, ExchangeState, Replacement, finish_exchange, put_in_place, undo,
+};
 pub use fingerprint::{Fingerprint, HEAD_LEN, LastBytes, TAIL_LEN};
 pub use memory::{MemoryDisk, entries_below};
 pub use new_file::{NewFile, folder_of};
-pub use sys::{RealDisk, ignore_file_size_signal};
+pub use per_process::PerProcess;
+pub use sys::{RealDisk, ignore_file_size_signal, reports_changes};

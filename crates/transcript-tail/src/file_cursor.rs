@@ -5,7 +5,6 @@
 //! whether the emitted bytes are unchanged. The hint that caused the poll decides nothing.
 
 use std::collections::VecDeque;
-use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use transcript_format::finding::{Code, Finding};
 use transcript_format::lines::{Framed, Framer, Line};
 use transcript_format::scan::Envelope;
 use transcript_reader::{Error, ErrorKind, Source};
-use transcript_storage::{Identity, LastBytes, ReadDisk};
+use transcript_storage::{Identity, LastBytes, ReadDisk, is_absent};
 
 use crate::event::{EventKind, FollowedEntry, Reset};
 use crate::file_position::{Checkpoint, FilePosition, has, has_newline};
@@ -33,6 +32,8 @@ pub(crate) struct FileCursor {
     path: PathBuf,
     /// Where to start in the first file that is found.
     start: Option<StartAt>,
+    /// How long the file was when following began, if the start depends on that.
+    existing: Option<u64>,
     cap: usize,
     trailing: Trailing,
     /// Whether the file is read once only; then up to this offset, which is known once the file is
@@ -95,10 +96,21 @@ struct OpenFile {
 impl FileCursor {
     pub(crate) fn new(path: &Path, options: &FollowOptions) -> Self {
         let cap = options.line_cap;
+        let (mut start, mut existing) = (options.start, None);
+        // Lines that are written before the file is opened are new.
+        if start.is_at_end() {
+            match options.disk.metadata(path) {
+                Ok(found) => existing = Some(found.len),
+                Err(error) if is_absent(&error) => start.start_from_beginning(),
+                // Opening it fails in the same way.
+                Err(_) => {}
+            }
+        }
         Self {
             disk: Arc::clone(&options.disk),
             path: path.to_owned(),
-            start: Some(options.start),
+            start: Some(start),
+            existing,
             cap,
             trailing: options.trailing,
             is_once: options.is_once,
@@ -392,7 +404,7 @@ impl FileCursor {
         let identity = metadata.identity;
         let known = self.identity.replace(identity);
         let reset = if let Some(start) = self.start.take() {
-            match start.position(&source, self.trailing) {
+            match start.position(&source, self.existing, self.trailing) {
                 Ok(Ok(position)) => {
                     self.position = position;
                     None
@@ -553,13 +565,6 @@ impl FileCursor {
             }));
         }
     }
-}
-
-fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }
 
 #[cfg(test)]

@@ -5,11 +5,14 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::{EventKind, RecursiveMode};
+use transcript_storage::crew::Task;
 use transcript_storage::{Identity, ReadDisk, RealDisk};
+
+use crate::hub::{Coverage, Subscription};
 
 /// What may have changed.
 #[derive(Debug, Default)]
@@ -26,7 +29,7 @@ impl Hints {
     }
 }
 
-/// Wakes the threads that wait for hints. Clones wake the same threads.
+/// Wakes the threads and the task that wait for hints. Clones wake the same ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notifier(Arc<Inner>);
 
@@ -40,6 +43,7 @@ struct Inner {
 struct State {
     hints: Hints,
     is_stopped: bool,
+    task: Option<Task>,
 }
 
 impl Notifier {
@@ -49,13 +53,32 @@ impl Notifier {
     }
 
     pub(crate) fn notify(&self, add: impl FnOnce(&mut Hints)) {
-        add(&mut self.lock().hints);
-        self.0.notified.notify_all();
+        self.change(|state| add(&mut state.hints));
     }
 
     pub(crate) fn stop(&self) {
-        self.lock().is_stopped = true;
+        self.change(|state| state.is_stopped = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        change(&mut state);
+        let task = state.task.clone();
+        drop(state);
         self.0.notified.notify_all();
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    /// From now on wakes this task.
+    pub(crate) fn wake(&self, task: &Task) {
+        self.lock().task.get_or_insert_with(|| task.clone());
+    }
+
+    /// Returns the hints so far.
+    pub(crate) fn take(&self) -> Hints {
+        std::mem::take(&mut self.lock().hints)
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -88,10 +111,10 @@ impl Notifier {
 
 /// The time to wait for a hint before polling without one.
 ///
-/// File-system events are trusted only after they have proved to work. After a change that was
-/// found by an event, or while nothing happens for a long time, the file is polled once a second.
-/// While the last change was found without one, as on network file systems, it is polled every 1 to
-/// 100 ms, less often the longer nothing happens.
+/// Where the file system reports all changes, a file is polled once in two minutes, in case that a report was lost. On other
+/// ones, such as network file systems, events are trusted only after they have proved to work. After a change that was found by
+/// an event, or while nothing happens for a long time, the file is polled once a second. While the last change was
+/// found without one, it is polled every 1 to 100 ms, less often the longer nothing happens.
 #[derive(Debug)]
 pub(crate) struct PollBackoff {
     pause: Duration,
@@ -99,15 +122,23 @@ pub(crate) struct PollBackoff {
     quiet: Duration,
     /// Whether the last change was found by a hint; `None` before the first one.
     is_hinted: Option<bool>,
+    /// Whether the file system reports all changes.
+    is_trusted: bool,
+    /// How many changes in a row were found before their hint. A caller that waits for short times often is faster.
+    early: u32,
 }
 
 impl PollBackoff {
     const SHORTEST: Duration = Duration::from_millis(1);
     pub(crate) const LONGEST: Duration = Duration::from_millis(100);
-    /// The pause when events are trusted: one of them may still be lost.
+    /// The pause when events are trusted by experience: one of them may still be lost.
     pub(crate) const HINTED: Duration = Duration::from_secs(1);
+    /// The pause when the file system reports all changes.
+    pub(crate) const TRUSTED: Duration = Duration::from_secs(120);
     /// How long to poll often when it is unknown whether events work.
     const DOUBT: Duration = Duration::from_secs(10);
+    /// After so many changes without a hint, a file system is not trusted any more.
+    const MAX_EARLY: u32 = 8;
 
     /// Creates a back-off. `has_events` is whether there can be hints at all.
     pub(crate) fn new(has_events: bool) -> Self {
@@ -115,41 +146,53 @@ impl PollBackoff {
             pause: Self::SHORTEST,
             quiet: Duration::ZERO,
             is_hinted: (!has_events).then_some(false),
+            is_trusted: false,
+            early: 0,
         }
     }
 
-    /// Returns whether hints are trusted.
-    pub(crate) fn is_hinted(&self) -> bool {
-        self.is_hinted.unwrap_or(self.quiet >= Self::DOUBT)
+    /// Sets whether the file system reports all changes of what is watched now.
+    pub(crate) fn trust(&mut self, is_trusted: bool) {
+        self.is_trusted = is_trusted;
+    }
+
+    /// Returns how often to poll though there are hints; `None` if they are not trusted.
+    pub(crate) fn hinted_pause(&self) -> Option<Duration> {
+        if self.is_trusted && self.early < Self::MAX_EARLY {
+            return Some(Self::TRUSTED);
+        }
+        let is_hinted = self.is_hinted.unwrap_or(self.quiet >= Self::DOUBT);
+        is_hinted.then_some(Self::HINTED)
     }
 
     /// Records that something was found, by a hint or not. `None` means it was found before the
     /// first wait, which says nothing about hints.
     pub(crate) fn found(&mut self, by_hint: Option<bool>) {
         self.is_hinted = by_hint.or(self.is_hinted);
+        self.early = match by_hint {
+            Some(true) => 0,
+            Some(false) => self.early.saturating_add(1),
+            None => self.early,
+        };
         self.pause = Self::SHORTEST;
         self.quiet = Duration::ZERO;
     }
 
     /// Records that nothing was found; returns how long to wait.
     pub(crate) fn pause(&mut self) -> Duration {
-        let pause = if self.is_hinted() {
-            Self::HINTED
-        } else {
-            self.pause
-        };
+        let pause = self.hinted_pause().unwrap_or(self.pause);
         self.pause = (self.pause * 2).min(Self::LONGEST);
         self.quiet = self.quiet.saturating_add(pause);
         pause
     }
 }
 
-/// A subscription to changes of folders.
+/// A subscription to changes of folders, a part of the one of the process.
 pub(crate) struct FsWatch {
-    watcher: Option<RecommendedWatcher>,
+    subscription: Option<Subscription>,
     /// The watched folders with their identities, because another folder may take the name.
     folders: Vec<(Folder, Option<Identity>)>,
-    is_whole: bool,
+    coverage: Coverage,
 }
 
 /// A folder to watch, alone or recursively.
@@ -165,83 +208,83 @@ impl std::fmt::Debug for FsWatch {
 }
 
 impl FsWatch {
-    /// Notifies `notifier` of the hints that `on_event` derives from changes. If the system has no
+    /// Notifies `notifier` of the hints that `on_change` derives from changes. If the system has no
     /// events or no room for more watches, there are no notifications.
     pub(crate) fn new(
         notifier: &Notifier,
-        on_event: impl Fn(&Event, &mut Hints) + Send + 'static,
+        on_change: impl Fn(&EventKind, &Path, &mut Hints) + Send + Sync + 'static,
     ) -> Self {
-        let notifier = notifier.clone();
-        let handler = move |event: notify::Result<Event>| match event {
-            // Our own reading causes events, too.
-            Ok(event) if matches!(event.kind, EventKind::Access(_)) => {}
-            Ok(event) if !event.need_rescan() => {
-                let mut hints = Hints::default();
-                on_event(&event, &mut hints);
-                if !hints.is_empty() {
-                    notifier.notify(|all| {
-                        all.paths.extend(hints.paths);
-                        all.all |= hints.all;
-                    });
-                }
-            }
-            _ => notifier.notify(|hints| hints.all = true),
-        };
         Self {
-            watcher: notify::recommended_watcher(handler).ok(),
-            folders: Vec::new(),
-            is_whole: true,
+            subscription: Subscription::new(notifier, Arc::new(on_change)),
+            ..Self::off()
         }
     }
 
     /// Watches nothing.
     pub(crate) fn off() -> Self {
         Self {
-            watcher: None,
+            subscription: None,
             folders: Vec::new(),
-            is_whole: true,
+            coverage: Coverage::default(),
         }
     }
 
-    /// Returns the folder of `path`, or its nearest existing ancestor.
-    pub(crate) fn above(path: &Path) -> Option<Folder> {
-        let mut above = path.ancestors().skip(1);
-        let folder = above.find(|folder| folder.is_dir())?;
-        Some((folder.to_owned(), RecursiveMode::NonRecursive))
+    /// Returns the folder of `path`, or its nearest existing ancestor, and the one above it: the system does not say that a
+    /// folder has moved with one above it.
+    pub(crate) fn above(path: &Path) -> impl Iterator<Item = Folder> {
+        let above = path.ancestors().skip(1);
+        let above = above.skip_while(|folder| !folder.is_dir()).take(2);
+        above.map(|folder| (folder.to_owned(), RecursiveMode::NonRecursive))
     }
 
-    /// Watches these folders and no others.
-    pub(crate) fn keep(&mut self, wanted: &[Folder]) {
-        let Some(watcher) = &mut self.watcher else {
-            return;
+    /// Watches these folders and no others. They are asked for again when they are watched: what happened to them before that
+    /// was not reported. Returns whether changes of all of them are sure to be reported.
+    pub(crate) fn keep(&mut self, wanted: impl Fn() -> Vec<Folder>) -> bool {
+        /// After so many changes in a row the next call continues.
+        const MAX_TRIES: usize = 8;
+        let Some(subscription) = &self.subscription else {
+            return false;
         };
         let identity = |path: &Path| Some(RealDisk.metadata(path).ok()?.identity);
-        let wanted: Vec<_> = wanted
-            .iter()
-            .map(|folder| (folder.clone(), identity(&folder.0)))
-            .collect();
-        if wanted == self.folders {
-            return;
+        for _ in 0..MAX_TRIES {
+            let folders = wanted();
+            let found: Vec<_> = folders
+                .iter()
+                .map(|folder| (folder.clone(), identity(&folder.0)))
+                .collect();
+            if found == self.folders {
+                return self.coverage.is_whole && self.coverage.is_trusted;
+            }
+            self.coverage = subscription.keep(&folders);
+            self.folders = found;
         }
-        for ((folder, _), _) in self.folders.drain(..) {
-            // A deleted folder is not watched any more, so this may fail.
-            let _ = watcher.unwatch(&folder);
-        }
-        self.is_whole = true;
-        for ((path, mode), _) in &wanted {
-            self.is_whole &= watcher.watch(path, *mode).is_ok();
-        }
-        self.folders = wanted;
+        false
     }
 
     /// Returns whether anything is watched.
     pub(crate) fn is_on(&self) -> bool {
-        self.watcher.is_some()
+        self.subscription.is_some()
     }
 
     /// Returns whether everything that is wanted is watched.
     pub(crate) fn is_whole(&self) -> bool {
-        self.is_whole
+        self.coverage.is_whole
+    }
+}
+
+/// Returns when a pause ends. Long ones of several followers end together, so that the processor wakes up once for all.
+pub(crate) fn together(pause: Duration) -> Instant {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    const SHARE: u32 = 8;
+    let start = *START;
+    let end = Instant::now() + pause;
+    let step = (pause / SHARE).as_millis();
+    match pause >= PollBackoff::TRUSTED && step > 0 {
+        false => end,
+        true => {
+            let over = (end - start).as_millis() % step;
+            end + Duration::from_millis(u64::try_from(step - over).unwrap_or_default())
+        }
     }
 }
 
@@ -281,6 +324,25 @@ mod backoff_tests {
     }
 
     #[test]
+    fn a_file_system_that_reports_changes_is_hardly_polled() {
+        let mut backoff = PollBackoff::new(true);
+        backoff.trust(true);
+        let trusted = PollBackoff::TRUSTED.as_millis();
+        assert_eq!(pauses(&mut backoff, 2), [trusted; 2]);
+        // Hints that come a little late do not matter, hints that never come do.
+        for _ in 1..PollBackoff::MAX_EARLY {
+            backoff.found(Some(false));
+            assert_eq!(backoff.pause().as_millis(), trusted);
+        }
+        backoff.found(Some(false));
+        assert_eq!(pauses(&mut backoff, 3), [1, 2, 4]);
+        backoff.found(Some(true));
+        assert_eq!(backoff.pause().as_millis(), trusted);
+        backoff.trust(false);
+        assert_eq!(backoff.pause(), PollBackoff::HINTED);
+    }
+
+    #[test]
     fn polling_slows_down_while_nothing_happens() {
         let mut backoff = PollBackoff::new(true);
         // The file existed before the first wait.
@@ -317,11 +379,11 @@ mod tests {
         // not matter.
         let (flooded, wait) = mpsc::channel::<()>();
         let wait = Mutex::new(wait);
-        let on_event = move |_: &Event, _: &mut Hints| {
+        let on_event = move |_: &EventKind, _: &Path, _: &mut Hints| {
             let _ = wait.lock().map(|wait| wait.recv());
         };
         let mut watch = FsWatch::new(&notifier, on_event);
-        watch.keep(&[(folder.path().to_owned(), RecursiveMode::NonRecursive)]);
+        watch.keep(|| vec![(folder.path().to_owned(), RecursiveMode::NonRecursive)]);
         // Two files in turn, because the system merges identical events in a row.
         let mut files = ["a", "b"].map(|name| fs::File::create(folder.path().join(name)).unwrap());
         for write in 0..limit + 1000 {

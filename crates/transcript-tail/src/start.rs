@@ -12,8 +12,8 @@ use crate::line_classifier::LineClassifier;
 /// How much is read at once.
 const CHUNK: u64 = 64 << 10;
 
-/// Where following starts in a file that exists at the first poll. A file that is created later is
-/// read from its first byte.
+/// Where following starts in a file that exists when the follower is made, or is found by the watcher. A file that is created
+/// later is read from its first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StartAt {
@@ -50,17 +50,24 @@ impl StartAt {
         }
     }
 
-    /// Returns the start position in a file; or what happened to the file since the checkpoint, and
+    /// Returns whether it depends on how long the file is when following begins.
+    pub(crate) fn is_at_end(&self) -> bool {
+        matches!(self, Self::End | Self::Last(_))
+    }
+
+    /// Returns the start position in a file, of which the first `existing` bytes were there when following began; or what happened to the file since the checkpoint, and
     /// the offset of the checkpoint.
     pub(crate) fn position(
         &self,
         source: &Source,
+        existing: Option<u64>,
         trailing: Trailing,
     ) -> Result<Result<FilePosition, (Reset, u64)>, Error> {
+        let existing = existing.unwrap_or(u64::MAX);
         let offset = match self {
             Self::Beginning => 0,
-            Self::End => end_of_lines(source)?,
-            Self::Last(count) => offset_of_last(source, *count, trailing, |_| true)?,
+            Self::End => last_before(source, existing, 0, Trailing::Pending, |_| true)?,
+            Self::Last(count) => last_before(source, existing, *count, trailing, |_| true)?,
             Self::Offset(offset) => match first_line_from(source, *offset)? {
                 Some(offset) => offset,
                 None => return Ok(Err((Reset::Truncated, *offset))),
@@ -117,16 +124,27 @@ pub fn offset_of_last(
     source: &Source,
     count: usize,
     trailing: Trailing,
+    counts: impl FnMut(&FollowedEntry) -> bool,
+) -> Result<u64, Error> {
+    last_before(source, u64::MAX, count, trailing, counts)
+}
+
+/// Returns what [`offset_of_last`] does for the first `existing` bytes of a file.
+fn last_before(
+    source: &Source,
+    existing: u64,
+    count: usize,
+    trailing: Trailing,
     mut counts: impl FnMut(&FollowedEntry) -> bool,
 ) -> Result<u64, Error> {
-    let mut framer = BackwardFramer::new(source.len(), DEFAULT_LINE_CAP);
+    let mut end = source.len().min(existing);
+    let mut framer = BackwardFramer::new(end, DEFAULT_LINE_CAP);
     let mut search = Search {
         left: count,
         trailing,
         classifier: LineClassifier::default(),
         events: VecDeque::new(),
     };
-    let mut end = source.len();
     let mut buffer = vec![0; CHUNK.min(end) as usize];
     while end > 0 {
         let start = end.saturating_sub(CHUNK);

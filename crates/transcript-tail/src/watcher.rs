@@ -2,20 +2,22 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use notify::{EventKind, RecursiveMode};
 use transcript_format::names::TranscriptFile;
 use transcript_reader::{Error, subagents_on};
+use transcript_storage::crew::Task;
 use transcript_storage::{FileKind, Metadata, ReadDisk};
 
 use crate::event::FollowEvent;
 use crate::followed_file::FollowedFile;
 use crate::follower::Stopper;
-use crate::hints::{FsWatch, Hints, Notifier, PollBackoff, deadline, left};
+use crate::hints::{Folder, FsWatch, Hints, Notifier, PollBackoff, left};
 use crate::live::ConversationState;
 use crate::options::FollowOptions;
+use crate::source::{self, Polling, Source};
 use crate::start::StartAt;
 
 /// A file that has been idle for this long is polled no more often than the folders.
@@ -53,10 +55,13 @@ const MAX_DEPTH: usize = 7;
 #[derive(Debug)]
 pub struct Watcher {
     targets: Vec<Target>,
+    concerned: Arc<Mutex<Concerned>>,
     options: FollowOptions,
     files: HashMap<Arc<Path>, WatchedFile>,
     /// The files to poll, each once.
     ready: VecDeque<Arc<Path>>,
+    /// The files that may be open, in the order in which they were opened or found in use.
+    open: VecDeque<Arc<Path>>,
     /// How many events the first of them has emitted in a row.
     in_a_row: usize,
     /// Errors of folders.
@@ -66,6 +71,9 @@ pub struct Watcher {
     notifier: Notifier,
     backoff: PollBackoff,
     by_hint: Option<bool>,
+    waits: Option<Instant>,
+    /// When names have not changed for a while.
+    settled: Instant,
     /// The time of the next scan of the folders.
     next_scan: Instant,
     last_scan: Instant,
@@ -84,12 +92,41 @@ enum Target {
     File(PathBuf),
 }
 
+/// Which changes concern the targets: folders are watched in which other programs are busy.
+#[derive(Debug, Default)]
+struct Concerned {
+    /// The targets, and the folders of sessions. What is below them concerns them.
+    own: HashSet<PathBuf>,
+    /// The folders above them.
+    above: HashSet<PathBuf>,
+}
+
+impl Concerned {
+    fn add(&mut self, target: &Target) {
+        let (Target::Folder(path) | Target::Session(path) | Target::File(path)) = target;
+        self.own.insert(path.clone());
+        if let Target::Session(path) = target {
+            self.own.insert(path.with_extension(""));
+        }
+        self.above
+            .extend(path.ancestors().skip(1).map(Path::to_owned));
+    }
+
+    fn is(&self, path: &Path) -> bool {
+        self.above.contains(path) || path.ancestors().any(|above| self.own.contains(above))
+    }
+}
+
 #[derive(Debug)]
 struct WatchedFile {
     followed: FollowedFile,
     is_ready: bool,
+    /// Whether it is among those that may be open.
+    is_counted: bool,
     /// The time of the last event.
     active: Instant,
+    /// The time of the last event that is known to the order in which files are closed.
+    used: Instant,
     /// The state of the file at the last scan, by which a change is detected without opening it.
     seen: Option<Metadata>,
 }
@@ -100,16 +137,25 @@ impl Watcher {
     #[must_use]
     pub fn new(options: &FollowOptions) -> Self {
         let (notifier, now) = (Notifier::default(), Instant::now());
+        let concerned = Arc::new(Mutex::new(Concerned::default()));
         let watch = if options.has_events {
-            FsWatch::new(&notifier, collect_hints)
+            let concerned = Arc::clone(&concerned);
+            FsWatch::new(&notifier, move |kind, path, hints| {
+                let concerned = concerned.lock().unwrap_or_else(PoisonError::into_inner);
+                if concerned.is(path) {
+                    collect_hints(kind, path, hints);
+                }
+            })
         } else {
             FsWatch::off()
         };
         Self {
             targets: Vec::new(),
+            concerned,
             options: options.clone(),
             files: HashMap::new(),
             ready: VecDeque::new(),
+            open: VecDeque::new(),
             in_a_row: 0,
             errors: VecDeque::new(),
             reported_errors: HashSet::new(),
@@ -117,6 +163,8 @@ impl Watcher {
             notifier,
             backoff: PollBackoff::new(options.has_events),
             by_hint: None,
+            waits: None,
+            settled: now,
             next_scan: now,
             last_scan: now,
             scan_cost: Duration::ZERO,
@@ -157,6 +205,12 @@ impl Watcher {
     }
 
     fn add(&mut self, target: Target) {
+        let mut concerned = self
+            .concerned
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        concerned.add(&target);
+        drop(concerned);
         self.targets.push(target);
         self.next_scan = self.last_scan;
     }
@@ -208,27 +262,16 @@ impl Watcher {
     /// # Errors
     /// As [`try_next`](Self::try_next).
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<FollowEvent>, Error> {
-        let deadline = deadline(timeout);
-        loop {
-            if self.notifier.is_stopped() {
-                return Ok(None);
-            }
-            if let Some(emitted) = self.try_next()? {
-                let is_whole = self.watch.is_whole();
-                self.backoff
-                    .found(self.by_hint.map(|by_hint| by_hint && is_whole));
-                return Ok(Some(emitted));
-            }
-            let mut pause = left(deadline);
-            if pause.is_zero() {
-                return Ok(None);
-            }
-            pause = pause.min(self.backoff.pause());
-            pause = pause.min(left(Some(self.next_scan)));
-            let hints = self.notifier.wait(pause);
-            self.by_hint = Some(!hints.is_empty());
-            self.apply_hints(&hints);
-        }
+        source::next_within(self, timeout)
+    }
+
+    /// Returns the next event to a task of the crew, which needs no thread while there is none. A watcher is asked by
+    /// one task only.
+    ///
+    /// # Errors
+    /// As [`try_next`](Self::try_next).
+    pub fn poll_in(&mut self, task: &Task) -> Result<Polling, Error> {
+        source::poll_in(self, task)
     }
 
     /// Returns a handle that ends the waiting from another thread.
@@ -244,6 +287,8 @@ impl Watcher {
 
     fn apply_hints(&mut self, hints: &Hints) {
         if hints.all {
+            // In a folder that is new, files may have been made before the system was asked to watch it.
+            self.settled = Instant::now() + PollBackoff::HINTED;
             // Limits the time spent on scans when there are many events.
             self.next_scan = self.last_scan + self.scan_cost * 10;
         }
@@ -294,7 +339,9 @@ impl Watcher {
         file.or_insert_with(|| WatchedFile {
             followed: FollowedFile::new(path, &options.clone().start(start)),
             is_ready: false,
+            is_counted: false,
             active: Instant::now(),
+            used: Instant::now(),
             seen: None,
         })
     }
@@ -321,17 +368,40 @@ impl Watcher {
             return;
         };
         file.is_ready = false;
-        if file.followed.cursor().is_absent() && !self.is_named(path) {
+        let is_absent = file.followed.cursor().is_absent();
+        if is_absent && !self.is_named(path) {
             self.files.remove(path);
             return;
         }
-        let open = self.files.values_mut();
-        let open = open.filter_map(|file| file.followed.cursor().is_open().then_some(file));
-        let mut open: Vec<&mut WatchedFile> = open.collect();
-        if open.len() > MAX_OPEN
-            && let Some(oldest) = open.iter_mut().min_by_key(|file| file.active)
+        let Some(file) = self.files.get_mut(path) else {
+            return;
+        };
+        if file.followed.cursor().is_open() && !std::mem::replace(&mut file.is_counted, true) {
+            file.used = file.active;
+            self.open.push_back(Arc::from(path));
+        }
+        self.close_oldest();
+    }
+
+    /// Closes files while too many are open: each time the first one in the order in which they were opened that was
+    /// not used since.
+    fn close_oldest(&mut self) {
+        while self.open.len() > MAX_OPEN
+            && let Some(path) = self.open.pop_front()
         {
-            oldest.followed.cursor().close();
+            let Some(file) = self.files.get_mut(&path) else {
+                continue;
+            };
+            if file.followed.cursor().is_open() && file.active > file.used {
+                file.used = file.active;
+                self.open.push_back(path);
+                continue;
+            }
+            file.is_counted = false;
+            // One that has events is closed when it has none any more.
+            if !file.is_ready {
+                file.followed.cursor().close();
+            }
         }
     }
 
@@ -379,34 +449,76 @@ impl Watcher {
         self.last_scan = Instant::now();
         self.scan_cost = self.last_scan - began;
         self.next_scan = self.last_scan
-            + match self.backoff.is_hinted() {
-                true => (self.scan_cost * 1000).max(PollBackoff::HINTED),
-                false => (self.scan_cost * 100).max(PollBackoff::LONGEST),
+            + match self.backoff.hinted_pause() {
+                Some(pause) => (self.scan_cost * 1000).max(pause),
+                None => (self.scan_cost * 100).max(PollBackoff::LONGEST),
             };
+        if self.settled > began {
+            let soon = self.settled.max(self.last_scan + self.scan_cost * 10);
+            self.next_scan = self.next_scan.min(soon);
+        }
     }
 
     fn watch_folders(&mut self) {
         if !self.watch.is_on() {
             return;
         }
-        let mut folders = Vec::new();
-        for target in &self.targets {
-            match target {
-                Target::Folder(path) if path.is_dir() => {
-                    folders.push((path.clone(), RecursiveMode::Recursive));
-                }
-                Target::Folder(path) | Target::File(path) => folders.extend(FsWatch::above(path)),
-                Target::Session(path) => {
-                    folders.extend(FsWatch::above(path));
-                    let own = path.with_extension("");
-                    if own.is_dir() {
-                        folders.push((own, RecursiveMode::Recursive));
-                    }
+        let targets = &self.targets;
+        let is_sure = self.watch.keep(|| folders_of(targets));
+        self.backoff.trust(is_sure);
+    }
+}
+
+/// Returns the folders in which something may happen to the targets, each once.
+fn folders_of(targets: &[Target]) -> Vec<Folder> {
+    let mut folders = Vec::new();
+    for target in targets {
+        match target {
+            Target::Folder(path) if path.is_dir() => {
+                folders.push((path.clone(), RecursiveMode::Recursive));
+                folders.extend(FsWatch::above(path).take(1));
+            }
+            Target::Folder(path) | Target::File(path) => folders.extend(FsWatch::above(path)),
+            Target::Session(path) => {
+                folders.extend(FsWatch::above(path));
+                let own = path.with_extension("");
+                if own.is_dir() {
+                    folders.push((own, RecursiveMode::Recursive));
                 }
             }
         }
-        folders.dedup();
-        self.watch.keep(&folders);
+    }
+    let mut seen = HashSet::new();
+    folders.retain(|(path, mode)| seen.insert((path.clone(), *mode == RecursiveMode::Recursive)));
+    folders
+}
+
+impl Source for Watcher {
+    fn poll(&mut self) -> Result<Option<FollowEvent>, Error> {
+        let emitted = self.try_next()?;
+        if emitted.is_some() {
+            let is_whole = self.watch.is_whole();
+            self.backoff
+                .found(self.by_hint.map(|by_hint| by_hint && is_whole));
+        }
+        Ok(emitted)
+    }
+
+    fn pause(&mut self) -> Duration {
+        self.backoff.pause().min(left(Some(self.next_scan)))
+    }
+
+    fn apply(&mut self, hints: &Hints) {
+        self.by_hint = Some(!hints.is_empty());
+        self.apply_hints(hints);
+    }
+
+    fn notifier(&self) -> &Notifier {
+        &self.notifier
+    }
+
+    fn waits(&mut self) -> &mut Option<Instant> {
+        &mut self.waits
     }
 }
 
@@ -423,18 +535,15 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Adds the hints of a file-system event: a transcript was written, or names changed.
-fn collect_hints(event: &notify::Event, hints: &mut Hints) {
-    let is_transcript = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl");
-    let are_names = !matches!(event.kind, EventKind::Modify(kind) if !is_name(kind));
-    for path in &event.paths {
-        if is_transcript(path) {
-            hints.paths.insert(path.clone());
-        } else {
-            hints.all |= are_names;
-        }
+/// Adds the hints of a change: a transcript was written, or names changed.
+fn collect_hints(kind: &EventKind, path: &Path, hints: &mut Hints) {
+    let is_transcript = path.extension().is_some_and(|end| end == "jsonl");
+    let are_names = !matches!(kind, EventKind::Modify(kind) if !is_name(*kind));
+    if is_transcript {
+        hints.paths.insert(path.to_owned());
+    } else {
+        hints.all |= are_names;
     }
-    hints.all |= event.paths.is_empty();
 }
 
 fn is_name(kind: notify::event::ModifyKind) -> bool {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use transcript_storage::{
-    Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Status,
+    Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Space, Status,
     entries_below,
 };
 
@@ -251,6 +251,7 @@ struct State {
     faults: Vec<Fault>,
     log: Vec<Asked>,
     space: Option<usize>,
+    reported: Option<Space>,
     other_writer: Option<Option<bool>>,
     is_remote: bool,
 }
@@ -304,6 +305,7 @@ impl FakeDisk {
             faults: Vec::new(),
             log: Vec::new(),
             space: None,
+            reported: None,
             other_writer: None,
             is_remote: false,
         };
@@ -407,6 +409,11 @@ impl FakeDisk {
     /// Sets the number of free bytes; `None` is unlimited.
     pub fn set_space(&self, bytes: Option<usize>) {
         self.state().space = bytes;
+    }
+
+    /// Sets what the disk says about its room; each byte that is appended takes one of it.
+    pub fn report_space(&self, space: Option<Space>) {
+        self.state().reported = space;
     }
 
     /// Adds a fault.
@@ -647,6 +654,9 @@ impl State {
 
     /// Takes up to `len` of the free bytes.
     fn take_space(&mut self, len: usize) -> usize {
+        if let Some(space) = &mut self.reported {
+            space.free = space.free.saturating_sub(len as u64);
+        }
         let Some(space) = &mut self.space else {
             return len;
         };
@@ -841,6 +851,10 @@ impl Disk for FakeDisk {
         is_there
             .then_some(())
             .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn space(&self, _folder: &Path) -> io::Result<Option<Space>> {
+        Ok(self.state().reported)
     }
 
     /// The new name is durable at once, as all names on this disk.

@@ -2,6 +2,9 @@
 
 use transcript_format::finding::Code;
 
+/// What is said about a code that has no advice yet.
+const UNKNOWN: &str = "See docs/findings.md.";
+
 /// Returns what to do about a finding of this code, in one sentence. `docs/findings.md` has more, with
 /// an example for each.
 #[must_use]
@@ -145,6 +148,21 @@ pub const fn advice(code: Code) -> &'static str {
         C::FileTime => {
             "A copy or another program changed the time, by which the client chooses what to continue and to delete."
         }
-        _ => "See docs/findings.md.",
+        // A code of another crate cannot be matched without this.
+        _ => UNKNOWN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_advice_of_its_own() {
+        for code in Code::ALL {
+            let advice = advice(*code);
+            assert_ne!(advice, UNKNOWN, "{}: what is to be done?", code.as_str());
+            assert!(advice.ends_with('.'), "{advice}");
+        }
     }
 }

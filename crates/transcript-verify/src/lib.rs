@@ -37,27 +37,33 @@ pub use transcript_format::secrets::{SecretPlace, secrets};
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use transcript_format::finding::Code;
 use transcript_reader::{Error, Source};
+use transcript_storage::ReadDisk;
 
-/// Verifies the session at `path`, as [`verify_source`] does, and what is next to it: the files of its
+/// Verifies the session at `path` on `disk`, as [`verify_source`] does, and what is next to it: the files of its
 /// subagents, its folder, and in a folder that is named like a project also times and modes.
 ///
 /// # Errors
 /// When it is not a transcript or the system fails to read. Damage is no error.
-pub fn verify(path: &Path, options: &VerifyOptions) -> Result<Report, Error> {
-    let source = Source::open(path)?;
+pub fn verify(
+    disk: &Arc<dyn ReadDisk>,
+    path: &Path,
+    options: &VerifyOptions,
+) -> Result<Report, Error> {
+    let source = Source::open_on(disk, path)?;
     source.check_messages()?;
     session::verify_with(&source, options, |index| {
-        store::findings(index, &source, options)
+        store::findings(disk, index, &source, options)
     })
 }
 
-/// Verifies every session in `folder` and the folders below it, those of subagents included: a
+/// Verifies every session in `folder` on `disk` and the folders below it, those of subagents included: a
 /// project, a folder of projects, or any other. Several files are read at a time. `each` gets the
 /// reports, and the errors about files that cannot be read, in the order of the paths; sessions that
 /// are missing while their folder is there come last, and after them the errors about folders.
@@ -65,13 +71,14 @@ pub fn verify(path: &Path, options: &VerifyOptions) -> Result<Report, Error> {
 /// # Errors
 /// When `folder` cannot be read.
 pub fn verify_folder(
+    disk: &Arc<dyn ReadDisk>,
     folder: &Path,
     options: &VerifyOptions,
     each: &mut dyn FnMut(Result<Report, Error>),
 ) -> Result<(), Error> {
     /// The number of reports that wait for an earlier one.
     const WAITING: usize = 256;
-    let found = store::Found::in_folder(folder)?;
+    let found = store::Found::in_folder(disk, folder)?;
     let processors = thread::available_parallelism()
         .map_or(1, usize::from)
         .min(16);
@@ -86,14 +93,10 @@ pub fn verify_folder(
             let (found, options, next) = (&found, &options, &next);
             scope.spawn(move || {
                 while let Some(path) = found.files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let report = verify(path, options).map(|mut report| {
-                        if let Some(others) = found.copies.get(path) {
-                            let detail =
-                                format!("other projects have {others} sessions with this id");
-                            report
-                                .findings
-                                .insert(0, LocatedFinding::of_file(Code::SameId, detail));
-                        }
+                    let report = verify(disk, path, options).map(|mut report| {
+                        let copies = found.copies(path);
+                        let copies = copies.map(|of| LocatedFinding::of_file(Code::SameId, of));
+                        report.findings.splice(0..0, copies);
                         report
                     });
                     if sender.send((path, report)).is_err() {

@@ -4,9 +4,9 @@
 //! they come from, and the texts of results where their call is known.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use transcript_format::finding::{Code, Severity};
@@ -18,8 +18,9 @@ use transcript_format::object::{Object, Raw};
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_format::time;
 use transcript_reader::{
-    Bodies, EntryNo, EntryRef, Error, ErrorKind, Index, Source, Subagent, ToolKey, subagents,
+    Bodies, EntryNo, EntryRef, Error, ErrorKind, Index, Source, Subagent, ToolKey, all_subagents_on,
 };
+use transcript_storage::{ReadDisk, is_absent};
 
 use crate::options::VerifyOptions;
 use crate::repair::{Action, ActionKind, Health, new_source};
@@ -50,7 +51,7 @@ pub struct Salvage {
 }
 
 impl Salvage {
-    /// Gathers what the files of the session at `session` have, if its own file is missing, has no
+    /// Gathers what the files of the session at `session` on `disk` have, if its own file is missing, has no
     /// messages, or is more than an hour older than they are. `now` is the time of the salvage (ISO
     /// 8601), `new_id` returns an id that it never returned before. Returns `None` when there is
     /// nothing to salvage.
@@ -58,24 +59,25 @@ impl Salvage {
     /// # Errors
     /// When a file cannot be read, or a temporary file cannot be written.
     pub fn new(
+        disk: &Arc<dyn ReadDisk>,
         session: &Path,
         now: &str,
         new_id: &mut dyn FnMut() -> Uuid,
     ) -> Result<Option<Self>, Error> {
-        let own = match Source::open(session) {
+        let own = match Source::open_on(disk, session) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             source => Some(Part::of_session(source?)?),
         };
-        let agents = subagents(session)?;
+        let agents = all_subagents_on(disk, session)?;
         let is_current = |own: &Part| {
             let modified = own.source.modified();
             let has_messages = own.index.entries().any(|entry| entry.kind().is_message());
-            has_messages && behind(&own.index, session, &agents, modified).is_none()
+            has_messages && behind(disk, &own.index, session, &agents, modified).is_none()
         };
         if own.as_ref().is_some_and(is_current) {
             return Ok(None);
         }
-        let mut gathered = Gathered::new(session, own, &agents)?;
+        let mut gathered = Gathered::new(disk, session, own, &agents)?;
         gathered.find_calls()?;
         if gathered.is_empty() {
             return Ok(None);
@@ -172,8 +174,8 @@ impl Part {
         })
     }
 
-    fn of_agent(folder: &Path, agent: &Subagent) -> Result<Self, Error> {
-        let source = Source::open(&agent.path)?;
+    fn of_agent(disk: &Arc<dyn ReadDisk>, folder: &Path, agent: &Subagent) -> Result<Self, Error> {
+        let source = Source::open_on(disk, &agent.path)?;
         let meta = agent.meta();
         let call = meta.as_ref().and_then(|meta| meta.tool_use_id());
         Ok(Self {
@@ -219,25 +221,32 @@ struct Gathered {
     id: String,
     parts: Vec<Part>,
     files: Vec<SideFile>,
+    disk: Arc<dyn ReadDisk>,
 }
 
 impl Gathered {
-    fn new(session: &Path, own: Option<Part>, agents: &[Subagent]) -> Result<Self, Error> {
+    fn new(
+        disk: &Arc<dyn ReadDisk>,
+        session: &Path,
+        own: Option<Part>,
+        agents: &[Subagent],
+    ) -> Result<Self, Error> {
         let folder = session.with_extension("");
         let mut parts = Vec::new();
         for agent in agents {
-            parts.push(Part::of_agent(&folder, agent)?);
+            parts.push(Part::of_agent(disk, &folder, agent)?);
         }
         // A file of subagents alone continues with the last one.
         parts.sort_by_key(Part::last);
         parts.splice(0..0, own);
         let read: HashSet<&Path> = agents.iter().map(|agent| agent.path.as_path()).collect();
         let mut files = Vec::new();
-        list(&folder, &folder, MAX_DEPTH, &read, &mut files);
+        list(&**disk, &folder, &folder, MAX_DEPTH, &read, &mut files)?;
         files.sort_by(|a, b| a.file.cmp(&b.file));
         let id = session.file_stem().unwrap_or_default();
         Ok(Self {
             id: id.to_string_lossy().into_owned(),
+            disk: Arc::clone(disk),
             parts,
             files,
         })
@@ -404,7 +413,7 @@ impl Gathered {
         }
         for side in &self.files {
             let file = &side.file;
-            let detail = match (&side.call, side.text()) {
+            let detail = match (&side.call, side.text(&*self.disk)?) {
                 (Call::Open(..), Some(_)) => {
                     act(
                         ActionKind::Answer,
@@ -492,7 +501,7 @@ impl Gathered {
     fn results_of_open_calls(&self, new_id: &mut dyn FnMut() -> Uuid) -> Result<Made, Error> {
         let mut made = Made::new();
         for side in &self.files {
-            let (Call::Open(place, id), Some(text)) = (&side.call, side.text()) else {
+            let (Call::Open(place, id), Some(text)) = (&side.call, side.text(&*self.disk)?) else {
                 continue;
             };
             let part = &self.parts[place.0];
@@ -652,11 +661,16 @@ impl Part {
 
 impl SideFile {
     /// Returns its text; `None` if it is longer than the limit, or not text.
-    fn text(&self) -> Option<String> {
+    ///
+    /// # Errors
+    /// When it cannot be read: nobody looks for what a salvage omits.
+    fn text(&self, disk: &dyn ReadDisk) -> Result<Option<String>, Error> {
         if self.bytes > MAX_RESULT || !self.file.starts_with(RESULTS) {
-            return None;
+            return Ok(None);
         }
-        String::from_utf8(fs::read(&self.path).ok()?).ok()
+        let read = disk.read(&self.path, MAX_RESULT as usize);
+        let bytes = read.map_err(|error| Error::io(&self.path, None, error))?;
+        Ok(String::from_utf8(bytes).ok())
     }
 }
 
@@ -701,33 +715,47 @@ fn names_in(text: &str) -> impl Iterator<Item = String> + '_ {
 
 /// Adds the files in the folder of a session and those below it, except for the subagents that were
 /// `read` and their metadata. Links are not followed.
+///
+/// # Errors
+/// When a folder that is there, or something in it, cannot be looked at.
 fn list(
+    disk: &dyn ReadDisk,
     base: &Path,
     folder: &Path,
     depth: usize,
     read: &HashSet<&Path>,
     files: &mut Vec<SideFile>,
-) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let Ok(metadata) = entry.metadata() else {
-            continue;
+) -> Result<(), Error> {
+    let of = |path: &Path| {
+        let path = path.to_owned();
+        move |error| Error::io(&path, None, error)
+    };
+    let entries = match disk.list(folder) {
+        Err(error) if is_absent(&error) => return Ok(()),
+        entries => entries.map_err(of(folder))?,
+    };
+    for entry in entries {
+        let path = folder.join(entry.map_err(of(folder))?.name);
+        let metadata = match disk.link_metadata(&path) {
+            Err(error) if is_absent(&error) => continue,
+            metadata => metadata.map_err(of(&path))?,
         };
         let agent = path.with_extension("").with_extension("jsonl");
-        if metadata.is_dir() && depth > 0 {
-            list(base, &path, depth - 1, read, files);
+        if metadata.is_folder() && depth > 0 {
+            list(disk, base, &path, depth - 1, read, files)?;
         } else if metadata.is_file() && !read.contains(&*path) && !read.contains(&*agent) {
-            let modified = metadata.modified().ok();
+            let modified = metadata.modified;
             let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
             files.push(SideFile {
                 file: name_below(base, &path),
-                bytes: metadata.len(),
+                bytes: metadata.len,
                 modified: modified.and_then(|time| i64::try_from(time.as_millis()).ok()),
                 call: Call::Unknown,
                 path,
             });
         }
     }
+    Ok(())
 }
 
 /// Returns the path below a folder with `/` between its parts.

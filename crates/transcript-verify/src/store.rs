@@ -5,9 +5,8 @@
 //! named like projects.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aho_corasick::AhoCorasick;
@@ -15,10 +14,13 @@ use transcript_format::entry::Entry;
 use transcript_format::finding::Code;
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
-use transcript_format::names::{agent_of, is_id, project_key};
+use transcript_format::names::{self, agent_of, is_id, is_key_of};
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::Flags;
-use transcript_reader::{Bodies, EntryRef, Error, Index, Source, Subagent, subagents};
+use transcript_reader::{
+    Bodies, EntryRef, Error, Index, Source, Subagent, Walked, subagents_on, walk_store,
+};
+use transcript_storage::{Metadata, ReadDisk, RealDisk};
 
 use crate::conversation::ConversationMeasure;
 use crate::options::VerifyOptions;
@@ -35,20 +37,23 @@ const MAX_DEPTH: usize = 8;
 const MAX_FOLDERS: usize = 50;
 /// How much of the end of a subagent's file is read for the time of its last entry.
 const MAX_TAIL: u64 = 256 << 10;
+/// How much of the settings of a client is read.
+const MAX_SETTINGS: usize = 4 << 20;
 /// Agents that the client starts itself, without a call.
 pub(crate) const OF_CLIENT: [&str; 2] = ["acompact", "aprompt_suggestion"];
 
 /// Returns the findings about what is next to a session.
 pub(crate) fn findings(
+    disk: &Arc<dyn ReadDisk>,
     index: &Index,
     source: &Source,
     options: &VerifyOptions,
 ) -> Result<Vec<LocatedFinding>, Error> {
     let path = source.path();
-    let Ok(metadata) = fs::metadata(path) else {
+    let Ok(metadata) = disk.metadata(path) else {
         return Ok(Vec::new());
     };
-    let modified = metadata.modified().ok();
+    let modified = metadata.modified;
     let messages = || index.entries().filter(|entry| entry.kind().is_message());
     let is_empty = messages().next().is_none();
     let last = last_of(index.entries());
@@ -59,9 +64,13 @@ pub(crate) fn findings(
     let mut found = Vec::new();
     let mut add = |code, detail: String| found.push(LocatedFinding::of_file(code, detail));
     let project = path.parent().filter(|folder| is_project(folder));
-    if let Some(project) = project {
-        let of_folder = fs::metadata(project).ok();
-        let of_folder = of_folder.and_then(|folder| open_mode(&folder));
+    // Whose rights count, and which files the client deletes, is a matter of its own store, not of a copy elsewhere.
+    let store = project.and_then(|project| {
+        let folder = disk.metadata(project).ok()?;
+        folder.identity.is_known().then_some((project, folder))
+    });
+    if let Some((_, folder)) = &store {
+        let of_folder = open_mode(folder);
         let modes = [("file", open_mode(&metadata)), ("folder", of_folder)];
         let modes = modes
             .iter()
@@ -80,15 +89,14 @@ pub(crate) fn findings(
     let mut bodies = Bodies::new(source);
     if let Some(project) = project {
         if is_empty {
-            let detail = match metadata.len() {
+            let detail = match metadata.len {
                 0 => "the file is empty",
                 _ => "the file has no messages",
             };
             add(Code::Stub, detail.to_owned());
         }
-        if let Some(days) =
-            days_left(project, modified).filter(|days| *days <= options.sweep_days.into())
-        {
+        let days = store.and_then(|(project, _)| days_left(&**disk, project, modified));
+        if let Some(days) = days.filter(|days| *days <= options.sweep_days.into()) {
             let detail = match days {
                 0 => "the client deletes the file when it is started next".to_owned(),
                 1 => "the client deletes the file tomorrow".to_owned(),
@@ -114,12 +122,12 @@ pub(crate) fn findings(
     }
     // Without a folder of its own a session has no files of new clients, and those of old ones are in
     // the folder of all sessions, which would be read for each of them.
-    let has_folder = path.with_extension("").is_dir();
+    let has_folder = disk.is_folder(&path.with_extension(""));
     let agents = match has_folder {
-        true => subagents(path).unwrap_or_default(),
+        true => subagents_on(disk, path).unwrap_or_default(),
         false => Vec::new(),
     };
-    if let Some(later) = behind(index, path, &agents, modified) {
+    if let Some(later) = behind(disk, index, path, &agents, modified) {
         let hours = later.as_secs_f64() / 3600.0;
         add(
             Code::Stalled,
@@ -127,7 +135,9 @@ pub(crate) fn findings(
         );
     }
     if let Some(source_id) = forked_from(index, &mut bodies)?
-        && !path.with_file_name(format!("{source_id}.jsonl")).exists()
+        && disk
+            .metadata(&path.with_file_name(format!("{source_id}.jsonl")))
+            .is_err()
     {
         add(
             Code::ForkSource,
@@ -135,7 +145,7 @@ pub(crate) fn findings(
         );
     }
     if !agents.is_empty() {
-        found.extend(of_agents(index, &mut bodies, &agents)?);
+        found.extend(of_agents(&**disk, index, &mut bodies, &agents)?);
     }
     Ok(found)
 }
@@ -143,13 +153,14 @@ pub(crate) fn findings(
 /// Returns by how much the other files of a session are newer than its last message, if its writer
 /// has stopped.
 pub(crate) fn behind(
+    disk: &Arc<dyn ReadDisk>,
     index: &Index,
     path: &Path,
     agents: &[Subagent],
     modified: Option<SystemTime>,
 ) -> Option<Duration> {
     let message = last_of(index.entries().filter(|entry| entry.kind().is_message()))?;
-    let newest = newest_beside(path, agents, last_of(index.entries()), modified)?;
+    let newest = newest_beside(disk, path, agents, last_of(index.entries()), modified)?;
     let later = newest.duration_since(message).ok()?;
     (later > STALLED).then_some(later)
 }
@@ -169,34 +180,22 @@ fn distance(one: SystemTime, other: SystemTime) -> Duration {
     later.unwrap_or_default()
 }
 
-/// Returns whether a folder is named like a project: after a path, with `-` for every separator.
+/// Returns whether a folder is named like a project.
 fn is_project(folder: &Path) -> bool {
-    let name = folder
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or_default();
-    let is_drive =
-        matches!(name.as_bytes(), [drive, b'-', b'-', ..] if drive.is_ascii_alphabetic());
-    name.len() > 1 && name.starts_with('-') || is_drive
+    let name = folder.file_name().and_then(|name| name.to_str());
+    name.is_some_and(names::is_project)
 }
 
 /// Returns the mode if it gives others any rights.
-#[cfg(unix)]
-fn open_mode(metadata: &fs::Metadata) -> Option<u32> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = metadata.permissions().mode() & 0o777;
+fn open_mode(metadata: &Metadata) -> Option<u32> {
+    let mode = metadata.mode? & 0o777;
     (mode & 0o077 != 0).then_some(mode)
-}
-
-#[cfg(not(unix))]
-fn open_mode(_: &fs::Metadata) -> Option<u32> {
-    None
 }
 
 /// Returns the number of days until the client deletes a file of this age; `None` if its settings
 /// do not say.
-fn days_left(project: &Path, modified: Option<SystemTime>) -> Option<u64> {
-    let kept = cleanup_days(project.parent()?.parent()?)?;
+fn days_left(disk: &dyn ReadDisk, project: &Path, modified: Option<SystemTime>) -> Option<u64> {
+    let kept = cleanup_days_on(disk, project.parent()?.parent()?)?;
     Some(days_until_deleted(kept, modified?))
 }
 
@@ -204,8 +203,13 @@ fn days_left(project: &Path, modified: Option<SystemTime>) -> Option<u64> {
 /// if that depends on its version.
 #[must_use]
 pub fn cleanup_days(config: &Path) -> Option<u64> {
+    cleanup_days_on(&RealDisk, config)
+}
+
+fn cleanup_days_on(disk: &dyn ReadDisk, config: &Path) -> Option<u64> {
     let setting = |name: &str| {
-        let text = fs::read_to_string(config.join(name)).ok()?;
+        let text = disk.read(&config.join(name), MAX_SETTINGS).ok()?;
+        let text = String::from_utf8(text).ok()?;
         Object::parse(&text).ok()?.u64("cleanupPeriodDays")
     };
     let kept = setting("settings.local.json").or_else(|| setting("settings.json"));
@@ -224,24 +228,31 @@ pub fn days_until_deleted(kept: u64, modified: SystemTime) -> u64 {
     kept.saturating_sub(age.as_secs() / DAY.as_secs())
 }
 
-/// Returns whether any message was written in the folder that the project is named after.
+/// Returns whether the session belongs to the folder that the project is named after: it was moved there, or a message
+/// was written there.
 fn is_named_after(project: &Path, index: &Index, bodies: &mut Bodies<'_>) -> Result<bool, Error> {
     let name = project
         .file_name()
         .and_then(|name| name.to_str())
         .unwrap_or_default();
-    let messages = || index.entries().filter(|entry| entry.kind().is_message());
+    let of_kind = |entry: &EntryRef<'_>| entry.kind().is_message();
+    let messages = || index.entries().filter(of_kind);
+    let moves = index
+        .entries()
+        .rev()
+        .filter(|entry| entry.kind() == EntryKind::Relocated);
     let ends = messages()
         .take(MAX_FOLDERS)
         .chain(messages().rev().take(MAX_FOLDERS));
     let mut is_known = false;
-    for entry in ends {
+    for entry in moves.take(1).chain(ends) {
         let Ok(line) = Entry::parse(bodies.get(&entry)?.text) else {
             continue;
         };
-        if let Some(cwd) = line.cwd() {
+        let moved = line.object().str("relocatedCwd");
+        if let Some(folder) = moved.or_else(|| line.cwd()) {
             is_known = true;
-            if project_key(&cwd) == name {
+            if is_key_of(name, &folder) {
                 return Ok(true);
             }
         }
@@ -252,13 +263,14 @@ fn is_named_after(project: &Path, index: &Index, bodies: &mut Bodies<'_>) -> Res
 /// Returns the time of the newest file of a session, besides its own: of the last entry of each
 /// subagent, and of the files of results, where times are those of the writer.
 fn newest_beside(
+    disk: &Arc<dyn ReadDisk>,
     path: &Path,
     agents: &[Subagent],
     last: Option<SystemTime>,
     modified: Option<SystemTime>,
 ) -> Option<SystemTime> {
     let of_agent = |agent: &Subagent| {
-        let source = Source::open(&agent.path).ok()?;
+        let source = Source::open_on(disk, &agent.path).ok()?;
         let mut tail = vec![0; source.len().min(MAX_TAIL) as usize];
         let read = source
             .read_at(source.len() - tail.len() as u64, &mut tail)
@@ -271,13 +283,13 @@ fn newest_beside(
     let are_times_kept = last
         .zip(modified)
         .is_some_and(|(last, modified)| distance(last, modified) <= DAY);
-    let results = fs::read_dir(path.with_extension("").join("tool-results"));
-    let results = results
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|_| are_times_kept);
-    let results = results.filter_map(|file| file.metadata().ok()?.modified().ok());
+    let folder = path.with_extension("").join("tool-results");
+    let results = disk.list(&folder).into_iter().flatten().flatten();
+    let results = results.filter(|_| are_times_kept);
+    let results = results.filter_map(|file| {
+        let file = disk.link_metadata(&folder.join(file.name)).ok()?;
+        file.modified
+    });
     agents.iter().filter_map(of_agent).chain(results).max()
 }
 
@@ -294,11 +306,12 @@ fn forked_from(index: &Index, bodies: &mut Bodies<'_>) -> Result<Option<String>,
 
 /// Compares the subagents that calls started with those that have a file.
 fn of_agents(
+    disk: &dyn ReadDisk,
     index: &Index,
     bodies: &mut Bodies<'_>,
     agents: &[Subagent],
 ) -> Result<Vec<LocatedFinding>, Error> {
-    const MAX_AGENT: u64 = 64 << 20;
+    const MAX_AGENT: usize = 64 << 20;
     let mut found = Vec::new();
     let ids: Vec<&str> = agents.iter().map(|agent| agent.id.as_str()).collect();
     let mut mentioned: BTreeSet<usize> = BTreeSet::new();
@@ -334,8 +347,9 @@ fn of_agents(
         }
     }
     for (own, agent) in agents.iter().enumerate() {
-        let is_small = fs::metadata(&agent.path).is_ok_and(|found| found.len() <= MAX_AGENT);
-        if let Some(bytes) = is_small.then(|| fs::read(&agent.path).ok()).flatten() {
+        let found = disk.metadata(&agent.path);
+        let is_small = found.is_ok_and(|found| found.len <= MAX_AGENT as u64);
+        if is_small && let Ok(bytes) = disk.read(&agent.path, MAX_AGENT) {
             look(&bytes, Some(own));
         }
     }
@@ -361,7 +375,73 @@ fn of_agents(
     Ok(found)
 }
 
-/// The sessions in a folder, found without opening them.
+/// Returns the names of the other files of a folder that are the same session: they start with the same entry of the same
+/// session. A client finds only the file that is named after the id.
+fn beside(disk: &Arc<dyn ReadDisk>, files: &[PathBuf]) -> HashMap<PathBuf, Vec<String>> {
+    let id_of = |path: &Path| {
+        let stem = path.file_stem().and_then(|stem| stem.to_str())?;
+        Uuid::parse(stem.to_ascii_lowercase().as_bytes())
+    };
+    let in_project = |path: &&PathBuf| path.parent().is_some_and(is_project);
+    let is_agent = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| agent_of(name).is_some())
+    };
+    let mut sessions: HashMap<(&Path, Start), Vec<&PathBuf>> = HashMap::new();
+    let other = |path: &&PathBuf| in_project(path) && !is_agent(path) && id_of(path).is_none();
+    for path in files.iter().filter(other) {
+        if let (Some(folder), Some(start)) = (path.parent(), Start::of(disk, path)) {
+            let own = || folder.join(format!("{}.jsonl", start.session));
+            let copies = sessions.entry((folder, start.clone())).or_insert_with(|| {
+                let own = files.binary_search(&own()).ok().map(|at| &files[at]);
+                let own = own.filter(|path| Start::of(disk, path).as_ref() == Some(&start));
+                own.into_iter().collect()
+            });
+            copies.push(path);
+        }
+    }
+    let mut beside = HashMap::new();
+    for copies in sessions.values().filter(|copies| copies.len() > 1) {
+        for path in copies {
+            let others = copies.iter().filter(|other| *other != path);
+            let names = others.filter_map(|other| other.file_name());
+            let names = names
+                .map(|name| name.to_string_lossy().into_owned())
+                .collect();
+            beside.insert((*path).clone(), names);
+        }
+    }
+    beside
+}
+
+/// The first entry of a file that has an id.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Start {
+    session: String,
+    entry: String,
+}
+
+impl Start {
+    /// Reads the start of a file.
+    fn of(disk: &Arc<dyn ReadDisk>, path: &Path) -> Option<Self> {
+        /// The most bytes that are read.
+        const MAX_START: u64 = 256 << 10;
+        let source = Source::open_on(disk, path).ok()?;
+        let mut bytes = vec![0; source.len().min(MAX_START) as usize];
+        let read = source.read_at(0, &mut bytes).ok()?;
+        let mut lines = bytes[..read].split(|byte| *byte == b'\n');
+        lines.find_map(|line| {
+            let line = Object::parse(std::str::from_utf8(line).ok()?).ok()?;
+            let (session, entry) = (line.str("sessionId")?, line.str("uuid")?);
+            Some(Self {
+                session: session.into_owned(),
+                entry: entry.into_owned(),
+            })
+        })
+    }
+}
+
+/// The sessions in a folder. Only those are opened whose names are no ids.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Their files, sorted by path.
@@ -371,16 +451,18 @@ pub(crate) struct Found {
     /// The folders that cannot be read.
     pub(crate) problems: Vec<Error>,
     /// For each session that another project has as well: how many others do.
-    pub(crate) copies: HashMap<PathBuf, usize>,
+    elsewhere: HashMap<PathBuf, usize>,
+    /// For each session that its folder has under other names as well, as programs that sync folders leave them: the names.
+    beside: HashMap<PathBuf, Vec<String>>,
 }
 
 impl Found {
-    /// Finds the sessions in a folder and those below it. Links are not followed.
-    pub(crate) fn in_folder(folder: &Path) -> Result<Self, Error> {
+    /// Finds the sessions in a folder and those below it.
+    pub(crate) fn in_folder(disk: &Arc<dyn ReadDisk>, folder: &Path) -> Result<Self, Error> {
         let mut found = Self::default();
-        found
-            .add(folder, MAX_DEPTH)
-            .map_err(|error| Error::io(folder, None, error))?;
+        walk_store(&**disk, folder, MAX_DEPTH, &mut |walked| {
+            found.add(&**disk, walked)
+        })?;
         found.files.sort();
         found.absent.sort();
         let mut paths: HashMap<&str, Vec<&PathBuf>> = HashMap::new();
@@ -396,46 +478,54 @@ impl Found {
         let several = paths.values().filter(|paths| paths.len() > 1);
         let copies =
             several.flat_map(|paths| paths.iter().map(|path| ((*path).clone(), paths.len() - 1)));
-        found.copies = copies.collect();
+        found.elsewhere = copies.collect();
+        found.beside = beside(disk, &found.files);
         Ok(found)
     }
 
-    fn add(&mut self, folder: &Path, depth: usize) -> io::Result<()> {
-        let mut folders = Vec::new();
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            let (path, kind) = (entry.path(), entry.file_type()?);
-            if kind.is_dir() {
-                folders.push(path);
-            } else if kind.is_file()
-                && path
-                    .extension()
-                    .is_some_and(|extension| extension == "jsonl")
-            {
-                self.files.push(path);
+    /// Returns what is to be said about copies of a session.
+    pub(crate) fn copies(&self, path: &Path) -> impl Iterator<Item = String> {
+        let elsewhere = self.elsewhere.get(path);
+        let elsewhere =
+            elsewhere.map(|others| format!("other projects have {others} sessions with this id; `transcript merge` joins copies"));
+        let beside = self.beside.get(path).map(|names| {
+            let names = names.join(", ");
+            format!(
+                "the folder has a copy of the session under another name: {names}; `transcript merge` joins them"
+            )
+        });
+        elsewhere.into_iter().chain(beside)
+    }
+
+    fn add(&mut self, disk: &dyn ReadDisk, walked: Walked<'_>) -> bool {
+        match walked {
+            Walked::File(path) => {
+                if path.extension().is_some_and(|end| end == "jsonl") {
+                    self.files.push(path.to_owned());
+                }
+                false
             }
+            Walked::Folder { path, has_session } => {
+                let name = path.file_name().and_then(|name| name.to_str());
+                let name = name.unwrap_or_default();
+                let has_files = |name| {
+                    let files = disk.list(&path.join(name));
+                    files.is_ok_and(|mut files| files.next().is_some())
+                };
+                if Uuid::parse(name.as_bytes()).is_some()
+                    && !has_session
+                    && (has_files("subagents") || has_files("tool-results"))
+                {
+                    self.absent.push(path.with_extension("jsonl"));
+                }
+                name != "tool-results"
+            }
+            Walked::Problem(error) => {
+                self.problems.push(error);
+                false
+            }
+            _ => false,
         }
-        for path in folders {
-            let name = path
-                .file_name()
-                .and_then(|name| name.to_str())
-                .unwrap_or_default();
-            let file = path.with_extension("jsonl");
-            let has_files =
-                |name| fs::read_dir(path.join(name)).is_ok_and(|mut files| files.next().is_some());
-            if Uuid::parse(name.as_bytes()).is_some()
-                && !file.exists()
-                && (has_files("subagents") || has_files("tool-results"))
-            {
-                self.absent.push(file);
-            }
-            if depth > 0 && name != "tool-results" {
-                let read = self.add(&path, depth - 1);
-                self.problems
-                    .extend(read.err().map(|error| Error::io(&path, None, error)));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -142,6 +142,12 @@ impl Chains {
         self.call_of(draft).is_some()
     }
 
+    /// Returns whether this call of the conversation, or of a subagent, has no result yet.
+    pub(crate) fn is_open(&self, call: &str) -> bool {
+        let entry = self.calls.get(call);
+        entry.is_some_and(|entry| !self.main.left.contains(entry))
+    }
+
     fn call_of(&self, draft: &Draft) -> Option<&EntryId> {
         let mut calls = draft.results.iter().filter_map(|call| self.calls.get(call));
         calls.find(|entry| draft.chain.is_some() || !self.main.left.contains(entry))
@@ -211,6 +217,9 @@ impl Chains {
             return Ok(ChainPosition::default());
         }
         let is_main = draft.chain.is_none();
+        if draft.needs_open_calls && !draft.results().all(|call| self.calls.contains_key(call)) {
+            return Err(ErrorKind::AnsweredCall);
+        }
         let source = self.call_of(draft).cloned();
         let parent = match &draft.parent {
             Parent::Root => None,

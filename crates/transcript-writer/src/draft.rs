@@ -10,7 +10,7 @@ use transcript_format::ids::Uuid;
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::lines::DEFAULT_LINE_CAP;
 use transcript_format::make::{self, NewEntry};
-use transcript_format::object::{Object, Raw};
+use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_format::scan::{Flags, Scanner, ToolRole};
 
 /// The id of an entry.
@@ -121,6 +121,10 @@ pub struct Draft {
     /// The pin that a `last-prompt` line sets or clears.
     pub(crate) pin: Option<Pin>,
     has: Members,
+    /// Why readers would not find it in the conversation, although it looks like a part of it.
+    fault: Option<&'static str>,
+    /// A call that it answers must be open when it is written.
+    pub(crate) needs_open_calls: bool,
     /// It is a copy of a line of a file, so its escapes are not checked.
     is_copy: bool,
 }
@@ -225,6 +229,7 @@ impl Draft {
     pub fn copy(json: &str) -> Result<Self, InvalidEntry> {
         Ok(Self {
             is_copy: true,
+            fault: None,
             ..Self::read(json)?
         })
     }
@@ -280,6 +285,8 @@ impl Draft {
             results: ids(ToolRole::Result),
             keeps: keeps(&object, envelope.kind()),
             pin: pin(&object, envelope.kind()),
+            fault: fault(&object, envelope.kind()),
+            needs_open_calls: false,
             has: Members {
                 uuid: has("uuid"),
                 parent: has("parentUuid"),
@@ -357,8 +364,45 @@ impl Draft {
             keeps: None,
             pin: None,
             has: Members::default(),
+            fault: None,
+            needs_open_calls: false,
             is_copy: false,
         }
+    }
+
+    /// Checks that an entry that looks like a part of the conversation is one: readers show nothing
+    /// of a `user` or `assistant` entry without a message, and of a message in an entry of another
+    /// type.
+    ///
+    /// # Errors
+    /// When they would not. A [copy](Self::copy) is never refused.
+    pub fn check_conversation(&self) -> Result<(), InvalidEntry> {
+        match self.fault {
+            Some(reason) => Err(invalid(reason, 0)),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the ids of the calls that it makes.
+    pub fn calls(&self) -> impl Iterator<Item = &str> {
+        self.calls.iter().map(|id| &**id)
+    }
+
+    /// Returns the ids of the calls that it has results for.
+    pub fn results(&self) -> impl Iterator<Item = &str> {
+        self.results.iter().map(|id| &**id)
+    }
+
+    /// Returns whether it is in the chain of a subagent, in the file of its caller.
+    #[must_use]
+    pub fn is_sidechain(&self) -> bool {
+        self.chain.is_some()
+    }
+
+    /// Writes it only if the calls that it has results for have none yet.
+    pub fn needing_open_calls(mut self) -> Self {
+        self.needs_open_calls = true;
+        self
     }
 
     /// Returns whether readers accept the line that was made of the entry.
@@ -410,6 +454,17 @@ impl Draft {
     /// # Errors
     /// When `message` is not a message of the assistant: an object with a list or a string as `content`, and no other role.
     pub fn assistant(message: &str) -> Result<Vec<Self>, InvalidEntry> {
+        Self::assistant_with(message, |entry| entry)
+    }
+
+    /// As [`assistant`](Self::assistant), with what `complete` makes of each entry.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn assistant_with(
+        message: &str,
+        complete: impl Fn(NewEntry) -> NewEntry,
+    ) -> Result<Vec<Self>, InvalidEntry> {
         let message =
             Object::parse(message).map_err(|_| invalid("the message is not an object", 0))?;
         if message.str("role").is_some_and(|role| role != "assistant") {
@@ -417,7 +472,8 @@ impl Draft {
         }
         let entries = make::assistant(&message)
             .map_err(|_| invalid("the content of the message is not a list", 0))?;
-        entries.iter().map(Self::try_from).collect()
+        let entries = entries.into_iter().map(complete);
+        entries.map(Self::try_from).collect()
     }
 
     /// Sets the parent, and ignores one in the text.
@@ -609,6 +665,44 @@ fn pin(object: &Object<'_>, kind: EntryKind) -> Option<Pin> {
         return None;
     }
     Some(Pin::of(&EntryId::from(&*object.str("leafUuid")?)))
+}
+
+/// Returns why an entry that looks like a part of the conversation is none.
+fn fault(object: &Object<'_>, kind: EntryKind) -> Option<&'static str> {
+    let is_answer = kind == EntryKind::Assistant;
+    if !is_answer && kind != EntryKind::User {
+        let is_unknown = kind == EntryKind::Other;
+        let is_placed = |key: &&str| object.get(key).is_some();
+        let looks_like_one = ["message", "content", "parentUuid"].iter().any(is_placed);
+        return (is_unknown && looks_like_one)
+            .then_some("its `type` is unknown; a message is `user` or `assistant`");
+    }
+    let Some(message) = object.get("message") else {
+        return Some("its `message` is missing");
+    };
+    let Some(message) = message.object() else {
+        return Some("its `message` is not an object");
+    };
+    match message.get("role").map(|role| role.str()) {
+        Some(Some(role)) if (role == "assistant") == is_answer => {}
+        None => {}
+        Some(_) => return Some("the role of its message is not its `type`"),
+    }
+    let content = message.get("content");
+    let is_block = |block: Raw<'_>| {
+        let kind = block.object().and_then(|block| block.str("type").map(drop));
+        kind.is_some()
+    };
+    match content.map(Raw::kind) {
+        Some(JsonKind::String) => None,
+        Some(JsonKind::Array) => {
+            let blocks = content.and_then(Raw::array).unwrap_or_default();
+            let are_blocks = blocks.into_iter().all(is_block);
+            (!are_blocks).then_some("its content has a block that is not an object with a `type`")
+        }
+        Some(_) => Some("its content is neither a text nor a list of blocks"),
+        None => Some("its message has no `content`"),
+    }
 }
 
 /// Finds an escape that is valid JSON but that some readers cannot represent: NUL, which ends

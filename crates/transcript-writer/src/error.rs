@@ -58,6 +58,13 @@ named! {
                  most, without NUL characters or unpaired surrogates",
         /// The entry names a parent that is not in the file.
         UnknownParent = "unknown-parent": "the entry names a parent that is not in the file; append the parent first",
+        /// The entry has a result for a call that the conversation does not have: its id is that of
+        /// no call, or the conversation left the call by a rewind or a compaction.
+        UnknownCall = "unknown-call": "the entry has a result for a call that is not in the conversation; give the `id` of \
+                 the call as `tool_use_id`",
+        /// The entry has a result for a call that has one.
+        AnsweredCall = "answered-call": "the entry has a result for a call that has a result already; write what \
+                 happened later as a message",
         /// The file holds an entry with the same uuid.
         RepeatedUuid = "repeated-uuid": "the file already has an entry with this uuid",
         /// The file has no such entry to preserve or to go back to.

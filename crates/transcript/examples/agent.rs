@@ -5,7 +5,9 @@
 //! cargo run -p transcript --example agent -- SESSION.jsonl 5
 //! ```
 //!
-//! It prints the id of each entry that is safe. The model is `script`; its replies are streamed.
+//! It prints the id of each entry that is safe. The model is `script`; its replies are streamed. With
+//! a third argument, a number of bytes, the connection of the first reply of each turn ends early:
+//! after so many bytes in the first turn, and one more in each that follows.
 
 #![expect(clippy::print_stdout, reason = "it prints what is safe")]
 
@@ -15,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tokio::sync::mpsc;
-use transcript::stream::{Accumulator, Reply, Sse, StreamOutcome};
+use transcript::stream::{Accumulator, Sse, StreamOutcome, ToolCall};
 use transcript::{
     AsyncSession, Compaction, Draft, EntryId, Request, SessionOptions, Trigger, TurnEnd, Written,
     make,
@@ -29,10 +31,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
     let path = arguments.next().ok_or("usage: agent FILE [TURNS]")?;
     let turns = arguments.next().map_or(Ok(1), |turns| turns.parse())?;
+    let cut: Option<usize> = arguments.next().map(|cut| cut.parse()).transpose()?;
 
     let session = open(&PathBuf::from(path)).await?;
     for turn in 1..=turns {
-        let entries = take_turn(&session, turn).await?;
+        let entries = take_turn(&session, turn, cut.map(|cut| cut + turn - 1)).await?;
         if turn % TURNS_IN_CONTEXT == 0 {
             let compaction = Compaction::new(Trigger::Auto, 150_000);
             let summary = format!("We went through {turn} questions.");
@@ -58,29 +61,53 @@ async fn open(path: &Path) -> Result<AsyncSession, Box<dyn Error>> {
     Ok(resumed.session)
 }
 
-/// Runs one prompt, up to its answer. Returns the entries.
-async fn take_turn(session: &AsyncSession, turn: usize) -> Result<Vec<EntryId>, Box<dyn Error>> {
+/// Runs one prompt, up to its answer. Returns the entries. The first reply ends after `cut` bytes.
+async fn take_turn(
+    session: &AsyncSession,
+    turn: usize,
+    mut cut: Option<usize>,
+) -> Result<Vec<EntryId>, Box<dyn Error>> {
     let prompt = session.append(Draft::user(&question(turn))).await?;
     let mut entries = report(&[prompt]);
     loop {
         let request = session.request().await?;
-        let reply = answer(&request).await?;
+        let reply = match answer(&request, cut.take()).await? {
+            StreamOutcome::Whole(reply) => reply,
+            // What arrived is kept. Its calls are not run: the next request says so.
+            StreamOutcome::Partial(reply, _) => {
+                entries.extend(report(&session.append_reply(&reply).await?));
+                continue;
+            }
+            _ => continue,
+        };
         entries.extend(report(&session.append_reply(&reply).await?));
         let calls = reply.tool_calls();
         if calls.is_empty() {
             return Ok(entries);
         }
         for call in calls.iter().rev() {
-            let result = Draft::tool_result(&call.id, "366 days");
+            let result = Draft::tool_result(&call.id, &run_tool(call));
             entries.extend(report(&[session.append(result).await?]));
         }
     }
 }
 
-/// Sends the request, and assembles the reply from its events.
-async fn answer(request: &Request) -> Result<Reply, Box<dyn Error>> {
+/// The only tool: the length of a year.
+fn run_tool(call: &ToolCall) -> String {
+    let input: serde_json::Value = serde_json::from_str(&call.input).unwrap_or_default();
+    match input["year"].as_u64() {
+        Some(2000) => "366 days".to_owned(),
+        Some(year) => format!("{year} is not what anybody asked for"),
+        None => "no year".to_owned(),
+    }
+}
+
+/// Sends the request, and assembles the reply from its events, of which `cut` bytes arrive.
+async fn answer(request: &Request, cut: Option<usize>) -> Result<StreamOutcome, Box<dyn Error>> {
     let (send, mut network) = mpsc::channel::<Vec<u8>>(4);
-    let reply = script(request);
+    let mut reply = script(request);
+    // It is ASCII, so that any byte is the end of a character.
+    reply.truncate(cut.unwrap_or(reply.len()));
     tokio::spawn(async move {
         for bytes in reply.as_bytes().chunks(61) {
             // The receiver is gone when the program ends.
@@ -91,10 +118,7 @@ async fn answer(request: &Request) -> Result<Reply, Box<dyn Error>> {
     while let Some(bytes) = network.recv().await {
         sse.push(&bytes, |_, event| _ = message.event(event));
     }
-    match message.finish() {
-        StreamOutcome::Whole(reply) => Ok(reply),
-        _ => Err("the stream was cut".into()),
-    }
+    Ok(message.finish())
 }
 
 fn question(turn: usize) -> String {
@@ -113,7 +137,7 @@ fn script(request: &Request) -> String {
             delta,
         )
     };
-    let blocks = if last.is_some_and(|last| last.contains("tool_result")) {
+    let blocks = if last.is_some_and(|last| last.contains("366 days")) {
         let delta = json!({"type": "text_delta", "text": "366 days."});
         vec![(json!({"type": "text", "text": ""}), delta)]
     } else {

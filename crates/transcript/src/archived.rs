@@ -1,11 +1,13 @@
 //! Lists archived sessions by what was kept when they were captured.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use transcript_archive::ArchiveDisk;
+use transcript_format::title::TitleSource;
 use transcript_reader::{Listing, SessionFile, SessionFiles, SessionRow, SessionState};
 use transcript_storage::{ReadDisk, RealDisk};
 
@@ -24,7 +26,9 @@ const STATES: [SessionState; 4] = [
 #[serde(default, rename_all = "camelCase")]
 struct Summary {
     cwd: Option<String>,
+    before_worktree: Option<String>,
     title: Option<String>,
+    title_source: Option<TitleSource>,
     first_prompt: Option<String>,
     last_prompt: Option<String>,
     summary: Option<String>,
@@ -53,7 +57,9 @@ pub fn summarize(path: &Path) -> Vec<u8> {
     let row = SessionRow::of_file(&disk, &SessionFile::at(&*disk, path));
     let summary = Summary {
         cwd: row.cwd,
+        before_worktree: row.before_worktree,
         title: row.title,
+        title_source: row.title_source,
         first_prompt: row.first_prompt,
         last_prompt: row.last_prompt,
         summary: row.summary,
@@ -110,8 +116,41 @@ pub fn add_archived(listing: &mut Listing, disk: &Arc<ArchiveDisk>) -> Result<()
     let name = |row: &SessionRow| (row.project.clone(), row.session_id.clone());
     let live: HashSet<_> = listing.rows.iter().map(name).collect();
     archived.rows.retain(|row| !live.contains(&name(row)));
+    // A session that was moved since it was captured is there under its id.
+    let mut ids = HashMap::<&str, Vec<&Path>>::new();
+    for row in listing.rows.iter().filter(|row| row.has_file) {
+        ids.entry(&row.session_id).or_default().push(&row.path);
+    }
+    let shared: Arc<dyn ReadDisk> = Arc::clone(disk) as _;
+    archived.rows.retain(|row| {
+        let files = ids.get(&*row.session_id).into_iter().flatten();
+        !files
+            .into_iter()
+            .any(|live| starts_like(&*shared, live, &row.path).unwrap_or(false))
+    });
     listing.add(archived.rows, archived.problems);
     Ok(())
+}
+
+/// Returns whether a file starts with all bytes of another one.
+fn starts_like(disk: &dyn ReadDisk, file: &Path, other: &Path) -> io::Result<bool> {
+    const READ: usize = 256 << 10;
+    let (file, other) = (disk.open_to_read(file)?, disk.open_to_read(other)?);
+    let len = other.metadata()?.len;
+    let (mut one, mut two) = (vec![0; READ], vec![0; READ]);
+    let mut at = 0;
+    while at < len {
+        let part = usize::try_from(len - at).map_or(READ, |left| left.min(READ));
+        let read = [
+            file.fill(at, &mut one[..part])?,
+            other.fill(at, &mut two[..part])?,
+        ];
+        if read != [part, part] || one[..part] != two[..part] {
+            return Ok(false);
+        }
+        at += part as u64;
+    }
+    Ok(true)
 }
 
 /// Returns the row of a session by its summary, if that is about the bytes that are archived.
@@ -122,7 +161,9 @@ fn known_row(disk: &ArchiveDisk, file: &SessionFile) -> Option<SessionRow> {
     }
     let mut row = SessionRow::unread(disk, file);
     row.cwd = summary.cwd;
+    row.before_worktree = summary.before_worktree;
     row.title = summary.title;
+    row.title_source = summary.title_source;
     row.first_prompt = summary.first_prompt;
     row.last_prompt = summary.last_prompt;
     row.summary = summary.summary;

@@ -1,9 +1,10 @@
-//! The same session for tokio: the session's own thread writes while tasks wait.
+//! The same session for tokio: the crew of the process writes while tasks wait.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use transcript_format::make::Compaction;
+use transcript_reader::Index;
 use transcript_resume::request::Request;
 use transcript_writer::asynchronous::AsyncWriter;
 use transcript_writer::{
@@ -132,7 +133,8 @@ impl AsyncSession {
         D: TryInto<Draft>,
         InvalidEntry: From<D::Error>,
     {
-        let draft = self.config.draft(entry)?;
+        let mut draft = self.config.draft(entry)?;
+        self.check(std::slice::from_mut(&mut draft)).await?;
         Ok(self.writer.append(draft).await?)
     }
 
@@ -144,7 +146,8 @@ impl AsyncSession {
         &self,
         drafts: impl IntoIterator<Item = Draft>,
     ) -> Result<Vec<Written>, Error> {
-        let drafts = drafts.into_iter().collect();
+        let mut drafts: Vec<Draft> = drafts.into_iter().collect();
+        self.check(&mut drafts).await?;
         Ok(self.writer.append_all(drafts).await?)
     }
 
@@ -166,7 +169,8 @@ impl AsyncSession {
         D: TryInto<Draft>,
         InvalidEntry: From<D::Error>,
     {
-        let draft = self.config.draft(entry)?;
+        let mut draft = self.config.draft(entry)?;
+        self.check(std::slice::from_mut(&mut draft)).await?;
         Ok(self.writer.queue(draft).await?)
     }
 
@@ -297,6 +301,22 @@ impl AsyncSession {
         self.blocking(SessionConfig::request).await
     }
 
+    /// Builds the request for the next answer, and returns what `read` makes of it; see
+    /// [`Session::request_with`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn request_with<T>(
+        &self,
+        read: impl FnOnce(Request, &Index) -> T + Send + 'static,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+    {
+        self.blocking(|config, writer| config.request_with(writer, read))
+            .await
+    }
+
     /// Makes everything written so far survive a power cut; see [`Session::sync`].
     ///
     /// # Errors
@@ -309,7 +329,7 @@ impl AsyncSession {
     /// [`Session::close`].
     ///
     /// # Errors
-    /// As there. While clones are alive, the session's threads run until the last clone is dropped.
+    /// As there. While clones are alive, the file stays open until the last clone is dropped.
     pub async fn close(self) -> Result<(), Error> {
         Ok(self.writer.close().await?)
     }
@@ -349,6 +369,17 @@ impl AsyncSession {
     #[must_use]
     pub fn writer(&self) -> &Writer {
         self.writer.writer()
+    }
+
+    /// Checks entries before they are written. Only a result for a call that the writer does not know
+    /// to be open makes it read the file.
+    async fn check(&self, drafts: &mut [Draft]) -> Result<(), Error> {
+        let calls = self.config.check_drafts(self.writer.writer(), drafts)?;
+        if calls.is_empty() {
+            return Ok(());
+        }
+        self.blocking(move |config, writer| config.check_calls(writer, &calls))
+            .await
     }
 
     /// Runs work that reads the file on a thread that may block.

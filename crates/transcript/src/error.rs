@@ -28,6 +28,14 @@ enum Source {
     Matches(Vec<EntryMatch>),
     Exchange(ExchangeError),
     Refusal(RepairRefusal),
+    LeftOver(Box<LeftOver>),
+}
+
+/// An error, and what was made before it and cannot be removed.
+#[derive(Debug)]
+struct LeftOver {
+    error: Error,
+    paths: Vec<PathBuf>,
 }
 
 /// What went wrong.
@@ -72,9 +80,14 @@ pub enum ErrorKind {
     RepairRefused,
     /// A repaired session cannot be written.
     Repair,
+    /// A repair, or its undo, failed after the names were exchanged. Nothing was removed; the message says where both
+    /// files are.
+    RepairStopped,
     /// This system, or this file system, cannot replace a file safely; a copy can be written.
     /// Nothing was changed.
     CannotReplace,
+    /// The file is on another disk, such as an archive, where nothing is replaced.
+    NotHere,
     /// The title or the tag has no visible character.
     Blank,
     /// A file of a session cannot be deleted.
@@ -107,7 +120,9 @@ impl ErrorKind {
             Self::SideFiles => "side-files",
             Self::RepairRefused => "repair-refused",
             Self::Repair => "repair-failed",
+            Self::RepairStopped => "repair-stopped",
             Self::CannotReplace => "cannot-replace",
+            Self::NotHere => "not-here",
             Self::Blank => "blank",
             Self::Delete => "delete-failed",
             Self::SideFile => "side-file-failed",
@@ -202,6 +217,8 @@ impl Error {
             source => {
                 let kind = match source {
                     ExchangeError::Unsupported => ErrorKind::CannotReplace,
+                    ExchangeError::Stopped { .. } => ErrorKind::RepairStopped,
+                    ExchangeError::LeftOver { .. } => ErrorKind::Repair,
                     _ => ErrorKind::RepairRefused,
                 };
                 Self {
@@ -209,6 +226,18 @@ impl Error {
                     ..Self::new(kind, path)
                 }
             }
+        }
+    }
+
+    /// Says what was made and cannot be removed.
+    pub(crate) fn with_left_over(self, paths: Vec<PathBuf>) -> Self {
+        if paths.is_empty() {
+            return self;
+        }
+        Self {
+            kind: self.kind,
+            path: self.path.clone(),
+            source: Some(Source::LeftOver(Box::new(LeftOver { error: self, paths }))),
         }
     }
 
@@ -228,6 +257,7 @@ impl Error {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match &self.source {
+            Some(Source::LeftOver(left)) => left.error.is_retryable(),
             Some(Source::Reader(error)) => error.is_retryable(),
             Some(Source::Writer(error)) => error.is_retryable(),
             Some(Source::Io(error)) => {
@@ -237,7 +267,10 @@ impl Error {
                 )
             }
             Some(Source::Exchange(error)) => {
-                matches!(error, ExchangeError::Busy | ExchangeError::Changed)
+                matches!(
+                    error,
+                    ExchangeError::Busy | ExchangeError::Replacing | ExchangeError::Changed
+                )
             }
             Some(
                 Source::Entry(_) | Source::Candidates(_) | Source::Matches(_) | Source::Refusal(_),
@@ -252,7 +285,18 @@ impl Error {
     pub fn candidates(&self) -> &[PathBuf] {
         match &self.source {
             Some(Source::Candidates(candidates)) => candidates,
+            Some(Source::LeftOver(left)) => left.error.candidates(),
             _ => &[],
+        }
+    }
+
+    /// Returns the file that lost its name to a repair that [stopped](ErrorKind::RepairStopped) after it; `None` for any
+    /// other error.
+    #[must_use]
+    pub fn other_file(&self) -> Option<&Path> {
+        match &self.source {
+            Some(Source::Exchange(ExchangeError::Stopped { other, .. })) => Some(other),
+            _ => None,
         }
     }
 
@@ -302,6 +346,13 @@ impl fmt::Display for Error {
             // These errors already name the file.
             (Some(Source::Reader(error)), _) => return error.fmt(f),
             (Some(Source::Writer(error)), _) => return error.fmt(f),
+            (Some(Source::LeftOver(left)), _) => {
+                left.error.fmt(f)?;
+                let mut paths = left.paths.iter();
+                return paths.try_for_each(|path| {
+                    write!(f, "; {} is left over and cannot be removed", path.display())
+                });
+            }
             (Some(Source::Entry(error)), _) => {
                 return write!(f, "{}: {error}", self.path.display());
             }
@@ -330,9 +381,13 @@ impl fmt::Display for Error {
             (_, ErrorKind::BelowItself) => "the new folder is the old one or below it",
             (_, ErrorKind::OtherSession) => "not a copy of the same session",
             (_, ErrorKind::SideFiles) => "side files of the two sessions differ",
+            (_, ErrorKind::NotHere) => {
+                "it is not on the disk of this machine, where it could be replaced"
+            }
             (_, ErrorKind::CannotReplace) => "this system cannot replace a file safely",
             (_, ErrorKind::RepairRefused) => "the session must not be replaced now",
             (_, ErrorKind::Repair) => "the repaired session cannot be written",
+            (_, ErrorKind::RepairStopped) => "the names were exchanged, and then something failed",
             (_, ErrorKind::Blank) => "the title or the tag has no visible character",
             (_, ErrorKind::Delete) => "cannot be deleted",
             (_, ErrorKind::SideFile) => "cannot be written",
@@ -340,7 +395,7 @@ impl fmt::Display for Error {
                 "nothing to salvage: no other file of the session has more than it"
             }
             (_, ErrorKind::Read(_)) => "cannot be read",
-            (_, ErrorKind::Write(_)) => "cannot be written",
+            (_, ErrorKind::Write(kind)) => kind.words(),
         };
         write!(f, "{}: {text}", self.path.display())
     }
@@ -353,6 +408,7 @@ impl std::error::Error for Error {
             Source::Reader(error) => std::error::Error::source(error),
             Source::Writer(error) => std::error::Error::source(error),
             Source::Io(error) => Some(error),
+            Source::LeftOver(left) => left.error.source(),
             Source::Entry(_)
             | Source::Candidates(_)
             | Source::Matches(_)

@@ -1,14 +1,17 @@
 //! The contents of a session file.
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use transcript_format::ids::Uuid;
 use transcript_messages::OmissionReason;
-use transcript_reader::{Bodies, EndOptions, FileEnd, Index, LoadOptions, OtherFiles, Source};
+use transcript_reader::{
+    Bodies, EndOptions, FileEnd, Index, LoadOptions, OtherFiles, SessionFile, SessionRow, Source,
+};
 use transcript_resume::items::ItemList;
 use transcript_resume::request::{self, Request};
 use transcript_resume::{PathState, Policy, Tree, Unclosed, Usage, UsageTotals, close};
+use transcript_storage::ReadDisk;
 
 use crate::error::Error;
 use crate::options::SessionOptions;
@@ -57,6 +60,15 @@ impl History {
     /// When it is not a regular file or the system fails to read.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Self::read(Source::open(path)?)
+    }
+
+    /// Reads the session at `path` on `disk`, such as that of an archive, as [`open`](Self::open) does on the disk of this
+    /// machine.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_on(disk: &Arc<dyn ReadDisk>, path: &Path) -> Result<Self, Error> {
+        Self::read(Source::open_on(disk, path)?)
     }
 
     /// Reads an open file.
@@ -167,6 +179,14 @@ impl History {
         let named = stem.filter(|stem| Uuid::parse(stem.to_ascii_lowercase().as_bytes()).is_some());
         let named = named.map(str::to_owned);
         named.or_else(|| self.index.sessions().next().map(str::to_owned))
+    }
+
+    /// Reads what a list says about the session: see [`SessionRow`].
+    #[must_use]
+    pub fn row(&self) -> SessionRow {
+        let disk = self.source.disk();
+        let file = SessionFile::at(&*disk, self.source.path());
+        SessionRow::of_file(&disk, &file)
     }
 
     /// Builds the request that continues the session, as

@@ -134,10 +134,11 @@ pub use archived::{add_archived, list_archived, summarize};
 #[cfg(feature = "async")]
 pub use asynchronous::AsyncSession;
 pub use conversation::{ConversationEntry, Keep, StoryEntry};
+pub use copying::NotCopied;
 pub use entry_name::{EntryMatch, entries_named};
 pub use error::{Error, ErrorKind};
 pub use history::{History, ReadEnd};
-pub use merging::{Conflict, Merged, merge};
+pub use merging::{Conflict, Merged, merge, merge_on};
 pub use moving::{MoveOptions, MoveRefusal, MovedFile, Moves, RefusedMove};
 pub use options::{ForkOptions, SessionOptions};
 pub use redacted::{RedactedDisk, Redaction};

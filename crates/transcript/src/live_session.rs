@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
-use transcript_reader::{Bodies, Source};
+use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::LiveConversation;
 use transcript_resume::request::{LiveRequest, Request, RequestOptions};
-use transcript_storage::{Identity, ReadDisk, RealDisk};
+use transcript_storage::{Content, ReadDisk, RealDisk};
 
 use crate::error::Error;
 use crate::options::SessionOptions;
@@ -18,7 +18,7 @@ const CHUNK: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct LiveSession {
     source: Source,
-    identity: Option<Identity>,
+    content: Content,
     live: LiveConversation,
     request: LiveRequest,
     /// The start of the first line that was not complete when it was read.
@@ -32,24 +32,35 @@ impl LiveSession {
     /// When it is not a regular file or the system fails to read.
     pub(crate) fn open(path: &Path, options: &SessionOptions) -> Result<Self, Error> {
         let mut source = Source::open(path)?;
-        let identity = source.refresh()?.map(|metadata| metadata.identity);
+        let mut content = Content::start();
+        if let Some(found) = source.refresh()? {
+            content.set_seen(found);
+        }
         let mut request = RequestOptions::new().live();
         if let Some(model) = &options.model {
             request = request.model(model);
         }
         Ok(Self {
             source,
-            identity,
+            content,
             live: LiveConversation::new(path),
             request: LiveRequest::new(request),
             offset: 0,
         })
     }
 
-    /// Returns whether the path still leads to this file, and nothing that was read was truncated.
-    pub(crate) fn is_current(&self, path: &Path) -> bool {
-        let found = RealDisk.metadata(path).ok();
-        found.is_some_and(|found| Some(found.identity) == self.identity && found.len >= self.offset)
+    /// Returns whether the path still leads to this file, and everything that was read is still in it.
+    pub(crate) fn is_current(&mut self, path: &Path) -> bool {
+        let Ok(found) = RealDisk.metadata(path) else {
+            return false;
+        };
+        let source = &self.source;
+        let is_start = self
+            .content
+            .is_start_of(&found, |at, buffer| source.read_at(at, buffer));
+        self.content.set_seen(found);
+        // What cannot be read is read again, and then it is an error.
+        is_start.unwrap_or(false)
     }
 
     /// Returns the request for the file as it is now; `None` when only a load of the whole file
@@ -66,6 +77,11 @@ impl LiveSession {
         Ok(self.request.request(&mut self.live, &mut bodies)?)
     }
 
+    /// Returns the index that the numbers in a request refer to.
+    pub(crate) fn index(&mut self) -> &Index {
+        self.live.index()
+    }
+
     fn read_new_lines(&mut self) -> Result<(), Error> {
         self.source.refresh()?;
         let mut framer = Framer::starting_at(self.offset, DEFAULT_LINE_CAP);
@@ -77,6 +93,7 @@ impl LiveSession {
             if read == 0 {
                 break;
             }
+            self.content.push(at, &buffer[..read]);
             at += read as u64;
             let mut rest = &buffer[..read];
             while let Some(line) = framer.next(&mut rest) {

@@ -1,21 +1,25 @@
 //! Merges two copies of one session that were continued apart (see `docs/moving.md`).
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memchr::memmem;
+use serde_json::{Value, json};
 use transcript_format::ids::Uuid;
 use transcript_format::make;
 use transcript_format::scan::Flags;
+use transcript_format::time;
 use transcript_reader::{EntryNo, EntryRef, Id, Source};
 use transcript_resume::Policy;
-use transcript_storage::{NewFile, folder_of};
+use transcript_storage::outside_names::check_folders;
+use transcript_storage::{NewFile, ReadDisk, RealDisk, folder_of};
 
-use crate::copying;
+use crate::copying::{self, Made, NotCopied};
 use crate::error::{Error, ErrorKind};
 use crate::history::History;
 
@@ -41,6 +45,8 @@ pub struct Merged {
     pub findings: [usize; 2],
     /// The uuid of the entry at which the conversation continues.
     pub leaf: Option<String>,
+    /// Files beside the two sessions that are not beside the new one: links, and those that may hold credentials.
+    pub not_copied: Vec<NotCopied>,
 }
 
 /// Two entries with the same uuid and other content.
@@ -57,7 +63,9 @@ pub struct Conflict {
 
 /// Merges two copies of one session, such as those of two machines, into the new file `out`.
 ///
-/// Every line of both is in it once, byte for byte, those of `a` in their order. Both branches of the
+/// Every line of both is in it once, byte for byte, those of `a` in their order. Lines with the same entry are one, however
+/// they are written: its id, its parent and its content count, not the folder, the version or the order of the keys; the line
+/// with more keys is written. Both branches of the
 /// conversation can be reached, and it continues where the newer copy alone would, under each policy.
 /// Subagents and side files of both go to the folder of `out`. Neither `a` nor `b` is changed, and
 /// `out` appears complete or not at all.
@@ -86,6 +94,15 @@ pub struct Conflict {
 /// has the same name in both and other content, and neither continues the other;
 /// [`ErrorKind::Fork`] when `out` cannot be written.
 pub fn merge(a: &Path, b: &Path, out: &Path) -> Result<Merged, Error> {
+    merge_on(&(Arc::new(RealDisk) as _), a, b, out)
+}
+
+/// Joins two copies of one session on `disk`, such as that of an archive, as [`merge`] does on the disk of this machine, where
+/// `out` is in any case.
+///
+/// # Errors
+/// As [`merge`].
+pub fn merge_on(disk: &Arc<dyn ReadDisk>, a: &Path, b: &Path, out: &Path) -> Result<Merged, Error> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, out),
         _ => Error::fork(out, error),
@@ -93,21 +110,30 @@ pub fn merge(a: &Path, b: &Path, out: &Path) -> Result<Merged, Error> {
     if fs::symlink_metadata(out).is_ok() {
         return Err(Error::new(ErrorKind::Exists, out));
     }
-    let histories = [History::open(a)?, History::open(b)?];
+    let histories = [History::open_on(disk, a)?, History::open_on(disk, b)?];
+    for history in &histories {
+        history.source().check_messages()?;
+    }
     let ids = histories.each_ref().map(History::session_id);
     let hashers = [RandomState::new(), RandomState::new()];
     let [of_a, of_b] = histories;
     // A fork that a client made has the same entries with another session id.
     let is_fork = ids[0] != ids[1];
-    let files = [
-        Copy::of(of_a, ids[0].as_deref().filter(|_| is_fork), &hashers)?,
-        Copy::of(of_b, ids[1].as_deref().filter(|_| is_fork), &hashers)?,
+    let sessions = ids.each_ref().map(|id| id.as_deref().filter(|_| is_fork));
+    let mut files = [
+        Copy::of(of_a, sessions[0], &hashers)?,
+        Copy::of(of_b, sessions[1], &hashers)?,
     ];
+    if differ(&files) {
+        for (file, session) in files.iter_mut().zip(sessions) {
+            file.compare_by_meaning(session, &hashers)?;
+        }
+    }
     let order = Order::of(&files);
     if order.both == 0 && is_fork {
         return Err(Error::new(ErrorKind::OtherSession, b));
     }
-    let side_files = side_files(a, b, out)?;
+    let (side_files, not_copied) = side_files(&**disk, a, b, out)?;
     let newest = &files[order.newest];
     let leaf = leaf_of(&newest.history, Policy::Recover);
     NewFile::remove_stale(folder_of(out));
@@ -128,13 +154,17 @@ pub fn merge(a: &Path, b: &Path, out: &Path) -> Result<Merged, Error> {
         writeln!(file, "{newline}{line}").map_err(failed)?;
     }
     drop(written);
+    let mut made = Made::default();
     for (from, to) in &side_files {
-        write_side_file(from, to).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Error::side_files(out, vec![to.clone()]),
-            _ => Error::fork(to, error),
+        write_side_file(&**disk, from, to, &mut made).map_err(|error| {
+            made.remove(match error.kind() {
+                io::ErrorKind::AlreadyExists => Error::side_files(out, vec![to.clone()]),
+                _ => Error::fork(to, error),
+            })
         })?;
     }
-    file.keep(out).map_err(failed)?;
+    let kept = file.keep(out);
+    kept.map_err(|error| made.remove(failed(error)))?;
     Ok(Merged {
         out: out.to_owned(),
         entries: order.both + order.own[0] + order.own[1],
@@ -146,6 +176,7 @@ pub fn merge(a: &Path, b: &Path, out: &Path) -> Result<Merged, Error> {
             .each_ref()
             .map(|file| file.history.index().findings().len()),
         leaf,
+        not_copied,
     })
 }
 
@@ -160,7 +191,10 @@ struct Line {
     start: u64,
     /// The offset after its newline.
     end: u64,
+    /// Once either file has lines that the other lacks: of what makes an entry the same, however it is written.
     hash: (u64, u64),
+    /// How many members the object has, if that was counted.
+    members: usize,
     /// The entries on it, as a range of the index: one, unless it is damaged or no entry at all.
     entries: Range<usize>,
     has_uuid: bool,
@@ -175,6 +209,21 @@ impl Copy {
     ) -> Result<Self, Error> {
         let lines = lines_of(&history, session, hashers)?;
         Ok(Self { history, lines })
+    }
+
+    /// Gives lines that say the same, written differently, the same hash.
+    fn compare_by_meaning(
+        &mut self,
+        session: Option<&str>,
+        hashers: &[RandomState; 2],
+    ) -> Result<(), Error> {
+        let mut lines = self.lines.iter_mut();
+        each_line(self.history.source(), &mut |_, _, bytes| {
+            if let (Some(line), Some((text, members))) = (lines.next(), meaning(bytes, session)) {
+                line.hash = hash(hashers, text);
+                line.members = members;
+            }
+        })
     }
 
     fn entries(&self, line: &Line) -> impl Iterator<Item = EntryRef<'_>> {
@@ -228,13 +277,19 @@ fn lines_of(
         lines.push(Line {
             start,
             end,
-            hash: (hashers[0].hash_one(bytes), hashers[1].hash_one(bytes)),
+            hash: hash(hashers, bytes),
+            members: 0,
             entries: first..number,
             has_uuid,
             is_blank: bytes.trim_ascii().is_empty(),
         });
     };
-    let source = history.source();
+    each_line(history.source(), &mut add)?;
+    Ok(lines)
+}
+
+/// Passes the lines of a file to `add`, each with its start and the offset after its newline.
+fn each_line(source: &Source, add: &mut dyn FnMut(u64, u64, &[u8])) -> Result<(), Error> {
     let mut buffer = vec![0; 256 << 10];
     let (mut at, mut start, mut carry) = (0, 0, Vec::new());
     loop {
@@ -255,8 +310,97 @@ fn lines_of(
     if !carry.is_empty() {
         add(start, at, &carry);
     }
-    Ok(lines)
+    Ok(())
 }
+
+fn hash(hashers: &[RandomState; 2], value: impl Hash) -> (u64, u64) {
+    (hashers[0].hash_one(&value), hashers[1].hash_one(&value))
+}
+
+/// Returns whether either file has entries that the other has not, byte for byte.
+fn differ(files: &[Copy; 2]) -> bool {
+    let hashes = files.each_ref().map(|file| {
+        let lines = file.lines.iter().filter(|line| line.has_uuid);
+        lines.map(|line| line.hash).collect::<HashSet<_>>()
+    });
+    !hashes[0].is_subset(&hashes[1]) && !hashes[1].is_subset(&hashes[0])
+}
+
+/// Returns what makes an entry the same wherever it is written, and how many members it has: its id, its place, its time
+/// and its content, in one order and without the spaces between. The folder, the branch, the version of the client and other keys
+/// around them and in the message differ after a move, or when a newer client writes the session again. `None` for what is no whole entry.
+fn meaning(line: &[u8], session: Option<&str>) -> Option<(String, usize)> {
+    let Value::Object(mut line) = serde_json::from_slice(line).ok()? else {
+        return None;
+    };
+    let mut members = line.len();
+    if line.get("uuid").is_some_and(Value::is_string) {
+        let is_nothing = |value: &Value| value.is_null() || *value == "" || *value == false;
+        line.retain(|key, value| SAME.contains(&&**key) && !is_nothing(value));
+        // One time has several forms.
+        if let Some(time) = line.get_mut("timestamp")
+            && let Some(millis) = time.as_str().and_then(|text| time::millis(text.as_bytes()))
+        {
+            *time = millis.into();
+        }
+        if let Some(Value::Object(message)) = line.get_mut("message") {
+            members += message.len();
+            // A text alone is written as it is, or as a block.
+            if let Some(content) = message.get_mut("content")
+                && content.is_string()
+            {
+                *content = json!([{"type": "text", "text": content}]);
+            }
+            message.retain(|key, value| SAME_MESSAGE.contains(&&**key) && !is_nothing(value));
+            if let Some(Value::Object(usage)) = message.get_mut("usage") {
+                usage.retain(|key, _| SAME_USAGE.contains(&&**key));
+            }
+        }
+    } else if session.is_some() && line.get("sessionId").and_then(Value::as_str) == session {
+        line.remove("sessionId");
+    }
+    line.sort_keys();
+    line.values_mut().for_each(Value::sort_all_objects);
+    Some((serde_json::to_string(&line).ok()?, members))
+}
+
+/// The members by which an entry with a uuid is the same.
+const SAME: [&str; 15] = [
+    "timestamp",
+    "type",
+    "subtype",
+    "uuid",
+    "parentUuid",
+    "logicalParentUuid",
+    "isSidechain",
+    "isMeta",
+    "isCompactSummary",
+    "message",
+    "content",
+    "attachment",
+    "data",
+    "toolUseResult",
+    "compactMetadata",
+];
+
+/// The members by which its message is the same; newer clients and APIs add others.
+const SAME_MESSAGE: [&str; 7] = [
+    "id",
+    "role",
+    "model",
+    "content",
+    "stop_reason",
+    "stop_sequence",
+    "usage",
+];
+
+/// The counts by which the usage of a message is the same.
+const SAME_USAGE: [&str; 4] = [
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+];
 
 #[derive(PartialEq, Eq, Hash)]
 enum IdKey {
@@ -288,6 +432,8 @@ impl Order {
         // The lines that only B has, each with the line of A that it follows.
         let mut own: Vec<(Option<usize>, usize)> = Vec::new();
         let mut seen = HashSet::new();
+        // The lines of A in whose place those of B are written: they have more members.
+        let mut instead = BTreeMap::new();
         let (mut anchor, mut fork) = (None, (None, 0));
         for (at, line) in b.lines.iter().enumerate() {
             let of_a = in_a.get(&line.hash).map_or(&[][..], |all| all);
@@ -305,6 +451,9 @@ impl Order {
                     std::slice::from_ref(place)
                 };
                 all.iter().for_each(|at| is_common[*at] = true);
+                if line.has_uuid && line.members > a.lines[*place].members {
+                    instead.insert(*place, at);
+                }
                 anchor = Some(*place);
                 if line.has_uuid {
                     fork = (anchor, own.len());
@@ -341,7 +490,7 @@ impl Order {
             sum(b, &mut own.iter().map(|(_, at)| *at)),
         ];
         Self {
-            parts: parts(a.lines.len(), &own),
+            parts: with_others(parts(a.lines.len(), &own), &instead),
             newest,
             both: counts[0],
             own: [counts[1], counts[2]],
@@ -401,6 +550,25 @@ fn parts(lines_of_a: usize, own: &[(Option<usize>, usize)]) -> Vec<(usize, Range
     parts
 }
 
+/// Puts lines of B in the place of lines of A.
+fn with_others(
+    parts: Vec<(usize, Range<usize>)>,
+    instead: &BTreeMap<usize, usize>,
+) -> Vec<(usize, Range<usize>)> {
+    let mut all = Vec::new();
+    for (file, mut range) in parts {
+        if file == 0 {
+            for (at, other) in instead.range(range.clone()) {
+                all.push((0, range.start..*at));
+                all.push((1, *other..*other + 1));
+                range.start = at + 1;
+            }
+        }
+        all.push((file, range));
+    }
+    all
+}
+
 /// Returns the uuid of the end of the conversation.
 fn leaf_of(history: &History, policy: Policy) -> Option<String> {
     let index = history.index();
@@ -444,23 +612,27 @@ fn conflicts(files: &[Copy; 2]) -> Vec<Conflict> {
     found
 }
 
+/// What to copy from where to where, and what is not copied.
+type SideFiles = (Vec<(PathBuf, PathBuf)>, Vec<NotCopied>);
+
 /// Returns what to copy from where to where: the side files of both sessions. A file that continues
-/// that of the other session counts alone.
-fn side_files(a: &Path, b: &Path, out: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
+/// that of the other session counts alone. Also returns what is not copied.
+fn side_files(disk: &dyn ReadDisk, a: &Path, b: &Path, out: &Path) -> Result<SideFiles, Error> {
     let folders = [a, b].map(|path| path.with_extension(""));
     let target = out.with_extension("");
     let failed = |error: io::Error| Error::fork(&target, error);
-    let mut names = BTreeSet::new();
+    let (mut names, mut not_copied) = (BTreeSet::new(), Vec::new());
     for folder in &folders {
-        collect(folder, Path::new(""), &mut names).map_err(failed)?;
+        collect(disk, folder, Path::new(""), &mut names, &mut not_copied).map_err(failed)?;
     }
     let (mut files, mut differ) = (Vec::new(), Vec::new());
     for name in names {
         let [of_a, of_b] = folders.each_ref().map(|folder| folder.join(&name));
-        let len = |path: &Path| fs::metadata(path).ok().map(|found| found.len());
+        // A link has one of the names perhaps, and is not read.
+        let len = |path: &Path| len_on(disk, path);
         let from = match (len(&of_a), len(&of_b)) {
             (Some(a), Some(b)) => {
-                if !copying::is_prefix(&of_a, &of_b).map_err(failed)? {
+                if !copying::is_prefix((disk, &of_a), (disk, &of_b)).map_err(failed)? {
                     differ.extend([of_a, of_b]);
                     continue;
                 }
@@ -472,41 +644,64 @@ fn side_files(a: &Path, b: &Path, out: &Path) -> Result<Vec<(PathBuf, PathBuf)>,
         let to = target.join(&name);
         let is_taken = fs::symlink_metadata(&to).is_ok();
         if is_taken
-            && !(len(&to) == len(&from) && copying::is_prefix(&from, &to).map_err(failed)?)
+            && !(len_on(&RealDisk, &to) == len(&from)
+                && copying::is_prefix((disk, &from), (&RealDisk, &to)).map_err(failed)?)
         {
             differ.extend([from, to]);
             continue;
         }
         if !is_taken {
-            files.push((from, to));
+            let base = out.parent().unwrap_or(Path::new(""));
+            match check_folders(&RealDisk, base, &to).map_err(failed)? {
+                Ok(()) => files.push((from, to)),
+                Err(refusal) => not_copied.push(NotCopied {
+                    path: from,
+                    refusal,
+                }),
+            }
         }
     }
     match differ.is_empty() {
-        true => Ok(files),
+        true => Ok((files, not_copied)),
         false => Err(Error::side_files(out, differ)),
     }
 }
 
-/// Collects the names of the files below a folder.
-fn collect(root: &Path, below: &Path, names: &mut BTreeSet<PathBuf>) -> io::Result<()> {
-    let entries = match fs::read_dir(root.join(below)) {
+/// Returns the length of a regular file.
+fn len_on(disk: &dyn ReadDisk, path: &Path) -> Option<u64> {
+    let found = disk.link_metadata(path).ok()?;
+    found.is_file().then_some(found.len)
+}
+
+/// Collects the names of the files below a folder, and what is not copied.
+fn collect(
+    disk: &dyn ReadDisk,
+    root: &Path,
+    below: &Path,
+    names: &mut BTreeSet<PathBuf>,
+    not_copied: &mut Vec<NotCopied>,
+) -> io::Result<()> {
+    let entries = match disk.list(&root.join(below)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
     for entry in entries {
-        let entry = entry?;
-        let name = below.join(entry.file_name());
-        let kind = fs::metadata(entry.path())?;
-        if kind.is_dir() {
-            collect(root, &name, names)?;
-        } else if kind.is_file() {
-            names.insert(name);
+        let name = below.join(entry?.name);
+        let path = root.join(&name);
+        match copying::checked(disk, &path, &name)? {
+            Err(refusal) => not_copied.push(NotCopied { path, refusal }),
+            Ok(found) if found.is_folder() => collect(disk, root, &name, names, not_copied)?,
+            Ok(_) => {
+                names.insert(name);
+            }
         }
     }
     Ok(())
 }
 
-fn write_side_file(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder_of(to))?;
-    copying::copy_bytes(from, to)
+fn write_side_file(disk: &dyn ReadDisk, from: &Path, to: &Path, made: &mut Made) -> io::Result<()> {
+    made.create_folder(folder_of(to))?;
+    copying::copy_bytes(disk, from, to)?;
+    made.add(to);
+    Ok(())
 }

@@ -5,15 +5,14 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use transcript_format::json::ObjectBuf;
 use transcript_format::kind::EntryKind;
 use transcript_format::make;
-use transcript_format::names::{is_key_of, project_key};
+use transcript_format::names::{self, is_key_of, is_windows, project_key, rest_below};
 use transcript_format::object::Object;
-use transcript_reader::{Listing, SessionRow, subagents};
-use transcript_storage::{Client, Disk, File, Identity, ReadDisk, RealDisk, folder_of};
+use transcript_reader::{Listing, SessionRow, all_subagents_on};
+use transcript_storage::{Client, Disk, File, Identity, ReadDisk, RealDisk, folder_of, is_absent};
 
 use crate::copying;
 use crate::error::{Error, ErrorKind};
@@ -173,15 +172,18 @@ impl Store {
             return Err(Error::new(ErrorKind::BelowItself, new.real()));
         }
         let listing = self.list()?;
+        let mut done = Moves::default();
         let (plans, mut left) = match options.undo {
             false => plans(self.root(), &listing, &old, &new),
-            true => (plans_back(self.root(), &listing, &old, &new), Vec::new()),
+            true => {
+                let plans = plans_back(self.root(), &listing, &old, &new, &mut done.refused);
+                (plans, Vec::new())
+            }
         };
         let steps = Steps { before };
-        let mut done = Moves::default();
         for plan in &plans {
             let result = match (options.copy, options.dry_run) {
-                (true, dry_run) => copy(plan, dry_run),
+                (true, dry_run) => copy(plan, dry_run, &mut left),
                 (false, true) => plan.check().map(|_| plan.to.clone()),
                 (false, false) => plan.carry_out(&steps).map(|()| plan.to.clone()),
             };
@@ -201,7 +203,8 @@ impl Store {
             }
         }
         if !options.dry_run && !options.copy {
-            steps.remove_empty_projects(&plans);
+            let source = if options.undo { &new } else { &old };
+            left.extend(steps.remove_empty_projects(self.root(), source, &plans));
         }
         left.extend(memory_folders(&plans));
         left.sort();
@@ -217,6 +220,14 @@ struct Folder(Vec<PathBuf>);
 
 impl Folder {
     fn at(path: &Path) -> Self {
+        // Of another machine: it has no links here.
+        let text = path.to_string_lossy();
+        if cfg!(not(windows)) && is_windows(&text) {
+            let text = names::plain(&text);
+            let short = text.trim_end_matches(['\\', '/']);
+            let is_root = !is_windows(short);
+            return Self(vec![if is_root { &*text } else { short }.into()]);
+        }
         let given = plain(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
         let mut names = vec![real_path(&given)];
         if !names.contains(&given) {
@@ -232,8 +243,8 @@ impl Folder {
     /// Returns the path of `cwd` below this folder; an empty path for the folder itself.
     fn rest(&self, cwd: &str) -> Option<PathBuf> {
         let rests = self.0.iter();
-        let mut rests = rests.filter_map(|name| Path::new(cwd).strip_prefix(name).ok());
-        rests.next().map(Path::to_owned)
+        let mut rests = rests.filter_map(|name| rest_below(&name.to_string_lossy(), cwd));
+        Some(rests.next()?.into_iter().collect())
     }
 
     fn below(&self, rest: &Path) -> PathBuf {
@@ -249,10 +260,17 @@ impl Folder {
 
 /// Joins without a slash at the end.
 fn below(folder: &Path, rest: &Path) -> PathBuf {
-    match rest.as_os_str().is_empty() {
-        true => folder.to_owned(),
-        false => folder.join(rest),
+    if rest.as_os_str().is_empty() {
+        return folder.to_owned();
     }
+    let text = folder.to_string_lossy();
+    if cfg!(windows) || !is_windows(&text) {
+        return folder.join(rest);
+    }
+    let separator = if text.contains('\\') { "\\" } else { "/" };
+    let parts = rest.iter().map(|part| part.to_string_lossy());
+    let parts = std::iter::once(text.trim_end_matches(['\\', '/']).into()).chain(parts);
+    PathBuf::from(parts.collect::<Vec<_>>().join(separator))
 }
 
 /// Removes `..` and slashes at the end: an absolute path may have both.
@@ -271,7 +289,8 @@ fn plain(path: &Path) -> PathBuf {
 fn real_path(path: &Path) -> PathBuf {
     for above in path.ancestors() {
         if let (Ok(real), Ok(rest)) = (fs::canonicalize(above), path.strip_prefix(above)) {
-            return below(&real, rest);
+            let real = real.to_string_lossy();
+            return below(Path::new(&*names::plain(&real)), rest);
         }
     }
     path.to_owned()
@@ -296,8 +315,8 @@ fn plans(root: &Path, listing: &Listing, old: &Folder, new: &Folder) -> (Vec<Pla
             Place::Elsewhere => {}
             Place::Stays => left.push(row.path.clone()),
             Place::Project(project) => {
-                let rest = row.cwd.as_deref().and_then(|cwd| old.rest(cwd));
-                let was = row.cwd.clone();
+                let rest = recorded(row).and_then(|cwd| old.rest(cwd));
+                let was = recorded(row).map(str::to_owned);
                 plans.push(Plan {
                     from: row.path.clone(),
                     to: moved_to(root, row, &project),
@@ -311,19 +330,33 @@ fn plans(root: &Path, listing: &Listing, old: &Folder, new: &Folder) -> (Vec<Pla
     (each_once(plans), left)
 }
 
-/// Returns what to do to undo what was moved from `old` to `new`.
-fn plans_back(root: &Path, listing: &Listing, old: &Folder, new: &Folder) -> Vec<Plan> {
+/// Returns what to do to undo what was moved from `old` to `new`. What cannot be read may have been moved as well: it is
+/// refused.
+fn plans_back(
+    root: &Path,
+    listing: &Listing,
+    old: &Folder,
+    new: &Folder,
+    refused: &mut Vec<RefusedMove>,
+) -> Vec<Plan> {
     let mut plans = Vec::new();
     for row in listing.rows.iter().filter(|row| row.has_file) {
-        let is_here = row
-            .cwd
-            .as_deref()
-            .is_some_and(|cwd| new.rest(cwd).is_some());
+        let is_here = recorded(row).is_some_and(|cwd| new.rest(cwd).is_some());
         if !is_here && !new.has_key(&row.project, Path::new("")) {
             continue;
         }
-        let Some(mark) = Mark::last_in(&row.path) else {
-            continue;
+        let mark = match Mark::last_in(&row.path) {
+            Ok(Some(mark)) => mark,
+            Ok(None) => continue,
+            Err(error) => {
+                refused.push(RefusedMove {
+                    path: row.path.clone(),
+                    session_id: id_of(&row.path),
+                    reason: MoveRefusal::Failed,
+                    detail: error.to_string(),
+                });
+                continue;
+            }
         };
         if old.rest(&mark.from).is_none() || new.rest(&mark.to).is_none() {
             continue;
@@ -349,6 +382,12 @@ fn each_once(mut plans: Vec<Plan>) -> Vec<Plan> {
     plans
 }
 
+/// Returns the folder that the last move wrote down, even if the file is back at its old place: a call that undoes the
+/// move may have been killed.
+fn recorded(row: &SessionRow) -> Option<&str> {
+    row.relocated.as_deref().or(row.cwd.as_deref())
+}
+
 fn moved_to(root: &Path, row: &SessionRow, project: &str) -> PathBuf {
     if project == row.project {
         return row.path.clone();
@@ -370,12 +409,12 @@ enum Place {
 fn place(row: &SessionRow, listing: &Listing, old: &Folder, new: &Folder) -> Place {
     let new_project = |rest: &Path| Place::Project(project_key(&text(&new.below(rest))));
     let top = Path::new("");
-    let Some(cwd) = row.cwd.as_deref() else {
+    let Some(cwd) = recorded(row) else {
         // Another folder with the same key could be its own.
         let others = listing.rows.iter();
         let mut others = others.filter(|other| other.project == row.project);
         let is_other = |other: &SessionRow| {
-            let cwd = other.cwd.as_deref();
+            let cwd = recorded(other);
             cwd.is_some_and(|cwd| is_key_of(&row.project, cwd) && old.rest(cwd).is_none())
         };
         return match old.has_key(&row.project, top) {
@@ -431,18 +470,27 @@ impl Plan {
         let mut held = None;
         if self.from != self.to {
             let belongings = self.check()?;
-            let was_linked = self.is_linked();
+            let was_linked = self.is_linked()?;
             if self.has_file && !was_linked {
                 held = Some(open(&self.from)?);
             }
+            let made = NewFolder::of(&self.to);
             if let Err(error) = steps.link_all(self, &belongings) {
                 if !was_linked {
                     // Whole at the old place; nothing is to be left at the new one.
                     steps.unlink_new(self, &belongings);
+                    made.remove();
                 }
                 return Err(error.into());
             }
-            steps.unlink_all(self, &belongings)?;
+            steps.unlink_all(self, &belongings).map_err(|error| {
+                let (old, new) = (text(folder_of(&self.from)), text(&self.to));
+                let what = format!(
+                    "{error}; it is whole at the new place, {new}, and the same command finishes: it removes what is \
+                     still in {old}"
+                );
+                Refused(MoveRefusal::Failed, what)
+            })?;
         }
         if !self.has_file {
             return Ok(());
@@ -455,8 +503,8 @@ impl Plan {
     }
 
     /// Returns whether an earlier call was killed after it had made everything at the new place.
-    fn is_linked(&self) -> bool {
-        self.has_file && same(&self.from, &self.to)
+    fn is_linked(&self) -> io::Result<bool> {
+        Ok(self.has_file && same(&self.from, &self.to)?)
     }
 
     /// Returns what belongs to the session besides its file, folders before their content. Refuses
@@ -482,7 +530,9 @@ impl Plan {
                 add(&mut all, &old.join(&name), &new.join(&name))?;
             }
         }
-        let agents = subagents(&self.from).map_err(|error| io::Error::other(error.to_string()))?;
+        let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
+        let agents = all_subagents_on(&disk, &self.from)
+            .map_err(|error| io::Error::other(error.to_string()))?;
         for agent in agents.iter().filter(|agent| folder_of(&agent.path) == old) {
             for path in [agent.path.clone(), agent.path.with_extension("meta.json")] {
                 if let (Ok(_), Some(name)) = (fs::symlink_metadata(&path), path.file_name()) {
@@ -492,16 +542,24 @@ impl Plan {
         }
         let main = self.main();
         // A call that was killed has made a part of it, or has removed a part of the old names.
-        let is_first = self.has_file && !self.is_linked();
-        let is_taken = |one: &Belonging| {
-            fs::symlink_metadata(&one.to).is_ok_and(|found| match one.is_folder {
-                true => !found.is_dir() || (is_first && has_strange_files(&one.from, &one.to)),
-                false => !same(&one.from, &one.to),
-            })
+        let is_first = self.has_file && !self.is_linked()?;
+        let is_taken = |one: &Belonging| -> io::Result<bool> {
+            let found = match fs::symlink_metadata(&one.to) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                found => found?,
+            };
+            match one.is_folder {
+                true if !found.is_dir() => Ok(true),
+                true if is_first => has_strange_files(&one.from, &one.to),
+                true => Ok(false),
+                false => Ok(!same(&one.from, &one.to)?),
+            }
         };
-        if let Some(taken) = all.iter().chain([&main]).find(|one| is_taken(one)) {
-            let path = taken.to.display().to_string();
-            return Err(Refused(MoveRefusal::Exists, path));
+        for one in all.iter().chain([&main]) {
+            if is_taken(one)? {
+                let path = one.to.display().to_string();
+                return Err(Refused(MoveRefusal::Exists, path));
+            }
         }
         Ok(all)
     }
@@ -540,7 +598,7 @@ impl Plan {
         }
         file.sync()?;
         // Clients delete sessions by this time, and lists are sorted by it.
-        set_modified(&self.to, modified)
+        RealDisk.set_properties(&self.to, Some(modified), None)
     }
 
     fn line(&self, len: u64) -> String {
@@ -601,16 +659,15 @@ impl Mark {
     }
 
     /// Returns the last one in a file.
-    fn last_in(path: &Path) -> Option<Self> {
+    fn last_in(path: &Path) -> io::Result<Option<Self>> {
         let mut found = None;
         copying::each_line(path, &mut |line| {
             if line.starts_with(b"{\"type\":\"relocated\"") {
                 found = Self::parse(line).or(found.take());
             }
             Ok(())
-        })
-        .ok()?;
-        found
+        })?;
+        Ok(found)
     }
 }
 
@@ -668,21 +725,28 @@ fn add(all: &mut Vec<Belonging>, from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Returns whether `to` has something that is not in `from`.
-fn has_strange_files(from: &Path, to: &Path) -> bool {
-    let entries = fs::read_dir(to).into_iter().flatten().flatten();
-    let mut names = entries.map(|entry| entry.file_name());
-    names.any(|name| fs::symlink_metadata(from.join(name)).is_err())
+fn has_strange_files(from: &Path, to: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(to)? {
+        match fs::symlink_metadata(from.join(entry?.file_name())) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            found => _ = found?,
+        }
+    }
+    Ok(false)
 }
 
-/// Returns whether two names lead to the same file.
-fn same(a: &Path, b: &Path) -> bool {
-    let identity = |path: &Path| -> Option<Identity> {
-        RealDisk
-            .link_metadata(path)
-            .ok()
-            .map(|found| found.identity)
+/// Returns whether two names lead to the same file. What cannot be looked at is an error and no answer: a name is removed
+/// because the other one is there.
+fn same(a: &Path, b: &Path) -> io::Result<bool> {
+    let identity = |path: &Path| -> io::Result<Option<Identity>> {
+        match RealDisk.link_metadata(path) {
+            Ok(found) => Ok(Some(found.identity)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     };
-    identity(a).is_some() && identity(a) == identity(b)
+    let (a, b) = (identity(a)?, identity(b)?);
+    Ok(a.is_some() && a == b)
 }
 
 /// The changes of the file system, each preceded by a call that tests let fail.
@@ -693,6 +757,9 @@ struct Steps<'b> {
 impl Steps<'_> {
     /// Gives everything a second name at the new place, the file of the session last: as long as it
     /// is missing there, the old place counts.
+    ///
+    /// # Errors
+    /// Everything has its old name then, and a part a new one, too.
     fn link_all(&self, plan: &Plan, belongings: &[Belonging]) -> io::Result<()> {
         self.make_folder(folder_of(&plan.from), folder_of(&plan.to))?;
         for one in belongings {
@@ -712,6 +779,9 @@ impl Steps<'_> {
 
     /// Removes the names at the old place, that of the session last: as long as it is there, the
     /// same call finds the rest.
+    ///
+    /// # Errors
+    /// Everything has its new name then, and a part its old one, too.
     fn unlink_all(&self, plan: &Plan, belongings: &[Belonging]) -> io::Result<()> {
         for one in belongings.iter().filter(|one| one.is_folder) {
             keep_time(&one.from, &one.to);
@@ -721,6 +791,10 @@ impl Steps<'_> {
         }
         if plan.has_file {
             (self.before)()?;
+            if !same(&plan.from, &plan.to)? {
+                let what = "it is not at the new place; nothing of it was removed";
+                return Err(io::Error::other(what));
+            }
             fs::remove_file(&plan.from)?;
         }
         sync_folder(folder_of(&plan.from))
@@ -732,7 +806,8 @@ impl Steps<'_> {
         for one in main.iter().chain(belongings.iter().rev()) {
             let is_ours = match one.is_folder {
                 true => (self.before)().is_ok(),
-                false => same(&one.from, &one.to) && (self.before)().is_ok(),
+                // What cannot be looked at stays.
+                false => same(&one.from, &one.to).is_ok_and(|same| same) && (self.before)().is_ok(),
             };
             let _ = match (is_ours, one.is_folder) {
                 (true, true) => fs::remove_dir(&one.to),
@@ -750,13 +825,13 @@ impl Steps<'_> {
                 Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
                 removed => removed,
             },
-            false if same(&one.from, &one.to) => fs::remove_file(&one.from),
+            false if same(&one.from, &one.to)? => fs::remove_file(&one.from),
             false => Ok(()),
         }
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        if same(from, to) {
+        if same(from, to)? {
             return Ok(());
         }
         (self.before)()?;
@@ -774,24 +849,55 @@ impl Steps<'_> {
         sync_folder(folder_of(folder))
     }
 
-    fn remove_empty_projects(&self, plans: &[Plan]) {
+    /// Removes the projects from which everything was moved, now or by an earlier call. Returns those that it cannot remove
+    /// although they are empty.
+    fn remove_empty_projects(&self, root: &Path, source: &Folder, plans: &[Plan]) -> Vec<PathBuf> {
         let moved = plans.iter().filter(|plan| plan.from != plan.to);
-        let folders: HashSet<&Path> = moved.map(|plan| folder_of(&plan.from)).collect();
-        for folder in folders {
-            if (self.before)().is_ok() {
-                // Fails, as it should, if something is left in it.
-                let _ = fs::remove_dir(folder);
-            }
+        let mut folders: HashSet<PathBuf> =
+            moved.map(|plan| folder_of(&plan.from).to_owned()).collect();
+        let own = source.0.iter().map(|name| project_key(&text(name)));
+        folders.extend(own.map(|key| root.join(key)));
+        folders.retain(|folder| {
+            let removed = (self.before)().and_then(|()| fs::remove_dir(folder));
+            // Fails, as it should, if something is left in it.
+            let is_empty = || fs::read_dir(folder).is_ok_and(|mut left| left.next().is_none());
+            removed.is_err() && is_empty()
+        });
+        folders.into_iter().collect()
+    }
+}
+
+/// The project folder of a session at its new place, if it is not there yet.
+struct NewFolder<'p>(Option<&'p Path>);
+
+impl<'p> NewFolder<'p> {
+    fn of(file: &'p Path) -> Self {
+        let folder = folder_of(file);
+        let found = RealDisk.link_metadata(folder);
+        let is_new = found.is_err_and(|error| is_absent(&error));
+        Self(is_new.then_some(folder))
+    }
+
+    /// Removes it after an error, unless it is in use by now.
+    fn remove(&self) {
+        if let Some(folder) = self.0 {
+            let _ = fs::remove_dir(folder);
         }
     }
 }
 
 /// Copies a session under a new id; returns its path.
-fn copy(plan: &Plan, dry_run: bool) -> Result<PathBuf, Refused> {
+fn copy(plan: &Plan, dry_run: bool, left: &mut Vec<PathBuf>) -> Result<PathBuf, Refused> {
     let id = id_of(&plan.from);
     // The same id each time, so that the same call finishes a copy that was interrupted.
-    let new_id = copying::derived_id(&id, &plan.to);
-    let to = plan.to.with_file_name(format!("{new_id}.jsonl"));
+    let named = |id: &str| plan.to.with_file_name(format!("{id}.jsonl"));
+    let old_id = copying::derived_id_before(&id, &plan.to);
+    let is_begun = |file: &Path| file.exists() || file.with_extension("").exists();
+    let new_id = match is_begun(&named(&old_id)) {
+        true => old_id,
+        false => copying::derived_id(&id, &plan.to),
+    };
+    let to = named(&new_id);
     if to.exists() {
         return Err(Refused(
             MoveRefusal::Exists,
@@ -801,13 +907,19 @@ fn copy(plan: &Plan, dry_run: bool) -> Result<PathBuf, Refused> {
     if !dry_run {
         let source = folder_of(&plan.from);
         let steps = Steps { before: &|| Ok(()) };
-        steps.make_folder(source, folder_of(&to))?;
+        let made = NewFolder::of(&to);
+        let unmake = |_: &io::Error| made.remove();
+        let folder = steps.make_folder(source, folder_of(&to));
+        folder.inspect_err(unmake)?;
         let copied = ObjectBuf::new()
             .with("from", plan.was.as_str())
             .with("sessionId", id.as_str());
         let fields = ObjectBuf::new().with("copied", copied);
         let line = relocated(&plan.cwd, &new_id, &fields);
-        copying::copy_session(&plan.from, &to, &line)?;
+        let disk = Arc::new(RealDisk) as _;
+        let copied = copying::copy_session(&disk, &plan.from, &to, &line);
+        let not_copied = copied.inspect_err(unmake)?;
+        left.extend(not_copied.into_iter().map(|file| file.path));
     }
     Ok(to)
 }
@@ -827,19 +939,10 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn set_modified(path: &Path, time: SystemTime) -> io::Result<()> {
-    fs::File::options()
-        .append(true)
-        .open(path)?
-        .set_modified(time)
-}
-
 /// Gives a folder the time of another one, where the system allows it.
 fn keep_time(like: &Path, folder: &Path) {
     let time = fs::metadata(like).and_then(|found| found.modified());
-    if let (Ok(time), Ok(folder)) = (time, fs::File::open(folder)) {
-        let _ = folder.set_modified(time);
-    }
+    let _ = time.and_then(|time| RealDisk.set_properties(folder, Some(time), None));
 }
 
 /// Makes the names in a folder survive a power cut, where folders can be synced.

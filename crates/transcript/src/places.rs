@@ -2,17 +2,33 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use transcript_format::names::{agent_of, project_key};
-use transcript_reader::{Listing, SessionFile, SessionFiles, session_of_subagent, subagents_on};
+use transcript_format::names::{agent_of, is_key_of};
+use transcript_reader::{
+    Listing, SessionFile, SessionFiles, Walked, session_of_subagent, subagents_on, walk_store,
+};
 use transcript_storage::ReadDisk;
 
 /// How many folders below the one that is named are looked at.
 const MAX_DEPTH: usize = 8;
+
+/// Returns the sessions in an archive, on its disk; none if there is no archive.
+///
+/// # Errors
+/// When the archive cannot be read.
+#[cfg(feature = "archive")]
+pub fn archived_sessions(
+    archive: &Arc<transcript_archive::ArchiveDisk>,
+) -> Result<SessionFiles, transcript_reader::Error> {
+    let projects = archive.projects();
+    let disk: Arc<dyn ReadDisk> = Arc::clone(archive) as _;
+    match disk.metadata(&projects) {
+        Ok(_) => SessionFiles::in_root_on(&disk, &projects),
+        Err(_) => Ok(SessionFiles::on(disk)),
+    }
+}
 
 /// Adds archived sessions whose files are gone. Of a session that is there, nothing is read from the archive.
 pub fn add_archived(files: &mut SessionFiles, archived: SessionFiles) {
@@ -45,10 +61,10 @@ fn below_root(path: &Path) -> (Option<OsString>, Option<OsString>) {
 /// must not be written there.
 #[must_use]
 pub fn is_file_of_session(disk: &Arc<dyn ReadDisk>, session: &Path, file: &Path) -> bool {
-    let Ok(real) = fs::canonicalize(file) else {
+    let Ok(real) = disk.real_path(file) else {
         return false;
     };
-    let is_real = |own: &Path| fs::canonicalize(own).is_ok_and(|own| own == real);
+    let is_real = |own: &Path| disk.real_path(own).is_ok_and(|own| own == real);
     is_real(session) || {
         let agents = subagents_on(disk, session).unwrap_or_default();
         agents.iter().any(|agent| is_real(&agent.path))
@@ -69,8 +85,10 @@ pub fn keep_project(
     files.sessions.retain(is_of);
     files.orphans.retain(is_of);
     // Nothing in them names the folder.
-    let key = project_key(&project.to_string_lossy());
-    files.leftovers.retain(|file| file.project == key);
+    let project = project.to_string_lossy();
+    files
+        .leftovers
+        .retain(|file| is_key_of(&file.project, &project));
     files.agents.retain(|path| {
         let session = session_of_subagent(disk, path);
         session.is_some_and(|session| ids.contains(&*session))
@@ -78,46 +96,46 @@ pub fn keep_project(
 }
 
 /// Adds the sessions in a folder and in those below it, up to 8 levels down, that are not in `seen` yet; the
-/// folders of sessions belong to them.
+/// folders of sessions belong to them. What is left of sessions whose own files are gone is added as well.
 ///
 /// # Errors
-/// When a folder cannot be read.
+/// When the folder cannot be read; one below it is one of the problems.
 pub fn add_folder(
     disk: &Arc<dyn ReadDisk>,
     folder: &Path,
     seen: &mut HashSet<PathBuf>,
     files: &mut SessionFiles,
-) -> io::Result<()> {
-    add_folders(disk, folder, MAX_DEPTH, seen, files)
+) -> Result<(), transcript_reader::Error> {
+    walk_store(&**disk, folder, MAX_DEPTH, &mut |walked| {
+        match walked {
+            Walked::File(path) => add_file(&**disk, path, seen, files),
+            Walked::Folder {
+                has_session: true, ..
+            } => {}
+            Walked::Folder { path, .. } => {
+                let session = PathBuf::from(format!("{}.jsonl", path.display()));
+                let is_left = SessionFile::at(&**disk, &session).add_rest(files);
+                return !is_left;
+            }
+            Walked::Problem(error) => files.problems.push(error),
+            _ => {}
+        }
+        false
+    })
 }
 
-fn add_folders(
-    disk: &Arc<dyn ReadDisk>,
-    folder: &Path,
-    depth: usize,
+fn add_file(
+    disk: &dyn ReadDisk,
+    path: &Path,
     seen: &mut HashSet<PathBuf>,
     files: &mut SessionFiles,
-) -> io::Result<()> {
-    let mut paths = fs::read_dir(folder)?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<io::Result<Vec<PathBuf>>>()?;
-    paths.sort();
-    for path in &paths {
-        if path.is_dir() {
-            let session = PathBuf::from(format!("{}.jsonl", path.display()));
-            if depth > 0 && !session.exists() && !path.is_symlink() {
-                add_folders(disk, path, depth - 1, seen, files)?;
-            }
-            continue;
-        }
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if !name.ends_with(".jsonl") || !path.is_file() || !seen.insert(path.clone()) {
-            continue;
-        }
-        match agent_of(&name) {
-            Some(_) => files.agents.push(path.clone()),
-            None => files.sessions.push(SessionFile::at(&**disk, path)),
-        }
+) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if !name.ends_with(".jsonl") || !seen.insert(path.to_owned()) {
+        return;
     }
-    Ok(())
+    match agent_of(&name) {
+        Some(_) => files.agents.push(path.to_owned()),
+        None => files.sessions.push(SessionFile::at(disk, path)),
+    }
 }

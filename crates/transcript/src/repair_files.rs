@@ -4,15 +4,18 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
-use transcript_reader::{Bodies, Id, Index, Source, subagents};
+use transcript_reader::{Bodies, Id, Index, Source, all_subagents_on};
 use transcript_resume::fork::with_new_ids;
-use transcript_storage::{Metadata, NewFile, finish_exchange, folder_of, put_in_place, undo};
+use transcript_storage::{
+    Metadata, NewFile, ReadDisk, ReadFile, RealDisk, Replacement, finish_exchange, folder_of, undo,
+};
 use transcript_verify::repair::Repair;
 
-use crate::copying::{self, Ids, stem};
+use crate::copying::{self, Ids, NotCopied, stem};
 use crate::error::{Error, ErrorKind};
 
 const BLOCK: usize = 256 << 10;
@@ -21,8 +24,10 @@ const BLOCK: usize = 256 << 10;
 #[derive(Debug)]
 pub struct SessionRepair {
     repair: Repair,
+    disk: Arc<dyn ReadDisk>,
     path: PathBuf,
     read: Metadata,
+    not_copied: Mutex<Vec<NotCopied>>,
 }
 
 impl SessionRepair {
@@ -48,18 +53,26 @@ impl SessionRepair {
     /// # Errors
     /// When the file cannot be read.
     pub fn plan(path: &Path) -> Result<Self, Error> {
-        let failed = |error| transcript_reader::Error::io(path, None, error);
-        // Opened once without blocking on a pipe, and checked.
-        drop(Source::open(path)?);
-        let file = fs::File::open(path).map_err(failed)?;
-        let read = transcript_storage::ReadFile::metadata(&file).map_err(failed)?;
-        let source = Source::from_file(file, path)?;
+        Self::plan_on(&(Arc::new(RealDisk) as _), path)
+    }
+
+    /// Plans the repair of the session at `path` on `disk`, such as that of an archive, as [`plan`](Self::plan) does on
+    /// the disk of this machine. What is not on that disk can be written elsewhere, but not replaced.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn plan_on(disk: &Arc<dyn ReadDisk>, path: &Path) -> Result<Self, Error> {
+        let mut source = Source::open_on(disk, path)?;
+        let read = source.refresh()?;
+        let read = read.expect("a file that was opened has properties");
         let now = format!("{:.3}", jiff::Timestamp::now());
         let mut new_id = || Uuid(uuid::Uuid::new_v4().as_u128());
         Ok(Self {
             repair: Repair::new(source, &now, &mut new_id)?,
+            disk: Arc::clone(disk),
             path: path.to_owned(),
             read,
+            not_copied: Mutex::default(),
         })
     }
 
@@ -78,6 +91,14 @@ impl SessionRepair {
     #[must_use]
     pub fn details(&self) -> &Repair {
         &self.repair
+    }
+
+    /// Returns what the last call that wrote a copy omitted from the folder of the copy: links, and files that may hold
+    /// credentials.
+    #[must_use]
+    pub fn not_copied(&self) -> Vec<NotCopied> {
+        let not_copied = self.not_copied.lock();
+        not_copied.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Writes the repaired session as a new file, which only its owner can access. The folder of the
@@ -108,19 +129,17 @@ impl SessionRepair {
         }
         let file = write_file(out, write)?;
         let folder = self.copy_side_files(out, ids)?;
-        let undo_copy = || {
-            if let Some(folder) = &folder {
-                let _ = fs::remove_dir_all(folder);
-            }
+        let undo_copy = |error| match &folder {
+            Some(folder) => remove_folder(folder, error),
+            None => error,
         };
-        let beside = self.write_rest(out).inspect_err(|_| undo_copy())?;
-        let kept = file.keep(out).inspect_err(|_| {
-            remove(&beside);
-            undo_copy();
-        });
-        kept.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, out),
-            _ => Error::repair(out, error),
+        let beside = self.write_rest(out).map_err(undo_copy)?;
+        file.keep(out).map_err(|error| {
+            let error = match error.kind() {
+                io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, out),
+                _ => Error::repair(out, error),
+            };
+            undo_copy(beside.remove(error))
         })
     }
 
@@ -128,19 +147,24 @@ impl SessionRepair {
     /// Returns the new folder, if there is anything to copy.
     fn copy_side_files(&self, out: &Path, ids: &Ids) -> Result<Option<PathBuf>, Error> {
         let folder = out.with_extension("");
-        let has_folder = self.path.with_extension("").is_dir();
-        if folder == out || (!has_folder && subagents(&self.path)?.is_empty()) {
+        let own = self.path.with_extension("");
+        let has_folder = self.disk.has_folder(&own);
+        let has_folder = has_folder.map_err(|error| Error::repair(&own, error))?;
+        if folder == out || (!has_folder && all_subagents_on(&self.disk, &self.path)?.is_empty()) {
             return Ok(None);
         }
-        if fs::symlink_metadata(&folder).is_ok() {
-            return Err(Error::new(ErrorKind::Exists, &folder));
-        }
-        match copying::copy_side_files(&self.path, out, ids) {
-            Ok(()) => Ok(Some(folder)),
-            Err(error) => {
-                let _ = fs::remove_dir_all(&folder);
-                Err(Error::repair(&folder, error))
+        // After an error the folder is removed, so it has to be one that was made here.
+        fs::create_dir(&folder).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, &folder),
+            _ => Error::repair(&folder, error),
+        })?;
+        match copying::copy_side_files(&self.disk, &self.path, out, ids) {
+            Ok(not_copied) => {
+                let known = self.not_copied.lock();
+                *known.unwrap_or_else(PoisonError::into_inner) = not_copied;
+                Ok(Some(folder))
             }
+            Err(error) => Err(remove_folder(&folder, Error::repair(&folder, error))),
         }
     }
 
@@ -156,8 +180,11 @@ impl SessionRepair {
         let new_id = || Uuid(uuid::Uuid::new_v4().as_u128());
         let named = out.and_then(|out| Uuid::parse(out.file_stem()?.as_encoded_bytes()));
         let session = named.unwrap_or_else(new_id);
-        let next_to_old = || self.path.with_file_name(format!("{session}.jsonl"));
-        let out = out.map_or_else(next_to_old, Path::to_owned);
+        let next_to_old = || -> Result<PathBuf, Error> {
+            self.check_is_here()?;
+            Ok(self.path.with_file_name(format!("{session}.jsonl")))
+        };
+        let out = out.map_or_else(next_to_old, |out| Ok(out.to_owned()))?;
         let repaired = self.repair.repaired();
         let index = Index::load(repaired)?;
         let with_id = index.entries().filter_map(|entry| entry.uuid());
@@ -195,9 +222,13 @@ impl SessionRepair {
     /// # Errors
     /// [`ErrorKind::RepairRefused`] when the repair is not proved, when a process has the file open
     /// for writing, or when it has changed since it was read; [`ErrorKind::CannotReplace`] on systems
-    /// other than Linux; [`ErrorKind::Repair`] when the system fails.
+    /// other than Linux; [`ErrorKind::NotHere`] when the file is on another disk, such as an archive;
+    /// [`ErrorKind::Repair`] when the system fails: the old file has its name then, and nothing is left
+    /// but what the error names. [`ErrorKind::RepairStopped`] when it fails later: no file is removed then, and
+    /// [`Error::other_file`] has the old bytes.
     pub fn replace(&self) -> Result<Option<PathBuf>, Error> {
         self.check()?;
+        self.check_is_here()?;
         if self.repair.is_empty() {
             let finished = finish_exchange(&self.path);
             finished.map_err(|error| Error::exchange(&self.path, error))?;
@@ -205,12 +236,20 @@ impl SessionRepair {
         }
         let repaired = self.repair.repaired();
         let file = write_file(&self.path, |file| copy(repaired, 0, repaired.len(), file))?;
+        let failed = |error| Error::exchange(&self.path, error);
+        let replacement = Replacement::begin(&self.path).map_err(failed)?;
+        // With the lock: another repair would write the same files, or remove them.
         let beside = self.write_rest(&self.path)?;
-        let replaced = put_in_place(file, &self.path, &self.read);
-        let replaced = replaced.inspect_err(|_| remove(&beside));
-        replaced
-            .map(Some)
-            .map_err(|error| Error::exchange(&self.path, error))
+        let replaced = replacement.put(file, &self.read);
+        replaced.map(Some).map_err(|error| {
+            // The bytes are still in the session, unless it was replaced.
+            let is_unchanged = error.is_unchanged();
+            let error = Error::exchange(&self.path, error);
+            match is_unchanged {
+                true => beside.remove(error),
+                false => error,
+            }
+        })
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -220,16 +259,65 @@ impl SessionRepair {
         })
     }
 
-    /// Writes what the repaired session does not contain. Returns the paths.
-    fn write_rest(&self, path: &Path) -> Result<Vec<PathBuf>, Error> {
+    /// Checks that the file can be replaced: that of an archive, say, cannot.
+    fn check_is_here(&self) -> Result<(), Error> {
+        match fs::symlink_metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(Error::new(ErrorKind::NotHere, &self.path))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what the repaired session does not contain.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Repair`]; what was written is removed then, except for what the error names.
+    fn write_rest(&self, path: &Path) -> Result<Beside, Error> {
+        let mut beside = Beside::default();
+        match self.add_rest(path, &mut beside) {
+            Ok(()) => Ok(beside),
+            Err(error) => Err(beside.remove(error)),
+        }
+    }
+
+    fn add_rest(&self, path: &Path, beside: &mut Beside) -> Result<(), Error> {
+        let files = self.rest(path)?;
+        // Files and their maps have the same number. A repair that failed, or was undone, may have left the same files.
+        let mut number = 0;
+        let is_present = loop {
+            let state = |(what, file): &(&str, NewFile)| {
+                let path = beside_name(path, what, number);
+                match fs::symlink_metadata(&path).is_ok() {
+                    true => has_same_bytes(file, &path).map(Some),
+                    false => Ok(None),
+                }
+            };
+            let states: io::Result<Vec<Option<bool>>> = files.iter().map(state).collect();
+            let states = states.map_err(|error| Error::repair(path, error))?;
+            if !states.contains(&Some(false)) {
+                break states;
+            }
+            number += 1;
+        };
+        for ((what, file), is_present) in files.into_iter().zip(is_present) {
+            if is_present.is_some() {
+                continue;
+            }
+            let path = beside_name(path, what, number);
+            let kept = file.keep(&path);
+            kept.map_err(|error| Error::repair(&path, error))?;
+            beside.files.push(path);
+        }
+        Ok(())
+    }
+
+    /// Returns the files that the repaired session needs beside it, with what is appended to their names.
+    fn rest(&self, path: &Path) -> Result<Vec<(&'static str, NewFile)>, Error> {
         let original = self.repair.original();
-        let mut written = Vec::new();
-        let mut keep = |what: &str, write: &dyn Fn(&mut dyn Write) -> Result<(), Error>| {
-            let path = free_name(path, what);
-            let file = write_file(&path, write)?;
-            file.keep(&path)
-                .map_err(|error| Error::repair(&path, error))?;
-            written.push(path);
+        let mut files = Vec::new();
+        let mut keep = |what, write: &dyn Fn(&mut dyn Write) -> Result<(), Error>| {
+            files.push((what, write_file(path, write)?));
             Ok::<(), Error>(())
         };
         if !self.repair.lost().is_empty() {
@@ -293,7 +381,51 @@ impl SessionRepair {
                 Ok(())
             })?;
         }
-        Ok(written)
+        Ok(files)
+    }
+}
+
+/// Returns whether the file at `path` is a regular one with the bytes of `file`.
+fn has_same_bytes(file: &NewFile, path: &Path) -> io::Result<bool> {
+    if !RealDisk.link_metadata(path)?.is_file() {
+        return Ok(false);
+    }
+    let (one, two) = (file.try_clone()?, RealDisk.open_to_read(path)?);
+    let len = ReadFile::metadata(&one)?.len;
+    if len != two.metadata()?.len {
+        return Ok(false);
+    }
+    let (mut of_one, mut of_two) = (vec![0; BLOCK], vec![0; BLOCK]);
+    for at in (0..len).step_by(BLOCK) {
+        let (read, other) = (one.fill(at, &mut of_one)?, two.fill(at, &mut of_two)?);
+        if of_one[..read] != of_two[..other] {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Files that were written beside a repaired session; the bytes are also in the old one.
+#[derive(Default)]
+struct Beside {
+    files: Vec<PathBuf>,
+}
+
+impl Beside {
+    /// Removes them, as there is no repaired session. Returns the error, which then names what is left.
+    fn remove(&self, error: Error) -> Error {
+        let removed = self.files.iter().map(|path| (path, fs::remove_file(path)));
+        let left = removed.filter(|(path, removed)| removed.is_err() && path.exists());
+        let left: Vec<PathBuf> = left.map(|(path, _)| path.clone()).collect();
+        error.with_left_over(left)
+    }
+}
+
+/// Removes a folder that was made. Returns the error, which then names what is left.
+fn remove_folder(folder: &Path, error: Error) -> Error {
+    match fs::remove_dir_all(folder) {
+        Err(_) if folder.exists() => error.with_left_over(vec![folder.to_owned()]),
+        _ => error,
     }
 }
 
@@ -302,7 +434,9 @@ impl SessionRepair {
 ///
 /// # Errors
 /// [`ErrorKind::RepairRefused`] when there is no such file, or a process has the repaired one open
-/// for writing; [`ErrorKind::Repair`] when the system fails.
+/// for writing; [`ErrorKind::Repair`] when the system fails, and both files have their names then;
+/// [`ErrorKind::RepairStopped`] when it fails later: the earlier file has its name again, and [`Error::other_file`] is
+/// the repaired one.
 pub fn undo_repair(path: &Path) -> Result<PathBuf, Error> {
     undo(path).map_err(|error| Error::exchange(path, error))
 }
@@ -318,13 +452,6 @@ pub(crate) fn write_file(
     write(&mut file)?;
     file.into_inner()
         .map_err(|error| failed(error.into_error()))
-}
-
-/// Removes files of which the bytes are still in the session.
-fn remove(beside: &[PathBuf]) {
-    for path in beside {
-        let _ = fs::remove_file(path);
-    }
 }
 
 /// Copies the bytes from `from` to `to`.
@@ -346,18 +473,12 @@ pub(crate) fn copy(source: &Source, from: u64, to: u64, out: &mut dyn Write) -> 
     Ok(())
 }
 
-/// Returns `path` with `what` appended to its name, and a number if that name is taken.
-fn free_name(path: &Path, what: &str) -> PathBuf {
-    let named = |number: u32| {
-        let mut name = path.as_os_str().to_owned();
-        match number {
-            0 => name.push(format!(".{what}")),
-            number => name.push(format!(".{number}.{what}")),
-        }
-        PathBuf::from(name)
-    };
-    let mut names = (0..).map(named);
-    names
-        .find(|name| !name.exists())
-        .unwrap_or_else(|| named(0))
+/// Returns `path` with `what` appended to its name, and a number unless that is 0.
+fn beside_name(path: &Path, what: &str, number: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    match number {
+        0 => name.push(format!(".{what}")),
+        number => name.push(format!(".{number}.{what}")),
+    }
+    name.into()
 }

@@ -3,9 +3,11 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use transcript_format::ids::Uuid;
 use transcript_format::names::is_id;
+use transcript_storage::{ReadDisk, RealDisk};
 use transcript_verify::salvage::Salvage;
 
 use crate::error::{Error, ErrorKind};
@@ -41,9 +43,17 @@ impl SessionSalvage {
     /// [`ErrorKind::NothingToSalvage`] when the session is as new as its other files, or they have
     /// nothing; [`ErrorKind::Read`].
     pub fn plan(path: &Path) -> Result<Self, Error> {
+        Self::plan_on(&(Arc::new(RealDisk) as _), path)
+    }
+
+    /// Gathers what is left of the session at `path` on `disk`, as [`plan`](Self::plan) does on the disk of this machine.
+    ///
+    /// # Errors
+    /// As [`plan`](Self::plan).
+    pub fn plan_on(disk: &Arc<dyn ReadDisk>, path: &Path) -> Result<Self, Error> {
         let now = format!("{:.3}", jiff::Timestamp::now());
         let mut new_id = || Uuid(uuid::Uuid::new_v4().as_u128());
-        let salvage = Salvage::new(path, &now, &mut new_id)?;
+        let salvage = Salvage::new(disk, path, &now, &mut new_id)?;
         let salvage = salvage.ok_or_else(|| Error::new(ErrorKind::NothingToSalvage, path))?;
         Ok(Self(salvage))
     }

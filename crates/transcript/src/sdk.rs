@@ -14,7 +14,7 @@ use transcript_format::scan::Flags;
 use transcript_format::time;
 use transcript_reader::{
     Bodies, EntryRef, Listing, SessionFile, SessionFiles, SessionRow, Source, Subagent,
-    project_folders, subagents,
+    project_folders, subagents_on,
 };
 use transcript_resume::{ConversationPath, Policy, Tree};
 use transcript_storage::{Disk, ReadDisk, RealDisk};
@@ -428,7 +428,7 @@ impl SdkSessions {
         for folder in self.candidates(directory)? {
             let session = folder.join(format!("{id}.jsonl"));
             if session.exists() || folder.join(id).join("subagents").exists() {
-                return Ok(subagents(&session)?);
+                return Ok(subagents_on(&(Arc::new(RealDisk) as _), &session)?);
             }
         }
         Ok(Vec::new())

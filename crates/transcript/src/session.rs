@@ -1,12 +1,16 @@
 //! A session that is open for appending.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use transcript_format::cut_reply;
 use transcript_format::ids::Uuid;
-use transcript_format::make::{self, Compaction};
-use transcript_format::object::Raw;
-use transcript_messages::SyntheticKind;
+use transcript_format::json::Json;
+use transcript_format::make::{self, Compaction, NewEntry};
+use transcript_format::object::{Object, Raw};
+use transcript_messages::{BlockKind, Message, SyntheticKind};
+use transcript_reader::Index;
 use transcript_resume::request::{self, Request};
 use transcript_resume::{Policy, Tree, texts};
 use transcript_storage::Fingerprint;
@@ -20,7 +24,7 @@ use crate::error::{Error, ErrorKind};
 use crate::history::History;
 use crate::live_session::LiveSession;
 use crate::options::{ForkOptions, SessionOptions};
-use crate::stream::Reply;
+use crate::stream::{BlockState, Reply};
 use crate::{entry_name, resume_point, rewrite_salvaged};
 
 /// One conversation, open for appending. May be shared between threads.
@@ -229,13 +233,19 @@ impl Session {
     ///
     /// # Errors
     /// When it is not an entry, or could not be written. The file has nothing of it then, except
-    /// after a failed sync. See [`Writer::append`].
+    /// after a failed sync. See [`Writer::append`]. Also when it looks like a part of the conversation
+    /// and no reader would find it there: see [`Draft::check_conversation`]; a result whose call is
+    /// not in the conversation ([`UnknownCall`](WriteError::UnknownCall)) or has a result
+    /// ([`AnsweredCall`](WriteError::AnsweredCall)).
     pub fn append<D>(&self, entry: D) -> Result<Written, Error>
     where
         D: TryInto<Draft>,
         InvalidEntry: From<D::Error>,
     {
-        Ok(self.writer.append(self.config.draft(entry)?)?)
+        let mut draft = self.config.draft(entry)?;
+        self.config
+            .check(&self.writer, std::slice::from_mut(&mut draft))?;
+        Ok(self.writer.append(draft)?)
     }
 
     /// Writes entries with one write: a crash leaves all of them or none.
@@ -249,11 +259,31 @@ impl Session {
         &self,
         drafts: impl IntoIterator<Item = Draft>,
     ) -> Result<Vec<Written>, Error> {
-        Ok(self.writer.append_all(drafts.into_iter().collect())?)
+        let mut drafts: Vec<Draft> = drafts.into_iter().collect();
+        self.config.check(&self.writer, &mut drafts)?;
+        Ok(self.writer.append_all(drafts)?)
     }
 
-    /// Writes a complete reply of a model that was streamed, with one write. Then run its
+    /// As [`append_all`](Self::append_all), but `then` gets the entries when they are acknowledged, as
+    /// [`Writer::append_all_then`] says.
+    pub(crate) fn append_all_then(
+        &self,
+        drafts: impl IntoIterator<Item = Draft>,
+        then: impl FnOnce(Result<Vec<Written>, Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let mut drafts: Vec<Draft> = drafts.into_iter().collect();
+        self.config.check(&self.writer, &mut drafts)?;
+        let then =
+            |written: Result<_, transcript_writer::Error>| then(written.map_err(Error::from));
+        Ok(self.writer.append_all_then(drafts, then)?)
+    }
+
+    /// Writes a reply of a model that was streamed, with one write. Then run its
     /// [calls](Reply::tool_calls), and append a [`Draft::tool_result`] for each.
+    ///
+    /// Of a reply whose stream ended early, each entry is marked as such, and a call whose input did not
+    /// arrive completely is marked in addition: it has no result, and the next request tells the
+    /// model that it did not run ([`cut_reply`]).
     ///
     /// A kill of the process never loses acknowledged entries; a power cut may, until the next
     /// sync.
@@ -306,7 +336,10 @@ impl Session {
         D: TryInto<Draft>,
         InvalidEntry: From<D::Error>,
     {
-        Ok(self.writer.queue(self.config.draft(entry)?)?)
+        let mut draft = self.config.draft(entry)?;
+        self.config
+            .check(&self.writer, std::slice::from_mut(&mut draft))?;
+        Ok(self.writer.queue(draft)?)
     }
 
     /// Appends those of `messages` whose uuid is not in the file; see [`Writer::record`].
@@ -518,6 +551,21 @@ impl Session {
         self.config.request(&self.writer)
     }
 
+    /// As [`request`](Self::request), and returns what `read` makes of the request and of the index
+    /// that the numbers in it refer to: in which entries something was omitted or synthesized.
+    ///
+    /// # Errors
+    /// As for [`request`](Self::request).
+    pub fn request_with<T>(
+        &self,
+        read: impl FnOnce(Request, &Index) -> T + Send + 'static,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+    {
+        self.config.request_with(&self.writer, read)
+    }
+
     /// Makes everything written so far survive a power cut.
     ///
     /// # Errors
@@ -527,7 +575,7 @@ impl Session {
         Ok(self.writer.sync()?)
     }
 
-    /// Writes and syncs everything and ends the session's threads. After that no crash loses any of
+    /// Writes and syncs everything and closes the file. After that no crash loses any of
     /// it.
     ///
     /// ```
@@ -608,35 +656,142 @@ impl SessionConfig {
         draft.map_err(|error| Error::entry(&self.path, InvalidEntry::from(error)))
     }
 
+    /// Checks that entries that look like a part of the conversation become one.
+    pub(crate) fn check(&self, writer: &Writer, drafts: &mut [Draft]) -> Result<(), Error> {
+        let unknown = self.check_drafts(writer, drafts)?;
+        self.check_calls(writer, &unknown)
+    }
+
+    /// Checks the entries without reading the file. Returns the calls that they have results for and
+    /// that only the conversation in the file can tell to be open: after a rewind, or when another
+    /// process wrote them.
+    pub(crate) fn check_drafts(
+        &self,
+        writer: &Writer,
+        drafts: &mut [Draft],
+    ) -> Result<Vec<String>, Error> {
+        let mut made: HashSet<String> = HashSet::new();
+        let mut unknown = Vec::new();
+        for draft in drafts {
+            draft
+                .check_conversation()
+                .map_err(|error| Error::entry(&self.path, error))?;
+            let is_open = |call: &str| made.contains(call) || writer.has_open_call(call);
+            if draft.results().next().is_some() {
+                let new: Vec<String> = draft
+                    .results()
+                    .filter(|call| !is_open(call))
+                    .map(str::to_owned)
+                    .collect();
+                if new.is_empty() {
+                    let known = std::mem::replace(draft, Draft::user(""));
+                    *draft = known.needing_open_calls();
+                } else if !draft.is_sidechain() {
+                    unknown.extend(new);
+                }
+            }
+            made.extend(draft.calls().map(str::to_owned));
+        }
+        Ok(unknown)
+    }
+
+    /// Checks that these calls are in the conversation and have no result there.
+    pub(crate) fn check_calls(&self, writer: &Writer, calls: &[String]) -> Result<(), Error> {
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let refused = |kind| Err(Error::new(ErrorKind::Write(kind), &self.path));
+        if writer.leaf().is_none() {
+            return refused(WriteError::UnknownCall);
+        }
+        let request = self.request(writer)?;
+        if !request.is_resumable() {
+            // What is wrong with the session is not a question of these results.
+            return Ok(());
+        }
+        let blocks = || request.messages.iter().flat_map(Message::blocks);
+        for call in calls {
+            let ends = |kind| {
+                blocks().filter(move |block| {
+                    block.kind() == kind && block.call_id() == Some(call.as_str())
+                })
+            };
+            if ends(BlockKind::ToolUse).next().is_none() {
+                return refused(WriteError::UnknownCall);
+            }
+            // A result without an entry is one that the request makes up.
+            if ends(BlockKind::ToolResult).any(|result| result.origin().is_some()) {
+                return refused(WriteError::AnsweredCall);
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn reply(&self, reply: &Reply) -> Result<Vec<Draft>, Error> {
-        Draft::assistant(reply.message()).map_err(|error| Error::entry(&self.path, error))
+        let cut: Vec<String> = reply
+            .partial_calls()
+            .into_iter()
+            .filter(|call| call.state != BlockState::Whole)
+            .map(|call| call.id)
+            .collect();
+        let makes_cut_call = |entry: &NewEntry| {
+            let message = entry.get("message").map(Json::text).unwrap_or_default();
+            let blocks = Object::parse(message)
+                .ok()
+                .and_then(|message| message.array("content"));
+            let mut ids = blocks.into_iter().flatten().filter_map(|block| {
+                let id = block.object()?.str("id")?;
+                Some(id.into_owned())
+            });
+            ids.any(|id| cut.contains(&id))
+        };
+        let marked = |mut entry: NewEntry| {
+            if !reply.is_whole() {
+                entry = cut_reply::mark_reply(entry);
+            }
+            match !cut.is_empty() && makes_cut_call(&entry) {
+                true => cut_reply::mark_call(entry),
+                false => entry,
+            }
+        };
+        let drafts = Draft::assistant_with(reply.message(), marked);
+        drafts.map_err(|error| Error::entry(&self.path, error))
     }
 
     /// Builds the request for the next answer.
     pub(crate) fn request(&self, writer: &Writer) -> Result<Request, Error> {
-        writer.flush()?;
-        if self.options.policy == Policy::Recover
-            && let Some(request) = self.live_request()?
-        {
-            return Ok(request);
-        }
-        let history = History::open(&self.path)?;
-        history.request_as(&self.options, request::RequestOptions::new().live())
+        self.request_with(writer, |request, _| request)
     }
 
-    /// Returns the request from what was read before and the new lines. `None` when only a load of
-    /// the whole file knows it.
-    fn live_request(&self) -> Result<Option<Request>, Error> {
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        // What a panic or an error left half done is not used again.
-        let known = live.take().filter(|known| known.is_current(&self.path));
-        let mut known = match known {
-            Some(known) => known,
-            None => LiveSession::open(&self.path, &self.options)?,
-        };
-        let request = known.request()?;
-        *live = Some(known);
-        Ok(request)
+    /// Builds the request for the next answer, and returns what `read` makes of it and of the index
+    /// that its entries are numbers of.
+    pub(crate) fn request_with<T>(
+        &self,
+        writer: &Writer,
+        read: impl FnOnce(Request, &Index) -> T,
+    ) -> Result<T, Error> {
+        writer.flush()?;
+        if self.options.policy == Policy::Recover {
+            let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+            // What a panic or an error left half done is not used again.
+            let known = live.take().and_then(|mut known| {
+                let is_current = known.is_current(&self.path);
+                is_current.then_some(known)
+            });
+            let mut known = match known {
+                Some(known) => known,
+                None => LiveSession::open(&self.path, &self.options)?,
+            };
+            // Without one, only a load of the whole file knows it.
+            let request = known.request()?;
+            let known = live.insert(known);
+            if let Some(request) = request {
+                return Ok(read(request, known.index()));
+            }
+        }
+        let history = History::open(&self.path)?;
+        let request = history.request_as(&self.options, request::RequestOptions::new().live())?;
+        Ok(read(request, history.index()))
     }
 
     pub(crate) fn compact(
@@ -730,9 +885,7 @@ fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
     let mut replaced = 0;
     loop {
         let history = History::open(path)?;
-        if history.index().is_empty() {
-            history.source().check_first_entry()?;
-        }
+        history.source().check_messages()?;
         // Where a conversation ends does not depend on other files, and reading them is slow.
         let tree = Tree::new(history.index(), options.policy);
         let mut known = history.resume_point(&tree)?;
@@ -804,10 +957,12 @@ fn persisted_drafts(request: &Request, leaf: Option<EntryId>) -> Result<Vec<Draf
     let mut drafts = Vec::new();
     for synthetic in &request.synthetic {
         let entry = match synthetic.kind {
-            SyntheticKind::InterruptedResult => match Raw::parse(synthetic.block.json()) {
-                Ok(block) => make::user_blocks(&[block]),
-                Err(_) => continue,
-            },
+            SyntheticKind::InterruptedResult | SyntheticKind::CutCall => {
+                match Raw::parse(synthetic.block.json()) {
+                    Ok(block) => make::user_blocks(&[block]),
+                    Err(_) => continue,
+                }
+            }
             SyntheticKind::NoResponse => {
                 make::synthetic(texts::NO_RESPONSE, &uuid::Uuid::new_v4().to_string())
             }

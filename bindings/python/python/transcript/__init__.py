@@ -5,6 +5,7 @@ others write, and :func:`search`, :func:`usage`, :func:`verify`, :func:`repair` 
 the same names.
 """
 
+from . import _interpreter as _interpreter  # First: the native part must not be loaded where it is refused.
 from ._errors import (
     BusyError,
     ClosedError,

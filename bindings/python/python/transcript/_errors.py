@@ -96,6 +96,8 @@ _CLASSES: dict[str, type[TranscriptError]] = {
     "invalid-entry": InvalidError,
     "unknown-entry": InvalidError,
     "unknown-parent": InvalidError,
+    "unknown-call": InvalidError,
+    "answered-call": InvalidError,
     "ambiguous": InvalidError,
     "not-an-id": InvalidError,
     "blank": InvalidError,

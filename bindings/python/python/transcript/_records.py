@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
@@ -77,6 +78,20 @@ class _Pending:
         self._arrived.wait()
 
     async def waiting(self) -> None:
+        if (found := _in_trio()) is not None:
+            trio, token = found
+            event = trio.Event()
+
+            def wake_trio() -> None:
+                # After the end of the run nobody waits in it.
+                with contextlib.suppress(RuntimeError):
+                    token.run_sync_soon(event.set)
+
+            self._wakers.append(wake_trio)
+            if not self._arrived.is_set():
+                await event.wait()
+            return
+
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -96,8 +111,8 @@ class Records(Generic[Record]):
     """Records that a function finds, as they are found.
 
     Iterate with ``for`` or with ``async for``; neither blocks other threads, and ``async for`` does not block the
-    event loop. Several threads and tasks may read the same records: each goes to one of them. The function runs on a thread
-    of its own, at most two batches ahead. :meth:`close`, the end of a ``with`` block, or dropping the object ends it.
+    event loop. Several threads and tasks may read the same records: each goes to one of them. The function runs on another
+    thread, at most 16 MiB ahead; a follow has none while it waits. :meth:`close`, the end of a ``with`` block, or dropping the object ends it.
     """
 
     def __init__(
@@ -208,6 +223,19 @@ class Records(Generic[Record]):
         self.close()
 
 
+def _in_trio() -> tuple[Any, Any] | None:
+    """Return trio and its token if a task of trio calls this; ``None`` in a task of asyncio. Whoever runs trio, be it by
+    anyio, has imported it.
+    """
+    trio: Any = sys.modules.get("trio")
+    if trio is None:
+        return None
+    try:
+        return trio, trio.lowlevel.current_trio_token()
+    except RuntimeError:
+        return None
+
+
 def begin(start: Callable[[Callable[[Any, TranscriptError | None], object]], Any]) -> asyncio.Future[Any]:
     """Return the future answer of what `start` starts: what it returns, unless it is ``None`` and the answer is given later,
     on another thread.
@@ -227,7 +255,25 @@ def begin(start: Callable[[Callable[[Any, TranscriptError | None], object]], Any
 
 async def waiting(start: Callable[[Callable[[Any, TranscriptError | None], object]], Any]) -> Any:
     """Wait for the answer of what `start` starts."""
-    return await begin(start)
+    if (found := _in_trio()) is None:
+        return await begin(start)
+    trio, token = found
+    event = trio.Event()
+    answers: list[tuple[Any, TranscriptError | None]] = []
+
+    def done(answer: Any, error: TranscriptError | None) -> None:
+        answers.append((answer, error))
+        # After the end of the run nobody waits: the native part ignores the RuntimeError that says so.
+        token.run_sync_soon(event.set)
+
+    answer = start(done)
+    if answer is not None:
+        return answer
+    await event.wait()
+    answer, error = answers[0]
+    if error is not None:
+        raise error
+    return answer
 
 
 def _settle(future: asyncio.Future[Any], answer: Any, error: TranscriptError | None) -> None:
@@ -237,13 +283,6 @@ def _settle(future: asyncio.Future[Any], answer: Any, error: TranscriptError | N
         future.set_exception(error)
     else:
         future.set_result(answer)
-
-
-async def threaded(function: Callable[[str], Record], options: str) -> Record:
-    """Call a function that blocks on another thread."""
-    import asyncio
-
-    return await asyncio.to_thread(function, options)
 
 
 def read_json(batch: bytes) -> list[Any]:

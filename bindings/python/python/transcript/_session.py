@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 
 from . import _transcript  # pyright: ignore[reportPrivateUsage]
-from ._records import Json, parsed, threaded, waiting
+from ._records import Json, parsed, waiting
 from ._sdk import Policy
 
 Path = str | os.PathLike[str]
@@ -172,6 +172,10 @@ class StreamReply:
     def result(self) -> Json:
         """Return what was received so far: ``state`` (``whole``, ``partial``, ``nothing``), ``message``, ``error``,
         and ``toolCalls`` with ``id``, ``name`` and ``input``.
+
+        Before the reply is whole, ``message`` is ``None`` and ``toolCalls`` is empty; what arrived is in
+        ``partialMessage`` and ``partialCalls``. Show these, but never run them: their input may be a part of what the
+        model wrote. ``partialCalls`` also has a call that the model could not finish, as at its limit of tokens.
         """
         return parsed(self._native.json())
 
@@ -322,7 +326,12 @@ class Session(_Open):
         user: str | None = None,
         assistant: Entry | None = None,
     ) -> list[Written]:
-        """Append an entry, the text of a user, or a message of the API, which has an entry for each block."""
+        """Append an entry, the text of a user, or a message of the API, which has an entry for each block.
+
+        What no reader would find in the conversation is refused: an entry of a misspelt type or without a message
+        (``invalid-entry``), a result for a call that the conversation does not have (``unknown-call``) or that has one
+        (``answered-call``).
+        """
         return _written(self._native.run('{"op":"append",' + _append(entry, user, assistant)))
 
     def append_all(self, entries: Iterable[Entry]) -> list[Written]:
@@ -330,7 +339,11 @@ class Session(_Open):
         return _written(self._native.run(f'{{"op":"appendAll","entries":[{_list(entries)}]}}'))
 
     def append_reply(self, reply: StreamReply) -> list[Written]:
-        """Append what was received of a streamed reply; a partial one is marked."""
+        """Append what was received of a streamed reply.
+
+        The entries of a partial one are marked, and so is a call whose input is a part: the next request tells the
+        model that it did not run.
+        """
         return _written(self._native.append_reply(reply.native))
 
     def queue(
@@ -384,7 +397,10 @@ class Session(_Open):
         self._native.run(_end_turn(prompt))
 
     def request(self) -> Json:
-        """Build the request for the next answer from the file as it is now."""
+        """Build the request for the next answer from the file as it is now: ``model``, ``messages``, ``resumable``,
+        ``accepted``, and as :func:`transcript.request` has them, ``synthetic`` and ``omitted``: what the messages have
+        that no entry says, such as a note that a call is still running, and the entries that are not sent.
+        """
         return parsed(self._native.run_long('{"op":"request"}'))["request"]
 
     def entries(self) -> list[Json]:
@@ -457,10 +473,10 @@ def _end_turn(prompt: str | None) -> str:
 
 
 class AsyncSession(_Open):
-    """A session for asyncio: as :class:`Session`, with methods to await. Nothing blocks the event loop.
+    """A session for asyncio and trio: as :class:`Session`, with methods to await. Nothing blocks the event loop.
 
-    Commands run in the order in which they were called, on a thread of the session; appends that wait together are one
-    write. To cancel a task does not undo what its call has begun.
+    Commands run in the order in which they were called, on a few threads for all sessions of the process; appends that wait
+    together are one write. To cancel a task does not undo what its call has begun.
     """
 
     @classmethod
@@ -499,7 +515,7 @@ class AsyncSession(_Open):
         root: Path | None = None,
     ) -> AsyncSession:
         options = _options(mode, session, cwd, version, model, session_id, policy, sync, on_busy, root)
-        return cls(await threaded(_transcript.open, options))
+        return cls(await waiting(lambda done: _transcript.open_then(options, done)))
 
     async def _run(self, command: str) -> str:
         return await waiting(lambda done: self._native.ask(command, done))
@@ -600,7 +616,7 @@ class AsyncSession(_Open):
     ) -> AsyncSession:
         """As :meth:`Session.agent`."""
         options = _agent_options(agent_id, agent_type, tool_use_id, description, parent_agent_id)
-        return AsyncSession((await threaded(self._native.agent, options), "{}"))
+        return AsyncSession(await waiting(lambda done: self._native.agent_then(options, done)))
 
     async def sync(self) -> None:
         """As :meth:`Session.sync`."""

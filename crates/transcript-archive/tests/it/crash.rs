@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use transcript_archive::{Archive, ArchiveOptions, CaptureOptions, Identities, RestoreOptions};
-use transcript_storage::Disk;
+use transcript_archive::{
+    Archive, ArchiveOptions, CaptureOptions, ErrorKind, Identities, RestoreOptions,
+};
+use transcript_storage::{Disk, Space};
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_testkit::rng::Rng;
 
@@ -403,4 +405,46 @@ fn the_naive_restore_fails_this_test() {
     let faults: Vec<String> = (0..3).flat_map(|seed| restore_all(seed, true).1).collect();
     let is_found = |fault: &String| fault.contains("is there in part");
     assert!(faults.iter().any(is_found), "{faults:?}");
+}
+
+#[test]
+fn a_capture_leaves_room_to_others_and_nothing_of_itself_when_it_fails() {
+    const MIN_FREE: u64 = 64 << 20;
+    // The room of the disk, and what of it is free; encrypted and not.
+    for (total, free, seed) in [
+        (1 << 30, MIN_FREE + 1000, 0),
+        (1 << 30, MIN_FREE + 1000, 1),
+        (1 << 40, (1 << 40) / 100 + 1000, 0),
+        (8 << 20, 8 << 20, 0),
+    ] {
+        let fake = FakeDisk::new(seed);
+        let disk = fake.process();
+        let mut rng = Rng::new(seed);
+        for number in 0..5 {
+            fake.put(session(number), &lines(&mut rng, 200));
+        }
+        let mut archive =
+            Archive::open_or_create_with(Path::new(ARCHIVE), &on(&disk, seed, true)).unwrap();
+        fake.report_space(Some(Space { free, total }));
+        let before = fake.names();
+        let capture =
+            |archive: &mut Archive| archive.capture(Path::new(ROOT), &CaptureOptions::new());
+        let error = capture(&mut archive).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::LowSpace { .. }),
+            "{error}"
+        );
+        let mut left = fake.names();
+        left.retain(|name| !before.contains(name) && !name.ends_with("lock"));
+        assert!(left.is_empty(), "{error}: {left:?}");
+        // The same after any other error.
+        fake.report_space(None);
+        fake.set_space(Some(500));
+        capture(&mut archive).unwrap_err();
+        let mut left = fake.names();
+        left.retain(|name| !before.contains(name) && !name.ends_with("lock"));
+        assert!(left.is_empty(), "{left:?}");
+        fake.set_space(None);
+        assert_eq!(capture(&mut archive).unwrap().files, 5);
+    }
 }

@@ -482,12 +482,25 @@ fn a_wrong_command_is_answered_and_the_next_one_works() {
         ("{\"op\":\"tombstone\",\"uuid\":\"gone\"}", "not-the-leaf"),
         ("{\"op\":\"rewind\",\"to\":\"gone\"}", "unknown-entry"),
         (
-            "{\"op\":\"append\",\"entry\":{\"type\":\"user\",\"uuid\":\"u1\",\"secret\":1}}",
+            "{\"op\":\"append\",\"entry\":{\"type\":\"user\",\"uuid\":\"u1\",\"message\":{\"content\":\"secret\"}}}",
             "repeated-uuid",
         ),
         (
-            "{\"op\":\"append\",\"entry\":{\"type\":\"user\",\"parentUuid\":\"secret\"}}",
+            "{\"op\":\"append\",\"entry\":{\"type\":\"user\",\"parentUuid\":\"secret\",\"message\":{\"content\":\"\"}}}",
             "unknown-parent",
+        ),
+        // What no reader would find in the conversation.
+        (
+            "{\"op\":\"append\",\"entry\":{\"type\":\"user\",\"secret\":1}}",
+            "invalid-entry",
+        ),
+        (
+            "{\"op\":\"append\",\"entry\":{\"type\":\"secret\",\"message\":{}}}",
+            "invalid-entry",
+        ),
+        (
+            "{\"op\":\"append\",\"entry\":{\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"secret\"}]}}}",
+            "unknown-call",
         ),
     ];
     for (line, kind) in cases {
@@ -523,8 +536,10 @@ fn what_is_not_utf8_is_not_a_command() {
 #[test]
 fn one_failure_in_a_batch_is_its_own() {
     let session = Session::new();
-    let twice = entry(&json!({"type": "user", "uuid": "u1", "message": {"role": "user"}}));
-    let lost = entry(&json!({"type": "user", "parentUuid": "u9", "message": {"role": "user"}}));
+    let twice =
+        entry(&json!({"type": "user", "uuid": "u1", "message": {"role": "user", "content": "z"}}));
+    let lost = json!({"role": "user", "content": "z"});
+    let lost = entry(&json!({"type": "user", "parentUuid": "u9", "message": lost}));
     let commands = [user("x"), twice.clone(), twice, lost, user("y")];
     let output = session.run(&["--create"], &lines(&commands));
     assert_eq!(output.status.code(), Some(1));

@@ -506,11 +506,11 @@ fn a_block_and_the_code_in_it_are_copied() {
     walk.keys(&["y"]);
     walk.see("python 1 lines: print(2000 % 400)");
     walk.keys(&["1"]);
-    let screen = walk.see("copied 18 bytes");
+    let screen = walk.see("copied 18 B");
     assert!(!screen.contains("also in"), "{screen}");
     walk.see_copied("print(2000 % 400)\n");
     walk.keys(&["G", "y"]);
-    walk.see("copied 37 bytes");
+    walk.see("copied 37 B");
     walk.see_copied("answer number 30\n\nwith a word30 in it");
 }
 
@@ -562,6 +562,9 @@ fn resuming_is_asked_first_and_runs_the_client_in_the_right_folder() {
     let Some(walk) = Walk::new(100, 30) else {
         return;
     };
+    // Where the client looks for it.
+    let key = transcript_format::names::project_key(walk.folder.path().to_str().unwrap());
+    fs::rename(walk.root().join("-home-leap"), walk.root().join(key)).unwrap();
     let client = walk.folder.path().join("claude");
     let mut file = fs::File::create(&client).unwrap();
     writeln!(file, "#!/bin/sh\necho \"client $1 $2 in $(pwd)\"").unwrap();
@@ -789,7 +792,7 @@ fn a_copy_that_the_terminal_may_not_have_taken_is_in_a_private_file_too() {
         (&["[", "y"], "question number 30 about 閏年 🎉"),
     ] {
         walk.keys(keys);
-        let copied = format!("copied {} bytes · also in ", text.len());
+        let copied = format!("copied {} B · also in ", text.len());
         let copy = walk.see_name(&copied, file);
         assert!(copy.starts_with(walk.folder.path()), "{}", copy.display());
         assert_eq!(fs::read_to_string(&copy).unwrap(), text);

@@ -170,6 +170,87 @@ fn the_report_has_each_place_and_never_a_value() {
 }
 
 #[test]
+fn no_output_replaces_another_session_or_is_two_files() {
+    let place = Place::new();
+    let other = place.at("projects/-home-ada/22222222-2222-4333-8444-555555555555.jsonl");
+    fs::write(&other, "what was said\n").unwrap();
+    let (page, link) = (place.at("page.html"), place.at("link"));
+    assert_eq!(
+        place
+            .export(&["--html", page.to_str().unwrap()])
+            .status
+            .code(),
+        Some(0)
+    );
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&other, &link).unwrap();
+    #[cfg(not(unix))]
+    fs::copy(&page, &link).unwrap();
+    let name = other.to_str().unwrap();
+    for arguments in [
+        ["--text", name, "--force"].as_slice(),
+        &["--text", "-", "--json-report", name, "--force"],
+        #[cfg(unix)]
+        &["--html", link.to_str().unwrap(), "--force"],
+    ] {
+        let refused = place.export(arguments);
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
+        assert!(
+            stderr(&refused).contains("belongs to a session"),
+            "{arguments:?}"
+        );
+    }
+    let root = place.at("projects");
+    let root = ["--root", root.to_str().unwrap()];
+    let import = ["import", page.to_str().unwrap(), "--out", name, "--force"];
+    let refused = command(&[&import[..], &root].concat()).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(fs::read(&other).unwrap(), b"what was said\n");
+    // The text and its report, also by another way to the same file.
+    let text = place.at("text");
+    let again = place.at("projects/../text");
+    let [text, again] = [&text, &again].map(|path| path.to_str().unwrap());
+    for report in [text, again] {
+        let refused = place.export(&["--text", text, "--json-report", report, "--force"]);
+        assert_eq!(refused.status.code(), Some(2), "{report}");
+    }
+    assert!(!place.at("text").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_or_a_device_is_written_to_and_stays() {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+
+    let place = Place::new();
+    let (pipe, link, file) = (place.at("pipe"), place.at("link"), place.at("file"));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    fs::write(&file, "old").unwrap();
+    symlink("file", &link).unwrap();
+    let reader = {
+        let pipe = pipe.clone();
+        std::thread::spawn(move || fs::read_to_string(pipe).unwrap())
+    };
+    let [pipe_name, link_name] = [&pipe, &link].map(|path| path.to_str().unwrap());
+    let done = place.export(&["--text", pipe_name, "--force"]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    assert!(reader.join().unwrap().contains("use "));
+    assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+    let done = place.export(&["--text", "/dev/null", "--force"]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let null = fs::symlink_metadata("/dev/null").unwrap().file_type();
+    assert!(null.is_char_device());
+    // A link stays, and the file that it leads to is replaced.
+    let done = place.export(&["--text", link_name, "--force"]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(fs::read_to_string(&file).unwrap().contains("use "));
+    let refused = place.export(&["--text", place.at("projects").to_str().unwrap(), "--force"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
 fn the_session_itself_is_never_replaced() {
     let place = Place::new();
     let session = place.at("projects/-home-ada").join(format!("{ID}.jsonl"));

@@ -57,7 +57,7 @@ fn json_has_the_promised_fields_with_null_for_what_is_unknown() {
         .split(['{', ','])
         .filter_map(|member| member.split_once("\":"))
         .map(|(key, _)| key.trim_start_matches('"'))
-        .take(16)
+        .take(17)
         .collect();
     let promised = [
         "schema",
@@ -66,6 +66,7 @@ fn json_has_the_promised_fields_with_null_for_what_is_unknown() {
         "project",
         "cwd",
         "title",
+        "titleSource",
         "firstPrompt",
         "lastPrompt",
         "created",
@@ -91,7 +92,7 @@ fn the_list_for_people_shows_no_control_character() {
         text.contains("aaaa2222") && text.contains("海辺の町") && text.contains("(empty)"),
         "{text}"
     );
-    let bad = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+    let bad = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || c == '\u{202e}';
     assert!(!text.chars().any(bad), "{text:?}");
 }
 
@@ -173,7 +174,7 @@ fn in_a_pipe_nothing_is_cut() {
     )
     .unwrap();
     let text = stdout(&run(root.path(), &["list"]));
-    assert!(text.starts_with("SESSION "), "{text}");
+    assert!(text.starts_with("SESSION\t"), "{text}");
     let row = text.lines().find(|row| row.contains(id)).unwrap();
     let parts = [
         "2026-01-03 14:05",
@@ -242,7 +243,10 @@ fn titles(prompts: &[&[&str]], columns: Option<usize>) -> Vec<String> {
         }
     };
     let rows = shown.lines().skip(1).map(|line| line.trim_end());
-    let titles = rows.map(|row| row[row.find("You are").unwrap()..].to_owned());
+    let titles = rows.map(|row| {
+        let title = &row[row.find("You are").unwrap()..];
+        title.split('\t').next().unwrap_or_default().to_owned()
+    });
     titles.collect()
 }
 

@@ -11,9 +11,12 @@ mod fork;
 mod healthy;
 mod hostile;
 mod keep;
+#[cfg(unix)]
+mod links;
 mod list;
 mod moving;
 mod names;
+mod odd_files;
 mod repair;
 mod replay;
 mod resume;
@@ -22,8 +25,11 @@ mod serve;
 #[cfg(unix)]
 mod system;
 mod tail;
+mod titles;
 mod tree;
 mod turns;
+mod twin;
+mod units;
 mod usage;
 mod verify;
 mod wire;

@@ -13,6 +13,8 @@ use tempfile::TempDir;
 use crate::command;
 
 const ID: &str = "11111111-2222-4333-8444-555555555555";
+#[cfg(unix)]
+const INSIDE: &str = "66666666-2222-4333-8444-555555555555";
 const TOKEN: &str = "a-token-of-this-test";
 
 /// A server over a folder of projects; it is killed when it is dropped.
@@ -57,6 +59,39 @@ impl Server {
                 project.join("22222222-2222-4333-8444-555555555555.jsonl"),
             )
             .unwrap();
+            // A project that is a link out of the folder of projects.
+            let elsewhere = folder.path().join("elsewhere");
+            fs::create_dir(&elsewhere).unwrap();
+            let session = elsewhere.join("33333333-2222-4333-8444-555555555555.jsonl");
+            fs::write(session, entry(1, "not to be seen")).unwrap();
+            let project = folder.path().join("projects/-elsewhere");
+            std::os::unix::fs::symlink(elsewhere, project).unwrap();
+            // The folder of a session, and the results of a session, as such links.
+            let results = folder.path().join("results/tool-results");
+            fs::create_dir_all(&results).unwrap();
+            fs::write(results.join("r.txt"), "not to be seen").unwrap();
+            let agent = folder.path().join("results/subagents/agent-a1.jsonl");
+            fs::create_dir_all(agent.parent().unwrap()).unwrap();
+            fs::write(&agent, entry(1, "not to be seen")).unwrap();
+            let meta = r#"{"description":"not to be seen"}"#;
+            fs::write(agent.with_extension("meta.json"), meta).unwrap();
+            let results = folder.path().join("results");
+            let work = folder.path().join("projects/-work");
+            std::os::unix::fs::symlink(&results, work.join(ID)).unwrap();
+            let left = work.join("55555555-2222-4333-8444-555555555555");
+            std::os::unix::fs::symlink(&results, left).unwrap();
+            let own = work.join(format!("{INSIDE}.jsonl"));
+            fs::write(&own, entry(1, "the other prompt")).unwrap();
+            fs::create_dir(own.with_extension("")).unwrap();
+            let link = own.with_extension("").join("tool-results");
+            std::os::unix::fs::symlink(results.join("tool-results"), link).unwrap();
+            // A link that stays in the folder of projects.
+            let more = folder.path().join("projects/more/-inside");
+            fs::create_dir_all(&more).unwrap();
+            let session = more.join("44444444-2222-4333-8444-555555555555.jsonl");
+            fs::write(session, entry(1, "of a link inside")).unwrap();
+            let project = folder.path().join("projects/-inside");
+            std::os::unix::fs::symlink(more, project).unwrap();
         }
         let mut command = command(&["serve", "--json", "--no-cache"]);
         command.arg("--root").arg(folder.path().join("projects"));
@@ -217,8 +252,38 @@ fn only_pages_of_the_server_that_know_the_token_are_answered() {
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"] {
         assert_eq!(server.ask(method, &list, &[]).0, 405, "{method}");
     }
+    // Twice, where one of them is right, and with the address in the first line.
+    for name in ["Host", "Origin", "Sec-Fetch-Site"] {
+        let value = match name {
+            "Host" => format!("127.0.0.1:{port}"),
+            "Origin" => own.clone(),
+            _ => "none".to_owned(),
+        };
+        let others = [(name, &*value), (name, "attacker.example")];
+        for headers in [others, [others[1], others[0]]] {
+            let (status, answer) = server.ask("GET", &list, &headers);
+            assert!(matches!(status, 400 | 403 | 421), "{name}: {status}");
+            assert!(!answer.contains("prompt"), "{name}");
+        }
+    }
+    let absolute = format!("http://attacker.example{list}");
+    assert_eq!(server.ask("GET", &absolute, &[]).0, 421);
     // Nothing outside of the root, however it is asked for.
+    let own = [format!("s/-work/{ID}/"), format!("s/-work/{ID}/beside")];
+    let own = own.iter().map(String::as_str);
+    for path in ["", "?q=seen", "?all", "usage"].into_iter().chain(own) {
+        let (status, answer) = server.get(path);
+        assert_eq!(status, 200, "{path}");
+        assert!(!answer.contains("not to be seen"), "{path}");
+        assert!(!answer.contains("33333333"), "{path}");
+    }
     for path in [
+        "s/-elsewhere/33333333-2222-4333-8444-555555555555/",
+        "s/-elsewhere/33333333-2222-4333-8444-555555555555/events",
+        "s/-elsewhere/33333333-2222-4333-8444-555555555555/beside",
+        "s/-work/55555555-2222-4333-8444-555555555555/",
+        &format!("s/-work/{ID}/a/a1/"),
+        &format!("s/-work/{ID}/a/a1/events"),
         "s/-work/22222222-2222-4333-8444-555555555555/",
         "s/../outside/",
         "s/-work/..%2F..%2Foutside/",
@@ -337,4 +402,59 @@ fn a_token_that_could_be_guessed_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{token}");
         assert!(!String::from_utf8_lossy(&output.stderr).contains(token));
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_project_that_is_a_link_inside_the_folder_of_projects_is_listed_searched_and_opened() {
+    let server = Server::start();
+    let page = "s/-inside/44444444-2222-4333-8444-555555555555/";
+    for path in ["", "?q=inside"] {
+        let (_, answer) = server.get(path);
+        assert!(answer.contains(page), "{path}: {answer}");
+    }
+    assert_eq!(server.get(page).0, 200);
+    assert_eq!(server.get(&format!("s/-work/{INSIDE}/")).0, 200);
+}
+
+#[test]
+fn what_is_rewritten_in_place_is_shown_anew() {
+    use std::io::{Seek, SeekFrom};
+    let server = Server::start();
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .open(server.session())
+        .unwrap();
+    file.seek(SeekFrom::End(0)).unwrap();
+    // What is rewritten is neither at the start nor at the end of what was read.
+    for number in 2..40 {
+        let line = entry(number, &format!("prompt {number} was written first"));
+        file.write_all(line.as_bytes()).unwrap();
+    }
+    let events = format!("/{TOKEN}/s/-work/{ID}/events");
+    let mut reader = BufReader::new(server.connect("GET", &events, &[]));
+    let mut wait_for = |text: &str| {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert!(reader.read_line(&mut line).unwrap() > 0, "the stream ended");
+        }
+    };
+    wait_for("prompt 20 was written first");
+    let whole = fs::read_to_string(server.session()).unwrap();
+    let old = "prompt 20 was written first";
+    let at = whole.find(old).unwrap() as u64;
+    file.seek(SeekFrom::Start(at)).unwrap();
+    file.write_all(b"prompt 20 was written later").unwrap();
+    wait_for("prompt 20 was written later");
+    let later = fs::read(server.session()).unwrap();
+    assert_eq!(later.len(), whole.len());
+    // The same with more at the end.
+    file.seek(SeekFrom::End(0)).unwrap();
+    file.write_all(entry(40, "one more").as_bytes()).unwrap();
+    file.seek(SeekFrom::Start(at)).unwrap();
+    file.write_all(b"prompt 20 was written again").unwrap();
+    wait_for("prompt 20 was written again");
+    let (_, page) = server.get(&format!("s/-work/{ID}/"));
+    assert!(!page.contains("cannot be read"), "{page}");
 }

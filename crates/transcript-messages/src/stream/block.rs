@@ -29,6 +29,19 @@ pub(super) struct Block {
     citations: Vec<Json>,
     input: Option<(Text, Input)>,
     pub(super) stopped: bool,
+    /// An event was lost while it was open.
+    pub(super) is_torn: bool,
+}
+
+/// What is known about the end of a block besides whether it stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlockEnd {
+    /// More deltas may arrive unless it stopped.
+    Open,
+    /// The message is complete, and so is the block.
+    OfMessage,
+    /// The model was stopped in it, or right after it.
+    Early,
 }
 
 impl Block {
@@ -42,6 +55,7 @@ impl Block {
             citations: Vec::new(),
             input: None,
             stopped: false,
+            is_torn: false,
         }
     }
 
@@ -85,12 +99,11 @@ impl Block {
         self.input.as_ref().map(|(_, input)| input)
     }
 
-    /// Returns the current block and its state; `None` while it is still empty. `is_over`: whether
-    /// no more deltas of this block can arrive.
-    pub(super) fn now(&self, is_over: bool) -> Option<(Json, BlockState)> {
-        let is_over = is_over || self.stopped;
+    /// Returns the current block and its state; `None` while it is still empty.
+    pub(super) fn now(&self, end: BlockEnd) -> Option<(Json, BlockState)> {
+        let is_over = end != BlockEnd::Open || self.stopped;
         let mut block = self.start.clone();
-        let mut state = if is_over {
+        let mut state = if is_over && !self.is_torn {
             BlockState::Whole
         } else {
             BlockState::Cut
@@ -109,9 +122,12 @@ impl Block {
             block.set("citations", Json::array(all.chain(self.citations.clone())));
         }
         if self.kind.ends_with("tool_use") || self.input.is_some() {
-            let (input, input_state) = self.input_now(is_over);
+            let (input, input_state) = self.input_now(is_over, end == BlockEnd::Early);
             block.set("input", input);
-            state = input_state;
+            state = match input_state {
+                BlockState::Whole if self.is_torn => BlockState::Repaired,
+                input_state => input_state,
+            };
         }
         let has_text = |key| {
             block
@@ -125,17 +141,20 @@ impl Block {
         }
     }
 
-    fn input_now(&self, is_over: bool) -> (Json, BlockState) {
+    /// Returns the input and its state. `is_early`: whether a call without input may be one that was
+    /// only begun.
+    fn input_now(&self, is_over: bool, is_early: bool) -> (Json, BlockState) {
         // Some servers send a single empty piece for a call without arguments.
         let arrived = self.input().filter(|input| !input.text().is_empty());
         let Some(input) = arrived else {
-            let state = if is_over {
+            let input = self.start.get("input").filter(|input| !input.is_null());
+            let input = input.cloned();
+            let is_given = input.as_ref().is_some_and(|input| input.text() != "{}");
+            let state = if is_over && (is_given || !is_early) {
                 BlockState::Whole
             } else {
                 BlockState::Repaired
             };
-            let input = self.start.get("input").filter(|input| !input.is_null());
-            let input = input.cloned();
             return (input.unwrap_or_else(|| ObjectBuf::new().into()), state);
         };
         if let Some(value) = input.value() {

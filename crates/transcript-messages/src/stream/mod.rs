@@ -55,8 +55,8 @@ use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::object::{Object, Raw};
 use transcript_format::texts::NO_CONTENT;
 
-use block::Block;
 pub use block::BlockState;
+use block::{Block, BlockEnd};
 pub use input::Input;
 pub use sse::Sse;
 
@@ -64,7 +64,8 @@ pub use sse::Sse;
 ///
 /// It never fails. Blocks of any type are kept with all their fields. A delta of an unknown type,
 /// or for a block that is not open, is kept outside the message ([`Reply::aside`]). Other events,
-/// and all events after the end, are ignored.
+/// and all events after the end, are ignored. After an event that is not JSON the message is not
+/// whole, as a part of it is lost.
 #[derive(Clone, Debug, Default)]
 pub struct Accumulator {
     message: Option<ObjectBuf>,
@@ -73,6 +74,8 @@ pub struct Accumulator {
     open: BTreeMap<u64, usize>,
     aside: Vec<String>,
     end: Option<End>,
+    /// An event before the end of the message was not JSON.
+    is_torn: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -132,6 +135,7 @@ pub struct Reply {
     message: String,
     blocks: Vec<BlockState>,
     aside: Vec<String>,
+    is_whole: bool,
 }
 
 impl Reply {
@@ -154,21 +158,41 @@ impl Reply {
         &self.aside
     }
 
-    /// Returns the calls of tools that the client runs, in their order.
+    /// Returns whether the message arrived to its end. If not, its last block may be a part.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Returns the calls of tools to run, in their order: none unless the message [is
+    /// whole](Self::is_whole), and none whose input did not arrive completely, as when the model
+    /// reached its limit of tokens within it.
     #[must_use]
     pub fn tool_calls(&self) -> Vec<ToolCall> {
+        self.calls(|state| self.is_whole && state == BlockState::Whole)
+    }
+
+    /// Returns the calls that [`tool_calls`](Self::tool_calls) leaves out, to show them. They must not
+    /// run: their input may be a part of what the model wrote, closed so that it is JSON.
+    #[must_use]
+    pub fn partial_calls(&self) -> Vec<ToolCall> {
+        self.calls(|state| !self.is_whole || state != BlockState::Whole)
+    }
+
+    fn calls(&self, is_wanted: impl Fn(BlockState) -> bool) -> Vec<ToolCall> {
         let Ok(message) = Object::parse(&self.message) else {
             return Vec::new();
         };
         let blocks = message.array("content").into_iter().flatten();
-        let calls = blocks.filter_map(|block| {
+        let calls = blocks.zip(&self.blocks).filter_map(|(block, state)| {
             let block = block.object()?;
             let is_call = block.str("type").as_deref() == Some("tool_use");
-            is_call.then_some(())?;
+            (is_call && is_wanted(*state)).then_some(())?;
             Some(ToolCall {
                 id: block.str("id")?.into_owned(),
                 name: block.str("name")?.into_owned(),
                 input: block.get("input").map_or("{}", Raw::text).to_owned(),
+                state: *state,
             })
         });
         calls.collect()
@@ -183,8 +207,11 @@ pub struct ToolCall {
     pub id: String,
     /// The tool.
     pub name: String,
-    /// The input: a JSON object as the model wrote it.
+    /// The input: a JSON object as the model wrote it. Of a call whose `state` is not
+    /// [`Whole`](BlockState::Whole), the part that arrived.
     pub input: String,
+    /// How complete the input is.
+    pub state: BlockState,
 }
 
 impl Accumulator {
@@ -201,14 +228,28 @@ impl Accumulator {
             return StreamStep::Nothing;
         }
         let Ok(event) = Object::parse(json) else {
-            return StreamStep::Nothing;
+            return self.tear(json);
         };
         match unwrapped(&event) {
             None => self.take(&event),
-            Some(json) => {
-                Object::parse(&json).map_or(StreamStep::Nothing, |event| self.take(&event))
+            Some(json) => match Object::parse(&json) {
+                Ok(event) => self.take(&event),
+                Err(_) => self.tear(&json),
+            },
+        }
+    }
+
+    /// Notes that something of the message is lost, unless all of it had arrived: what was received
+    /// after a gap may look whole.
+    fn tear(&mut self, event: &str) -> StreamStep {
+        let is_mark = matches!(event.trim_ascii(), "" | "[DONE]");
+        if !is_mark && self.stop_reason().is_none() {
+            self.is_torn = true;
+            for place in self.open.values() {
+                self.blocks[*place].is_torn = true;
             }
         }
+        StreamStep::Nothing
     }
 
     /// Returns whether the message is complete or the stream ended with an error.
@@ -221,7 +262,7 @@ impl Accumulator {
     /// no longer changes after [`StreamStep::BlockStop`].
     #[must_use]
     pub fn block(&self, at: usize) -> Option<(String, BlockState)> {
-        let (block, state) = self.blocks.get(at)?.now(self.is_whole())?;
+        let (block, state) = self.blocks.get(at)?.now(self.end_of(at))?;
         Some((block.text().to_owned(), state))
     }
 
@@ -233,16 +274,17 @@ impl Accumulator {
 
     /// Ends the stream and returns its result.
     #[must_use]
-    pub fn finish(mut self) -> StreamOutcome {
+    pub fn finish(self) -> StreamOutcome {
         let is_whole = self.is_whole();
-        let abort = match self.end.take() {
-            Some(End::Error(error)) => Abort::Error(error),
+        let abort = match &self.end {
+            Some(End::Error(error)) => Abort::Error(error.clone()),
             Some(End::Stop) | None => Abort::Cut,
         };
-        let Some(mut message) = self.message.take() else {
+        let Some(mut message) = self.message.clone() else {
             return StreamOutcome::Nothing(abort);
         };
-        let blocks = self.blocks.iter().filter_map(|block| block.now(is_whole));
+        let blocks = self.blocks.iter().enumerate();
+        let blocks = blocks.filter_map(|(at, block)| block.now(self.end_of(at)));
         let (mut content, mut blocks): (Vec<Json>, Vec<BlockState>) = blocks.unzip();
         if content.is_empty() {
             if !is_whole {
@@ -259,6 +301,7 @@ impl Accumulator {
             message: message.text(),
             blocks,
             aside: self.aside,
+            is_whole,
         };
         if is_whole {
             StreamOutcome::Whole(reply)
@@ -269,15 +312,29 @@ impl Accumulator {
 
     /// Returns whether the message is complete. The last event only confirms that; it may be lost.
     fn is_whole(&self) -> bool {
-        let has_reason = || {
-            let message = self.message.as_ref();
-            let reason = message.and_then(|message| message.get("stop_reason"));
-            reason.is_some_and(|reason| !reason.is_null())
-        };
         match self.end {
+            _ if self.is_torn => false,
             Some(End::Stop) => self.message.is_some(),
             Some(End::Error(_)) => false,
-            None => self.open.is_empty() && has_reason(),
+            None => self.open.is_empty() && self.stop_reason().is_some(),
+        }
+    }
+
+    fn stop_reason(&self) -> Option<&Json> {
+        let reason = self.message.as_ref()?.get("stop_reason")?;
+        (!reason.is_null()).then_some(reason)
+    }
+
+    /// Returns what is known about the end of the block at `at`.
+    fn end_of(&self, at: usize) -> BlockEnd {
+        let is_last = at + 1 == self.blocks.len();
+        let reason = self.stop_reason().map(Json::text);
+        match self.is_whole() {
+            _ if is_last && reason.is_some_and(|reason| STOPPED_EARLY.contains(&reason)) => {
+                BlockEnd::Early
+            }
+            true => BlockEnd::OfMessage,
+            false => BlockEnd::Open,
         }
     }
 
@@ -374,6 +431,14 @@ impl Accumulator {
         StreamStep::MessageDelta
     }
 }
+
+/// The stop reasons, as JSON, of messages that do not end where the model would have ended them. A
+/// call without any input may then be one that was only begun.
+const STOPPED_EARLY: [&str; 3] = [
+    "\"max_tokens\"",
+    "\"model_context_window_exceeded\"",
+    "\"refusal\"",
+];
 
 /// Returns the JSON of an event that AWS wrapped.
 fn unwrapped(event: &Object<'_>) -> Option<String> {

@@ -49,11 +49,17 @@ fn a_stream_gives_the_same_message_as_a_naive_reader() {
         let reply = whole(outcome([&sse[..]]));
         let message: Value = serde_json::from_str(reply.message()).unwrap();
         assert_eq!(message, expected, "seed {seed}");
+        // A call without input may be one that the limit of tokens ended.
+        let stops_early = expected["stop_reason"] == "max_tokens";
+        let last = reply.blocks().len() - 1;
+        let is_whole = |(at, state): (usize, &BlockState)| {
+            let is_begun =
+                at == last && stops_early && expected["content"][at]["input"] == json!({});
+            *state == BlockState::Whole || is_begun && *state == BlockState::Repaired
+        };
         assert!(
-            reply
-                .blocks()
-                .iter()
-                .all(|state| *state == BlockState::Whole)
+            reply.blocks().iter().enumerate().all(is_whole),
+            "seed {seed}"
         );
 
         let mut by_event = Accumulator::new();
@@ -345,6 +351,125 @@ fn a_call_that_was_cut_is_closed_and_marked() {
         panic!("{outcome:?}");
     };
     assert_eq!(reply.blocks(), [BlockState::Repaired]);
+}
+
+/// Two calls, whose inputs arrive in pieces that are JSON when one of them is missing.
+fn two_calls(stop_reason: &str) -> Vec<String> {
+    let mut events = vec![START.to_owned()];
+    for (at, id) in ["t0", "t1"].into_iter().enumerate() {
+        let block = json!({"type": "tool_use", "id": id, "name": "Delete", "input": {}});
+        events.push(
+            json!({"type": "content_block_start", "index": at, "content_block": block}).to_string(),
+        );
+        for piece in [r#"{"path":"/home/"#, "ada/x", r#""}"#] {
+            let delta = json!({"type": "input_json_delta", "partial_json": piece});
+            events.push(
+                json!({"type": "content_block_delta", "index": at, "delta": delta}).to_string(),
+            );
+        }
+        events.push(json!({"type": "content_block_stop", "index": at}).to_string());
+    }
+    let delta = json!({"stop_reason": stop_reason});
+    events.push(json!({"type": "message_delta", "delta": delta}).to_string());
+    events.push(STOP.to_owned());
+    events
+}
+
+/// Returns the result of a stream of bytes that ends here.
+fn received(bytes: &[u8]) -> StreamOutcome {
+    let (mut sse, mut message) = (Sse::new(), Accumulator::new());
+    sse.push(bytes, |_, event| _ = message.event(event));
+    sse.finish(|_, event| _ = message.event(event));
+    message.finish()
+}
+
+fn stream_of(events: &[String]) -> Vec<u8> {
+    let events = events.iter().map(|event| format!("data: {event}\n\n"));
+    events.collect::<String>().into_bytes()
+}
+
+#[test]
+fn wherever_a_stream_ends_no_call_to_run_has_a_part_of_its_input() {
+    let events = two_calls("tool_use");
+    let bytes = stream_of(&events);
+    let (mut to_run, mut to_show) = (0, 0);
+    for end in 0..=bytes.len() {
+        let (reply, is_whole) = match received(&bytes[..end]) {
+            StreamOutcome::Whole(reply) => (reply, true),
+            StreamOutcome::Partial(reply, _) => (reply, false),
+            StreamOutcome::Nothing(_) => continue,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(reply.is_whole(), is_whole);
+        let calls = reply.tool_calls();
+        assert_eq!(calls.len(), if is_whole { 2 } else { 0 }, "{end}");
+        for call in &calls {
+            assert_eq!(call.input, r#"{"path":"/home/ada/x"}"#);
+        }
+        assert_eq!(reply.partial_calls().is_empty(), is_whole, "{end}");
+        to_run += calls.len();
+        to_show += reply.partial_calls().len();
+    }
+    assert!(to_run > 0 && to_show > 0);
+}
+
+#[test]
+fn after_an_event_that_is_not_json_no_call_is_to_be_run() {
+    let whole = two_calls("tool_use");
+    // Without the piece in the middle the input is JSON, and another path.
+    for (at, event) in whole.iter().enumerate().take(whole.len() - 2) {
+        for torn in [&event[..event.len() / 2], &event[1..]] {
+            let mut events = whole.clone();
+            events[at] = torn.to_owned();
+            match received(&stream_of(&events)) {
+                StreamOutcome::Partial(reply, Abort::Cut) => {
+                    assert_eq!(reply.tool_calls(), [], "event {at}");
+                    assert!(!reply.is_whole());
+                }
+                StreamOutcome::Nothing(Abort::Cut) => assert_eq!(at, 0),
+                other => panic!("event {at}: {other:?}"),
+            }
+        }
+    }
+    // What follows the stop reason only confirms it, and other programs end streams with a mark.
+    for last in [r#"{"type":"mess"#, "[DONE]"] {
+        let mut events = whole.clone();
+        *events.last_mut().unwrap() = last.to_owned();
+        let StreamOutcome::Whole(reply) = received(&stream_of(&events)) else {
+            panic!("{last}");
+        };
+        assert_eq!(reply.tool_calls().len(), 2);
+    }
+}
+
+#[test]
+fn a_call_that_the_model_only_began_at_its_limit_is_not_to_be_run() {
+    let start = block_start(&json!({"type": "tool_use", "id": "t", "name": "Now", "input": {}}));
+    let stopped = |reason: &str| {
+        let delta = json!({"type": "message_delta", "delta": {"stop_reason": reason}}).to_string();
+        whole(run(&[&start, STOP_BLOCK, &delta, STOP]).1)
+    };
+    for reason in ["max_tokens", "model_context_window_exceeded", "refusal"] {
+        let reply = stopped(reason);
+        assert!(reply.tool_calls().is_empty(), "{reason}");
+        assert_eq!(reply.partial_calls()[0].state, BlockState::Repaired);
+    }
+    // A tool without arguments.
+    assert_eq!(stopped("tool_use").tool_calls()[0].input, "{}");
+    assert_eq!(stopped("tool_use").partial_calls(), []);
+
+    // The call before the one that the limit cut arrived whole.
+    let mut events = two_calls("max_tokens");
+    let last_piece = events.len() - 4;
+    events.remove(last_piece);
+    let StreamOutcome::Whole(reply) = received(&stream_of(&events)) else {
+        panic!("the message is whole");
+    };
+    let ids = |calls: Vec<transcript_messages::stream::ToolCall>| -> Vec<String> {
+        calls.into_iter().map(|call| call.id).collect()
+    };
+    assert_eq!(ids(reply.tool_calls()), ["t0"]);
+    assert_eq!(ids(reply.partial_calls()), ["t1"]);
 }
 
 #[test]

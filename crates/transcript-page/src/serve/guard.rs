@@ -47,7 +47,19 @@ fn refusal(shared: &Shared, request: &Request) -> Option<StatusCode> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return Some(StatusCode::METHOD_NOT_ALLOWED);
     }
+    // No browser names the server in the path, and no proxy is meant to.
+    if request.uri().scheme().is_some() || request.uri().authority().is_some() {
+        return Some(StatusCode::MISDIRECTED_REQUEST);
+    }
     let headers = request.headers();
+    // Of two, a program between may have looked at the other one.
+    let is_twice = |name: &str| headers.get_all(name).iter().nth(1).is_some();
+    if ["host", "origin", "sec-fetch-site"]
+        .into_iter()
+        .any(is_twice)
+    {
+        return Some(StatusCode::BAD_REQUEST);
+    }
     // Another name may lead to this address, and would make another site's page one of this origin.
     let port = shared.address.port();
     let hosts = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{port}"));

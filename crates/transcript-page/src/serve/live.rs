@@ -182,7 +182,7 @@ impl SessionThread {
     fn view(&mut self, file: &mut LiveFile) -> transcript_render::Result<ViewEnd> {
         let started = Instant::now();
         let options = self.options.clone();
-        let (seen, source) = (&file.seen, &file.source);
+        let (seen, source, replaced) = (&file.seen, &file.source, file.replaced);
         let index = file.index.get();
         let tree = match &file.others {
             Some(others) => Tree::with_others(index, others),
@@ -197,7 +197,7 @@ impl SessionThread {
         let shown = Conversation::in_parts_again(source, index, &tree, path, cut, calls)?;
         let shown = shown.with_chapters(&closed);
         let view = View {
-            parts: part_facts(&shown, index),
+            parts: part_facts(&shown, index, replaced),
             len: source.len(),
             shown: &shown,
             options: &options,
@@ -284,7 +284,8 @@ impl View<'_> {
     }
 }
 
-fn part_facts(shown: &Conversation<'_>, index: &Index) -> Vec<PartFact> {
+/// Returns the parts. Those of a file that had something else in it before have other keys, even if they are as long.
+fn part_facts(shown: &Conversation<'_>, index: &Index, replaced: u32) -> Vec<PartFact> {
     let parts = shown
         .part_paths()
         .iter()
@@ -298,7 +299,10 @@ fn part_facts(shown: &Conversation<'_>, index: &Index) -> Vec<PartFact> {
             bytes += entry.byte_len();
         }
         PartFact {
-            key: format!("{first}-{last}-{}", path.entries.len()),
+            key: match replaced {
+                0 => format!("{first}-{last}-{}", path.entries.len()),
+                replaced => format!("{first}-{last}-{}-{replaced}", path.entries.len()),
+            },
             height: (bytes * HEIGHT / 1000).max(40),
         }
     });

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framer};
 use transcript_reader::{Error, GrowingIndex, Index, OtherFiles, Source};
 use transcript_resume::{Policy, Tree};
-use transcript_storage::{Identity, ReadDisk};
+use transcript_storage::{Content, ReadDisk};
 
 /// So many bytes are read at a time.
 const BLOCK: usize = 1 << 20;
-/// So many bytes before the end of what was read are compared before more is read.
-const COMPARED: usize = 64;
 
 /// A file that may grow.
 pub(super) struct LiveFile {
     pub(super) seen: SeenFile,
     pub(super) source: Source,
     pub(super) index: LiveIndex,
-    /// The bytes before the end of what was read.
-    end: Vec<u8>,
+    /// The offset up to which the index has it.
+    indexed: u64,
+    /// How often something else was in the file.
+    pub(super) replaced: u32,
     /// Entries that are missing in this file and may be in others of the session.
     pub(super) others: Option<OtherFiles>,
 }
@@ -28,23 +28,15 @@ pub(super) struct LiveFile {
 pub(super) struct SeenFile {
     disk: Arc<dyn ReadDisk>,
     path: PathBuf,
-    identity: Option<Identity>,
-    /// The length up to which it was read.
-    len: u64,
+    content: Content,
 }
 
 impl SeenFile {
-    /// Returns whether the file is no longer what was read. One that cannot be looked at counts as unchanged: a file may be
+    /// Returns whether something happened to the file. One that cannot be looked at counts as unchanged: a file may be
     /// moved away and back.
     pub(super) fn has_changed(&self) -> bool {
         let found = self.disk.metadata(&self.path);
-        found.is_ok_and(|found| found.len != self.len || Some(found.identity) != self.identity)
-    }
-
-    /// Returns whether nothing can have happened to the file but that it grew.
-    fn may_have_grown(&self) -> bool {
-        let found = self.disk.metadata(&self.path);
-        found.is_ok_and(|found| found.len >= self.len && Some(found.identity) == self.identity)
+        found.is_ok_and(|found| !self.content.is_untouched(&found))
     }
 }
 
@@ -65,73 +57,91 @@ impl LiveIndex {
 
 impl LiveFile {
     pub(super) fn open(disk: &Arc<dyn ReadDisk>, path: &Path) -> Result<Self, Error> {
-        let source = Source::open_on(disk, path)?;
+        let mut source = Source::open_on(disk, path)?;
+        let mut content = Content::start();
+        if let Some(found) = source.refresh()? {
+            content.set_seen(found);
+        }
         let index = Index::load(&source)?;
         let missing = Tree::new(&index, Policy::Recover).missing_parents();
         let others = match missing.is_empty() {
             true => None,
             false => Some(OtherFiles::search(&source, &index, &missing)),
         };
-        let identity = disk.metadata(path).ok().map(|found| found.identity);
-        let mut file = Self {
+        blocks(&source, 0, source.len(), |at, bytes| {
+            content.push(at, bytes);
+        })?;
+        Ok(Self {
+            indexed: source.len(),
             seen: SeenFile {
                 disk: Arc::clone(disk),
                 path: path.to_owned(),
-                identity,
-                len: source.len(),
+                content,
             },
             source,
             index: LiveIndex::Loaded(Box::new(index)),
-            end: Vec::new(),
+            replaced: 0,
             others: others.filter(|others| !others.is_empty()),
-        };
-        file.end = file.bytes_before(file.seen.len)?;
-        Ok(file)
+        })
     }
 
-    /// Reads what was appended, or everything if the file is another one. Returns whether it is another one.
+    /// Reads what was appended, or everything if something else is in the file. Returns whether that is so.
     pub(super) fn update(&mut self) -> Result<bool, Error> {
-        let is_same = self.seen.may_have_grown() && self.bytes_before(self.seen.len)? == self.end;
-        if !is_same {
-            *self = Self::open(&self.seen.disk, &self.seen.path)?;
-            return Ok(true);
+        // A file that is moved away may come back.
+        if let Ok(found) = self.seen.disk.metadata(&self.seen.path) {
+            let (source, content) = (&self.source, &mut self.seen.content);
+            if !content.is_start_of(&found, |at, buffer| source.read_at(at, buffer))? {
+                let replaced = self.replaced + 1;
+                *self = Self::open(&self.seen.disk, &self.seen.path)?;
+                self.replaced = replaced;
+                return Ok(true);
+            }
+            content.set_seen(found);
         }
         self.source.refresh()?;
         let len = self.source.len();
+        if len == self.indexed {
+            return Ok(false);
+        }
         if let LiveIndex::Loaded(_) = self.index {
             let growing = GrowingIndex::new(&self.seen.path);
             let framer = Framer::starting_at(0, DEFAULT_LINE_CAP);
             self.index = LiveIndex::Growing(Box::new((growing, framer)));
-            self.seen.len = 0;
+            self.indexed = 0;
         }
         let LiveIndex::Growing(growing) = &mut self.index else {
             return Ok(false);
         };
         let (index, framer) = &mut **growing;
-        let mut block = vec![0; BLOCK];
-        while self.seen.len < len {
-            let wanted = usize::try_from(len - self.seen.len)
-                .unwrap_or(BLOCK)
-                .min(BLOCK);
-            let read = self.source.read_at(self.seen.len, &mut block[..wanted])?;
-            if read == 0 {
-                break;
-            }
-            let mut rest = &block[..read];
+        let content = &mut self.seen.content;
+        self.indexed = blocks(&self.source, self.indexed, len, |at, bytes| {
+            content.push(at, bytes);
+            let mut rest = bytes;
             while let Some(line) = framer.next(&mut rest) {
                 index.push(line);
             }
-            self.seen.len += read as u64;
-        }
-        self.end = self.bytes_before(self.seen.len)?;
+        })?;
         Ok(false)
     }
+}
 
-    fn bytes_before(&self, offset: u64) -> Result<Vec<u8>, Error> {
-        let len = offset.min(COMPARED as u64);
-        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
-        let read = self.source.read_at(offset - len, &mut bytes)?;
-        bytes.truncate(read);
-        Ok(bytes)
+/// Reads the bytes of a file between two offsets, and returns where reading ended: earlier if the file is shorter.
+fn blocks(
+    source: &Source,
+    from: u64,
+    to: u64,
+    mut each: impl FnMut(u64, &[u8]),
+) -> Result<u64, Error> {
+    let mut block = vec![0; usize::try_from(to - from).unwrap_or(BLOCK).min(BLOCK)];
+    let mut at = from;
+    while at < to {
+        let wanted = usize::try_from(to - at).unwrap_or(BLOCK).min(BLOCK);
+        let read = source.read_at(at, &mut block[..wanted])?;
+        if read == 0 {
+            break;
+        }
+        each(at, &block[..read]);
+        at += read as u64;
     }
+    Ok(at)
 }

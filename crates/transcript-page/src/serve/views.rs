@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use transcript_catalog::usage::{By, Report, Row, UsageOptions};
 use transcript_catalog::{Catalog, Query, SearchOptions};
+use transcript_format::units::{grouped, size};
 use transcript_reader::{Listing, SessionRow, Subagent};
-use transcript_render::{Escaping, bytes, clock, count, cut_text, grouped};
+use transcript_render::{Escaping, clock, count, cut_text};
 
 use super::ServeOptions;
 use super::live::{Parts, src};
+use super::routes::sessions_below;
 use crate::assets::{self, LIVE, STYLE};
 use crate::frame::{self, Head};
 
@@ -64,7 +66,7 @@ fn menu(up: &str, query: &str) -> Markup {
 
 /// All sessions, the last ones first.
 pub(super) fn list(options: &ServeOptions, all: bool) -> String {
-    let listing = Listing::read_on(&options.disk, &options.root);
+    let listing = sessions_below(options).map(Listing::of);
     let listing = match listing {
         Ok(listing) => listing,
         Err(error) => return page("Sessions", "./", "", &html! { p.gap { (error) } }),
@@ -92,7 +94,7 @@ fn session_row(row: &SessionRow, options: &ServeOptions) -> Markup {
             td { (row.cwd.as_deref().map_or_else(|| row.project.clone(), |cwd| options.render.below_home(cwd))) }
             td.time { (row.modified_millis().and_then(|at| time(at, options)).unwrap_or_default()) }
             td.number { @if let Some(messages) = row.messages { (grouped(messages)) } }
-            td.number { (bytes(row.bytes)) }
+            td.number { (size(row.bytes)) }
         }
     }
 }
@@ -136,7 +138,7 @@ pub(super) fn search(options: &ServeOptions, text: &str) -> String {
 
 fn found(options: &ServeOptions, text: &str) -> Result<Markup, String> {
     let query = Query::parse(text, &*options.read_time).map_err(|error| error.to_string())?;
-    let catalog = Catalog::open_on(&options.disk, &options.root);
+    let catalog = sessions_below(options).map(|files| Catalog::of(&options.disk, files));
     let catalog = catalog.map_err(|error| error.to_string())?;
     let mut search = SearchOptions::new().limit(HITS);
     if let Some(cache) = &options.cache {
@@ -209,7 +211,7 @@ fn marked(snippet: &str, matches: &[std::ops::Range<usize>]) -> Markup {
 
 /// What sessions cost.
 pub(super) fn usage(options: &ServeOptions) -> String {
-    let catalog = match Catalog::open_on(&options.disk, &options.root) {
+    let catalog = match sessions_below(options).map(|files| Catalog::of(&options.disk, files)) {
         Ok(catalog) => catalog,
         Err(error) => return page("Usage", "./", "", &html! { p.gap { (error) } }),
     };
@@ -242,9 +244,9 @@ pub(super) fn usage(options: &ServeOptions) -> String {
             table.sessions {
                 thead { tr { th { (by.name()) } th.number { "Requests" } th.number { "Tokens in" } th.number { "Out" } th.number { "Cost" } } }
                 tbody {
-                    @for row in rows.iter().take(ROWS) { (usage_row(&row.keys[0].to_string(), row)) }
+                    @for row in rows.iter().take(ROWS) { (usage_row(&row.keys[0].to_string(), row, true)) }
                     @if rows.len() > ROWS { tr { td colspan="5" { (rows.len() - ROWS) " more" } } }
-                    (usage_row("all", &total))
+                    (usage_row("all", &total, usage.problems().is_empty()))
                 }
             }
         }
@@ -253,18 +255,14 @@ pub(super) fn usage(options: &ServeOptions) -> String {
     page("Usage", "./", "", &content)
 }
 
-fn usage_row(name: &str, row: &Row) -> Markup {
-    let cost = row
-        .sums
-        .cost
-        .map(|nanos| format!("${:.2}", nanos as f64 / 1e9));
+fn usage_row(name: &str, row: &Row, is_whole: bool) -> Markup {
     html! {
         tr {
             td { (Escaping::Visible.one_line(name)) }
             td.number { (grouped(row.sums.requests)) }
             td.number { (grouped(row.sums.tokens.prompt())) }
             td.number { (grouped(row.sums.tokens.output)) }
-            td.number { (cost.unwrap_or_else(|| "-".to_owned())) }
+            td.number { (row.sums.worded_cost(is_whole)) }
         }
     }
 }

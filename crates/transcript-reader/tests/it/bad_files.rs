@@ -39,6 +39,25 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
     let parts = "{\"uuid\":\"q1\",\"parentUuid\":null,\"sessionId\":\"q\",\"type\":\"user\",\
         \"message\":{\"role\":\"user\",\"parts\":[{\"text\":\"Q\"}]}}\n";
     let open = |text: &str| Source::open(&Scratch::new(text.as_bytes()).path).map(|_| ());
+    let history = "{\"display\": \"Q\", \"pastedContents\": {\"1\": {\"type\": \"text\"}}, \
+        \"timestamp\": 1763632800000, \"project\": \"/w\", \"sessionId\": \"s\"}\n";
+    let check = |text: &str| Source::open(&Scratch::new(text.as_bytes()).path)?.check_messages();
+    let array =
+        "[{\"role\":\"user\",\"content\":\"Q\"},{\"role\":\"assistant\",\"content\":\"A\"}]";
+    let object = "{\n  \"title\": \"T\",\n  \"messages\": [\n    {\"role\": \"user\"}\n  ]\n}\n";
+    for (text, name) in [
+        (history, "the history of prompts"),
+        (array, "a JSON array"),
+        (object, "JSON on several lines, without an entry"),
+    ] {
+        let error = check(text).unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
+        check(
+            &format!("{{\"uuid\":\"u\",\"type\":\"user\",\"message\":{{\"content\":[{text}]}}}}")
+                .replace('\n', ""),
+        )
+        .unwrap();
+    }
     for (text, name) in [
         (rollout, "a Codex rollout"),
         (gemini, "a Gemini"),
@@ -54,7 +73,7 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
         let text = text.replace('"', "\\\"").replace('\n', "\\n");
         format!("{{\"type\":\"user\",\"message\":{{\"content\":\"{text}\"}},\"uuid\":\"u\"}}\n")
     };
-    for text in [rollout, gemini, lines, parts] {
+    for text in [rollout, gemini, lines, parts, history] {
         open(&quoted(text)).unwrap();
     }
     // A transcript that contains such a message as data.
@@ -78,6 +97,27 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
 // -------------------------------------------------------------------------------------------------
 
 /// Opens `path` on another thread, so that a blocking open fails the test but does not block it.
+#[test]
+fn values_that_are_spread_over_lines_are_no_entries() {
+    let check = |text: &str| Source::open(&Scratch::new(text.as_bytes()).path)?.check_messages();
+    let entry = r#"{"type":"user","uuid":"u","parentUuid":null,"isSidechain":false,"message":{}}"#;
+    let spread = entry.replace([',', '{'], ",\n").replacen(",\n", "{\n", 1);
+    for text in [
+        spread.clone(),
+        format!("[\n{spread}\n]\n"),
+        format!("[{spread},{spread}]"),
+        format!("[\n{entry},\n{entry},\n]\n"),
+        format!("{{\n  \"entries\": [\n{entry},\n{entry},\n]}}\n"),
+    ] {
+        let error = check(&text).unwrap_err().to_string();
+        assert!(error.contains("without an entry"), "{text}: {error}");
+    }
+    // A line that was torn after its first byte, and an entry.
+    for start in ["{", "["] {
+        check(&format!("{start}\n{entry}\n")).unwrap();
+    }
+}
+
 fn kind_of_refusal(path: &Path) -> Option<ErrorKind> {
     let (sender, receiver) = mpsc::channel();
     let owned: PathBuf = path.to_owned();

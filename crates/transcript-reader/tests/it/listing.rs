@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use transcript_reader::{Listing, SessionRow, SessionState};
@@ -273,6 +274,30 @@ fn windows_grow_over_a_long_first_prompt_and_find_a_title_far_from_the_end() {
 }
 
 #[test]
+fn the_title_of_a_person_is_found_in_the_middle_of_a_large_file() {
+    let root = Root::new();
+    let titled = |before: usize, after: usize, more: &[Value]| {
+        let title = json!({"type": "custom-title", "customTitle": "Eclipses", "sessionId": ID});
+        let mut lines = padding(before);
+        lines.push(title);
+        lines.extend_from_slice(more);
+        lines.extend(padding(after));
+        root.row(&lines).title
+    };
+    let found = Some("Eclipses".to_owned());
+    // Where two parts that are searched one after the other meet, too.
+    for after in [600, 1000, 1023, 1024, 1025, 1100, 3 << 10] {
+        assert_eq!(titled(600 << 10, after << 10, &[]), found, "{after} KiB");
+    }
+    assert_eq!(titled(600 << 10, 5 << 20, &[]), None);
+    // A later title counts, and the words of a message are none.
+    let cleared = json!({"type": "custom-title", "customTitle": "", "sessionId": ID});
+    assert_eq!(titled(600 << 10, 600 << 10, &[cleared]), None);
+    let quoted = user(r#"{"type":"custom-title","customTitle":"No","sessionId":"s"}"#);
+    assert_eq!(titled(600 << 10, 600 << 10, &[quoted]), found);
+}
+
+#[test]
 fn titles_have_the_precedence_of_the_clients() {
     let custom = |title: &str| json!({"type": "custom-title", "customTitle": title});
     let made = json!({"type": "ai-title", "aiTitle": "made"});
@@ -309,6 +334,30 @@ fn titles_have_the_precedence_of_the_clients() {
     assert_eq!(title(&far).as_deref(), Some("side"));
     root.write(&format!("{KEY}/{ID}/custom-title.json"), "{torn");
     assert_eq!(title(&far).as_deref(), Some("mine"));
+}
+
+#[test]
+fn of_copies_the_file_that_a_client_finds_comes_first_and_a_clock_that_is_ahead_does_not_count() {
+    let root = Root::new();
+    let bytes = text(&[user("a"), text_answer("b")]);
+    for name in [" (1)", "-LAPTOP", " 2", ".sync-conflict-1"] {
+        root.write(&format!("{KEY}/{ID}{name}.jsonl"), &bytes);
+    }
+    root.write(&format!("{KEY}/{ID}.jsonl"), &bytes);
+    let listing = root.list();
+    assert_eq!(listing.rows.len(), 5);
+    assert_eq!(listing.rows[0].session_id, ID);
+    let ahead = with(user("c"), "timestamp", "2999-01-01T00:00:00.000Z");
+    let ahead = root.write(&format!("{KEY}/1{}.jsonl", &ID[1..]), text(&[ahead]));
+    let set = |time: &str| {
+        let millis = transcript_format::time::millis(time.as_bytes()).unwrap();
+        let time = UNIX_EPOCH + Duration::from_millis(millis.unsigned_abs());
+        let file = fs::File::options().append(true).open(&ahead).unwrap();
+        file.set_modified(time).unwrap();
+        root.list().rows[0].path == ahead
+    };
+    // By the times of their messages, the others are of 2026-02-03.
+    assert!(!set("2026-02-02T00:00:00.000Z") && set("2026-02-04T00:00:00.000Z"));
 }
 
 #[test]
@@ -496,6 +545,108 @@ fn a_project_is_matched_by_the_folders_its_sessions_name() {
 
 #[cfg(unix)]
 #[test]
+fn a_session_belongs_to_the_folder_that_its_project_is_named_after() {
+    let root = Root::new();
+    let in_folder = |cwd: &str| with(user("a"), "cwd", cwd);
+    let home = Some("/home/ada/notes");
+    // After a `cd`, there and back, from elsewhere, and with the folder in a line in the middle.
+    for lines in [
+        vec![
+            in_folder("/home/ada/notes"),
+            in_folder("/home/ada/notes/api"),
+        ],
+        vec![
+            in_folder("/home/ada/notes"),
+            in_folder("/tmp"),
+            in_folder("/home/ada/notes"),
+        ],
+        vec![
+            in_folder("/tmp"),
+            in_folder("/home/ada/notes"),
+            in_folder("/var"),
+        ],
+        vec![
+            in_folder("/home/ada/old"),
+            json!({"type": "relocated", "relocatedCwd": "/home/ada/notes"}),
+        ],
+        // It was moved back by hand.
+        vec![
+            in_folder("/home/ada/notes"),
+            json!({"type": "relocated", "relocatedCwd": "/home/ada/new"}),
+        ],
+    ] {
+        let row = root.row(&lines);
+        assert_eq!(
+            (row.cwd.as_deref(), row.continued_in()),
+            (home, home),
+            "{lines:?}"
+        );
+    }
+    let row = root.row(&[in_folder("/home/ada/old")]);
+    assert_eq!(
+        (row.cwd.as_deref(), row.continued_in()),
+        (Some("/home/ada/old"), None)
+    );
+    let lines = text(&[in_folder("/home/ada/notes")]);
+    // A client finds neither a file with another name nor one elsewhere.
+    for path in [
+        format!("{KEY}/{ID} (1).jsonl"),
+        format!("{KEY}/merged.jsonl"),
+        format!("sent/{ID}.jsonl"),
+    ] {
+        let row = SessionRow::at(&root.write(&path, &lines));
+        assert_eq!(row.continued_in(), None, "{path}");
+    }
+    let row = SessionRow::at(&root.write(&format!("{KEY}/merged.jsonl"), &lines));
+    assert_eq!(row.home(), home);
+}
+
+#[test]
+fn a_project_is_matched_in_every_form_of_its_path_and_with_worktrees_that_are_gone() {
+    let root = Root::new();
+    let session = |folder: &str, number: u8, cwd: &str| {
+        let id = ID.replace("0b93", &format!("0b9{number}"));
+        root.write(
+            &format!("{folder}/{id}.jsonl"),
+            text(&[with(user("a"), "cwd", cwd)]),
+        );
+    };
+    session("-home-ada-Pru-zkum", 1, "/home/ada/Pru\u{30a}zkum");
+    session("c--Users-Ada-Elm", 2, r"c:\Users\Ada\Elm");
+    session("-r", 3, "/r");
+    session("-r--claude-worktrees-fix", 4, "/r/.claude/worktrees/fix");
+    session("-rx", 5, "/rx");
+    // A worktree that is elsewhere, and one that the session has left.
+    for (number, worktree) in [(6, json!({"originalCwd": "/owl"})), (7, Value::Null)] {
+        let state = json!({"type": "worktree-state", "worktreeSession": worktree});
+        let lines = text(&[with(user("a"), "cwd", "/trees/fix"), state]);
+        root.write(&format!("-trees-fix/{number}{}.jsonl", &ID[1..]), lines);
+    }
+    let listing = root.list();
+    let count =
+        |path: &str, with_worktrees| listing.of_project(Path::new(path), with_worktrees).len();
+    for (path, expected) in [
+        ("/home/ada/Pr\u{16f}zkum", 1),
+        ("/home/ada/Pru\u{30a}zkum", 1),
+        ("/home/ada/Pruzkum", 0),
+        (r"C:\Users\Ada\Elm", 1),
+        ("c:/Users/Ada/Elm", 1),
+        ("d:/Users/Ada/Elm", 0),
+        ("/r", 2),
+        ("/r/.claude/worktrees/fix", 2),
+        ("/r/.claude/worktrees/other", 2),
+    ] {
+        assert_eq!(count(path, true), expected, "{path}");
+    }
+    assert_eq!([count("/owl", true), count("/owl", false)], [1, 0]);
+    assert_eq!(count("/trees/fix", true), 2);
+    assert_eq!(count("/r", false), 1);
+    assert_eq!(count("/r/.claude/worktrees/fix", false), 1);
+    let folders = transcript_reader::project_folders(root.path(), Path::new("/r"), true).unwrap();
+    assert_eq!(folders.len(), 2, "{folders:?}");
+}
+
+#[test]
 fn entries_that_are_not_files_are_problems_and_never_block() {
     use std::os::unix::fs::symlink;
     let root = Root::new();
@@ -542,7 +693,9 @@ fn entries_that_are_not_files_are_problems_and_never_block() {
 fn model(bytes: &[u8]) -> [Option<String>; 7] {
     let parsed = |bytes: &[u8]| -> Vec<Value> {
         let lines = bytes.split(|byte| *byte == b'\n');
-        let lines = lines.filter_map(|line| serde_json::from_slice(line).ok());
+        // Whole entries that are glued to others on one line count.
+        let values = |line| serde_json::Deserializer::from_slice(line).into_iter::<Value>();
+        let lines = lines.flat_map(|line| values(line).map_while(Result::ok));
         lines.filter(Value::is_object).collect()
     };
     let lines = parsed(bytes);
@@ -586,21 +739,41 @@ fn model(bytes: &[u8]) -> [Option<String>; 7] {
             _ => vec![],
         }
     };
+    let is_of_others = |line: &Value| {
+        let kind = line["origin"]["kind"].as_str();
+        kind.is_some_and(|kind| kind != "human") || line["promptSource"] == "system"
+    };
     let typed = |text: &String| {
-        let text = text.replace('\n', " ").trim().to_owned();
+        let mut text = text.replace('\n', " ").trim().to_owned();
+        // A note of the client before the words.
+        while let Some((_, rest)) = text
+            .strip_prefix("<system-reminder>")
+            .and_then(|text| text.split_once("</system-reminder>"))
+        {
+            text = rest.trim().to_owned();
+        }
         if let Some((_, rest)) = text.split_once("<bash-input>") {
             let command = rest.split_once("</bash-input>")?.0;
             return Some(format!("! {command}"));
         }
-        let is_tag =
-            text.starts_with('<') && text[1..].starts_with(|c: char| c.is_ascii_lowercase());
+        let tags = [
+            "local-command-",
+            "bash-",
+            "task-notification",
+            "tick",
+            "ide_",
+            "teammate-",
+            "command-",
+        ];
+        let is_tag = tags.iter().any(|tag| text.starts_with(&format!("<{tag}")));
         let is_synthetic = transcript_format::texts::is_synthetic(&text);
         let is_own = is_tag || is_synthetic || text.contains("<command-name>");
         (!text.is_empty() && !is_own && !text.starts_with("[Request interrupted")).then_some(text)
     };
     let prompt = |lines: &[Value]| {
         let lines = prompts(lines);
-        lines.iter().flat_map(texts).find_map(|text| typed(&text))
+        let lines = lines.iter().filter(|line| !is_of_others(line));
+        lines.flat_map(texts).find_map(|text| typed(&text))
     };
     let command = |lines: &[Value]| {
         let lines = prompts(lines);
@@ -636,13 +809,22 @@ fn model(bytes: &[u8]) -> [Option<String>; 7] {
         values.find(|value| may_be_empty || !value.is_empty())
     };
     let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let own_summary = || {
+        let is_here = |leaf: &str| lines.iter().any(|line| line["uuid"] == leaf);
+        let summaries = lines.iter().rev().filter(|line| line["type"] == "summary");
+        let own = summaries.filter(|line| line["leafUuid"].as_str().is_some_and(is_here));
+        let mut texts = own.filter_map(|line| line["summary"].as_str());
+        texts.find(|text| !text.is_empty()).map(str::to_owned)
+    };
     let modified = lines
         .iter()
         .rev()
         .filter(of_conversation)
         .filter_map(|line| line["timestamp"].as_str());
     [
-        filled(last("custom-title", "customTitle")).or_else(|| filled(last("ai-title", "aiTitle"))),
+        filled(last("custom-title", "customTitle"))
+            .or_else(|| filled(last("ai-title", "aiTitle")))
+            .or_else(own_summary),
         prompt(&near)
             .map(cut)
             .or(command(&near))

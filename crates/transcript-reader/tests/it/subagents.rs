@@ -4,8 +4,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use transcript_reader::{Subagent, subagents};
+use transcript_reader::{Subagent, subagents_on};
+use transcript_storage::{ReadDisk, RealDisk};
 
 const SESSION: &str = "5e550000-0000-4000-8000-000000000001";
 const OTHER: &str = "5e550000-0000-4000-8000-000000000002";
@@ -34,7 +36,8 @@ impl Project {
     }
 
     fn found(&self) -> Vec<Subagent> {
-        subagents(&self.path(&format!("{SESSION}.jsonl"))).unwrap()
+        let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
+        subagents_on(&disk, &self.path(&format!("{SESSION}.jsonl"))).unwrap()
     }
 
     fn ids(&self) -> Vec<String> {

@@ -5,6 +5,7 @@ use std::io::Write;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Raw;
 use transcript_format::scan::ToolRole;
+use transcript_format::units::grouped;
 use transcript_reader::{EntryNo, EntryRef, Index, ToolEnd};
 use transcript_resume::Policy;
 use transcript_resume::items::{
@@ -21,7 +22,6 @@ use crate::options::{RenderOptions, Tools};
 
 use crate::pace::Pace;
 use crate::text::{PageState, Span, width};
-use crate::tool_summary::grouped;
 use crate::words::noun;
 
 /// Nested subagents are printed down to this depth.
@@ -274,6 +274,10 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
                 self.printer.marker(&text)?;
                 break;
             }
+        }
+        if item.marks().contains(ItemMarks::AFTER_HIDDEN) {
+            let (entry, line) = (&rendered.entry_ref, rendered.line);
+            self.printer.start_after_hidden(entry, line)?;
         }
         let is_kept = item.marks().contains(ItemMarks::KEPT);
         if is_kept && !self.last.is_kept {

@@ -4,18 +4,21 @@ use std::collections::HashMap;
 
 use transcript_format::content::Message;
 use transcript_format::kind::EntryKind;
-use transcript_reader::{EntryRef, MessageKey};
+use transcript_format::units::{duration, grouped};
+use transcript_reader::{EntryNo, EntryRef, MessageKey};
+use transcript_resume::items::{is_queued, starts_turn};
 
 use super::TextPrinter;
 use crate::Result;
-use crate::moment::{clock, precise};
+use crate::moment::clock;
 use crate::text::Span;
-use crate::tool_summary::grouped;
 use crate::words::count;
 
 /// The totals since the last prompt.
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct TurnStats {
+    /// The entry that started it, and its line.
+    first: Option<(EntryNo, Option<u64>)>,
     millis: Option<i64>,
     pub(super) calls: usize,
     answers: HashMap<MessageKey, Tokens>,
@@ -64,23 +67,45 @@ impl TextPrinter<'_> {
 
     /// Prints a rule with the time above a prompt, and ends the previous turn.
     pub(super) fn start_turn(&mut self, entry_ref: &EntryRef<'_>, line: Option<u64>) -> Result<()> {
-        // Several lines of one prompt are one turn.
+        // Several texts of one prompt are one turn.
+        let entry = Some((entry_ref.number(), line));
         let turn = self.printed.turn.as_ref();
-        if turn.is_some_and(TurnStats::is_quiet) && self.printed.speaker == Some("user") {
+        if turn.is_some_and(|turn| turn.is_quiet() && turn.first == entry)
+            && self.printed.speaker == Some("user")
+        {
             return Ok(());
         }
         self.end_turn()?;
         let mut text = self.time(entry_ref.millis());
         if let Some(later) = between(self.printed.answered, entry_ref.millis()) {
-            text.push_str(&format!(" · {} later", precise(later)));
+            text.push_str(&format!(" · {} later", duration(later)));
         }
         let line = line.map(|line| format!("line {line}"));
         self.rule('─', &text, &line.unwrap_or_default())?;
         self.printed.turn = Some(TurnStats {
+            first: entry,
             millis: entry_ref.millis(),
             ..TurnStats::default()
         });
         Ok(())
+    }
+
+    /// Starts a turn with an entry before which something was omitted. A prompt does that itself.
+    pub(super) fn start_after_hidden(
+        &mut self,
+        entry_ref: &EntryRef<'_>,
+        line: Option<u64>,
+    ) -> Result<()> {
+        let turn = self.printed.turn.as_ref();
+        if turn.is_some_and(|turn| turn.first == Some((entry_ref.number(), line))) {
+            return Ok(());
+        }
+        self.end_turn()?;
+        self.printed.speaker = None;
+        match starts_turn(entry_ref) || is_queued(entry_ref) {
+            true => Ok(()),
+            false => self.start_turn(entry_ref, line),
+        }
     }
 
     /// Returns the local time, after the day if that is not the one that was printed last; empty if
@@ -110,7 +135,7 @@ impl TextPrinter<'_> {
             return Ok(());
         }
         let mut parts = Vec::new();
-        parts.extend(between(turn.millis, self.printed.answered).map(precise));
+        parts.extend(between(turn.millis, self.printed.answered).map(duration));
         parts.extend((turn.calls > 0).then(|| count(turn.calls, "call")));
         let sum = |of: fn(&Tokens) -> u64| {
             let tokens = turn.answers.values();

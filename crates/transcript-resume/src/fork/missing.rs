@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use transcript_format::content::{Block, Content, Message};
+use transcript_format::cut_reply;
 use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Object;
@@ -57,7 +58,7 @@ pub fn missing_results<B: BodySource>(
         {
             found.push(MissingResults {
                 after: *entry,
-                calls,
+                calls: calls.into_iter().map(|call| call.id).collect(),
                 line,
             });
         }
@@ -66,7 +67,14 @@ pub fn missing_results<B: BodySource>(
 }
 
 /// Calls without a result, and the line that answers them.
-pub(super) type Open = (Vec<String>, ObjectBuf);
+pub(super) type Open = (Vec<OpenCall>, ObjectBuf);
+
+/// A call without a result.
+#[derive(Clone, Debug)]
+pub(super) struct OpenCall {
+    id: String,
+    has_cut_input: bool,
+}
 
 /// Adds the calls of `line` that are in `open` to those of the message so far.
 pub(super) fn note(
@@ -83,7 +91,8 @@ pub(super) fn note(
         return;
     }
     let mut calls = missing.take().map_or(Vec::new(), |(calls, _)| calls);
-    calls.extend(ids);
+    let has_cut_input = Object::parse(body).is_ok_and(|body| cut_reply::has_cut_call(&body));
+    calls.extend(ids.into_iter().map(|id| OpenCall { id, has_cut_input }));
     let line = results(&calls, body);
     *missing = Some((calls, line));
 }
@@ -156,14 +165,18 @@ fn ids(line: &EntryRef<'_>, body: &str, open: &HashSet<ToolKey>) -> Vec<String> 
         .collect()
 }
 
-/// Returns the user line with the results for the calls `ids`, without the members that tie it to a
+/// Returns the user line with the results for `calls`, without the members that tie it to a
 /// place. Where and by what it was written is copied from `body`.
-fn results(ids: &[String], body: &str) -> ObjectBuf {
-    let results = ids.iter().map(|id| {
+fn results(calls: &[OpenCall], body: &str) -> ObjectBuf {
+    let results = calls.iter().map(|call| {
+        let text = match call.has_cut_input {
+            true => texts::CALL_CUT,
+            false => texts::RESULT_MISSING,
+        };
         let result = ObjectBuf::new()
             .with("type", "tool_result")
-            .with("tool_use_id", id.as_str())
-            .with("content", texts::RESULT_MISSING)
+            .with("tool_use_id", call.id.as_str())
+            .with("content", text)
             .with("is_error", true);
         Json::from(result)
     });

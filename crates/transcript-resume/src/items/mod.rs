@@ -65,7 +65,7 @@ use crate::tree::Tree;
 pub use id::ItemId;
 pub use item_reader::{HeldBodies, HeldTexts, ItemReader, LoadedItem};
 pub use nesting::{Nesting, NestingStep, Origin, sidechains};
-pub use parts::{Cut, NamedCall, starts_turn};
+pub use parts::{Cut, NamedCall, is_queued, starts_turn};
 
 /// The items of a path in display order.
 ///
@@ -234,6 +234,11 @@ bitflags! {
         const REPEATED = 1 << 17;
         /// The only result of its entry: `toolUseResult` is about it.
         const ONLY_RESULT = 1 << 18;
+        /// A turn starts with it in what is shown, as what is before it was omitted
+        /// ([`PathEntry::after_hidden`](crate::PathEntry::after_hidden)).
+        const AFTER_HIDDEN = 1 << 19;
+        /// Its line says that a person wrote it.
+        const TYPED = 1 << 20;
         /// Everything that the client does not show in a conversation.
         const HIDDEN = Self::META.bits() | Self::VIRTUAL.bits() | Self::TRANSCRIPT_ONLY.bits()
             | Self::TEAM.bits();

@@ -11,12 +11,29 @@ use super::is_blank_text;
 use super::step::{Step, StepKind};
 use crate::tree::Policy;
 
-/// Drops what was never finished. Returns the ids of the calls to complete.
+/// A call of the last answer without a result.
+pub(super) struct OpenCall {
+    id: Box<str>,
+    has_cut_input: bool,
+}
+
+impl OpenCall {
+    /// Returns what its result is, and what that says. Other clients know of no cut input.
+    fn result(&self, is_live: bool, policy: Policy) -> (SyntheticKind, &'static str) {
+        match (self.has_cut_input && policy == Policy::Recover, is_live) {
+            (true, _) => (SyntheticKind::CutCall, texts::CALL_CUT),
+            (false, true) => (SyntheticKind::PendingResult, texts::CALL_PENDING),
+            (false, false) => (SyntheticKind::InterruptedResult, texts::CALL_INTERRUPTED),
+        }
+    }
+}
+
+/// Drops what was never finished. Returns the calls to complete.
 pub(super) fn drop_unfinished(
     steps: &mut Vec<Step>,
     policy: Policy,
     log: &mut Log,
-) -> Vec<Box<str>> {
+) -> Vec<OpenCall> {
     let open = drop_open_calls(steps, policy, log);
     if policy == Policy::Recover {
         drop_empty(steps, log);
@@ -26,14 +43,22 @@ pub(super) fn drop_unfinished(
     open
 }
 
-/// Adds results for the interrupted calls `open`.
-pub(super) fn complete_calls(steps: &mut Vec<Step>, open: &[Box<str>], log: &mut Log) {
+/// Adds results for the calls `open`: they were interrupted, or in a session that is open
+/// (`is_live`), they are running.
+pub(super) fn complete_calls(
+    steps: &mut Vec<Step>,
+    open: &[OpenCall],
+    is_live: bool,
+    policy: Policy,
+    log: &mut Log,
+) {
     // The results of interrupted calls come after the real ones (TURN-1). All are logged after the
     // same entry, as the steps that are added here have none.
     let after = steps.iter().rev().find_map(Step::origin);
-    for id in open {
-        let block = Block::failed_result(id, texts::CALL_INTERRUPTED);
-        log.add_synthetic(SyntheticKind::InterruptedResult, Role::User, &block, after);
+    for call in open {
+        let (kind, text) = call.result(is_live, policy);
+        let block = Block::failed_result(&call.id, text);
+        log.add_synthetic(kind, Role::User, &block, after);
         steps.push(Step::user(block));
     }
 }
@@ -51,7 +76,7 @@ pub(super) fn complete_turn(steps: &mut Vec<Step>, log: &mut Log) {
 /// Drops the entries whose calls never got a result. The calls of the last message are kept and
 /// returned. [`Policy::Recover`] keeps all entries: their calls get results later, and the text
 /// next to a call is not lost.
-fn drop_open_calls(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) -> Vec<Box<str>> {
+fn drop_open_calls(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) -> Vec<OpenCall> {
     let answered: HashSet<&str> = steps.iter().flat_map(Step::results).collect();
     let last_message = LastMessage::of(steps);
     let open_turn = start_of_open_turn(steps, &answered);
@@ -61,7 +86,10 @@ fn drop_open_calls(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) -> Vec<
         let is_line = step.kind == StepKind::Assistant;
         let unanswered = || step.calls().filter(|id| !answered.contains(id));
         if is_line && last_message.has(at, step) {
-            open.extend(unanswered().map(Box::from));
+            open.extend(unanswered().map(|id| OpenCall {
+                id: id.into(),
+                has_cut_input: step.has_cut_call(),
+            }));
             keep.push(true);
         } else {
             // Elsewhere an entry is dropped, with its text, when it has calls and none of them has

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hashbrown::HashSet;
+use transcript_format::cut_reply;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{JsonKind, ParseObjectError, Raw, Str, unescape};
 use transcript_format::scan::Body;
@@ -11,7 +12,8 @@ use transcript_messages::{
 };
 use transcript_reader::{EntryMarks, EntryNo, EntryRef, Index};
 
-use super::{frames, references, reminders};
+use super::frames;
+use super::reminders::Attachment;
 use crate::state::{NO_MODEL, StateReader};
 use crate::tree::Tree;
 
@@ -198,6 +200,9 @@ impl Step {
                 };
                 step.answer = Some(names.shared(key, model));
                 step.blocks = blocks(&body, text, place, origin, log);
+                if cut_reply::has_cut_call(object) {
+                    step.blocks.iter_mut().for_each(Block::mark_cut_input);
+                }
             }
             EntryKind::System => {
                 // Output that only the person sees is not sent (MSG-6).
@@ -216,13 +221,14 @@ impl Step {
                 };
             }
             EntryKind::Attachment => {
-                step.is_unusable = reminders::is_unusable(object);
+                let attachment = Attachment::of(object);
+                step.is_unusable = attachment.is_unusable();
                 let reminder = Reminder {
-                    is_for_system_role: reminders::is_for_system_role(object),
-                    is_for_older_models: reminders::is_for_older_models(object),
-                    is_file: reminders::is_file(object),
-                    parts: reminders::parts(object, origin, names.now, log),
-                    tools: references::recorded_tools(object),
+                    is_for_system_role: attachment.is_for_system_role(),
+                    is_for_older_models: attachment.is_for_older_models(),
+                    is_file: attachment.is_file(),
+                    parts: attachment.parts(origin, names.now, log),
+                    tools: attachment.recorded_tools(),
                 };
                 if !reminder.parts.is_empty() {
                     step.kind = StepKind::Reminder;
@@ -320,6 +326,11 @@ impl Step {
     /// Returns the ids of the calls that the entry makes.
     pub(super) fn calls(&self) -> impl Iterator<Item = &str> {
         self.ids(BlockKind::ToolUse)
+    }
+
+    /// Returns whether the entry makes a call whose input was cut.
+    pub(super) fn has_cut_call(&self) -> bool {
+        self.blocks.iter().any(Block::has_cut_input)
     }
 
     /// Returns the ids of the calls that the entry answers.

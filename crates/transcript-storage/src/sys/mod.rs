@@ -12,8 +12,9 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 #[cfg(unix)]
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::disk::{
     DirEntry, Entries, File, FileKind, Identity, Metadata, ReadDisk, ReadFile, Status,
@@ -24,11 +25,11 @@ use unix as platform;
 #[cfg(windows)]
 use windows as platform;
 
-pub use platform::ignore_file_size_signal;
+pub use platform::{ignore_file_size_signal, reports_changes};
 #[cfg(target_os = "linux")]
-pub(crate) use unix::{Access, Lease, open_at};
+pub(crate) use unix::{Access, Lease, is_unknown_flag, open_at};
 #[cfg(unix)]
-pub(crate) use unix::{refuse_public_folder, set_mode, sync_folder};
+pub(crate) use unix::{refuse_public_folder, rename_without_replacing, set_mode, sync_folder};
 
 /// The file system of this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -137,9 +138,17 @@ impl File for RealFile {
     }
 }
 
-/// Sets the times of a file or folder, which need not be writable.
+/// Sets the time of the last change of a file or folder, which need not be writable.
 fn set_modified(path: &Path, modified: SystemTime) -> io::Result<()> {
-    fs::File::open(path)?.set_modified(modified)
+    set_modified_of(&fs::File::open(path)?, modified)
+}
+
+/// Sets the time of the last change. That of the last access is set, too, to what it is: many file systems in user space
+/// report success for a change of one of them alone, and do nothing.
+pub(crate) fn set_modified_of(file: &fs::File, modified: SystemTime) -> io::Result<()> {
+    let accessed = file.metadata()?.accessed().unwrap_or(modified);
+    let times = fs::FileTimes::new().set_accessed(accessed);
+    file.set_times(times.set_modified(modified))
 }
 
 fn metadata(found: &fs::Metadata) -> Metadata {

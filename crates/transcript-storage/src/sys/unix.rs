@@ -10,7 +10,10 @@ use std::time::SystemTime;
 
 use super::{RealDisk, RealFile};
 use crate::clients::Client;
+#[cfg(target_os = "linux")]
+use crate::disk::Space;
 use crate::disk::{Disk, Opened, Status};
+use crate::fault;
 use crate::new_file::{NewFile, folder_of};
 
 impl Disk for RealDisk {
@@ -94,24 +97,51 @@ impl Disk for RealDisk {
         file.keep(path)
     }
 
+    #[cfg(target_os = "linux")]
+    fn space(&self, folder: &Path) -> io::Result<Option<Space>> {
+        let found = rustix::fs::statvfs(folder)?;
+        Ok(Some(Space {
+            free: found.f_bavail.saturating_mul(found.f_frsize),
+            total: found.f_blocks.saturating_mul(found.f_frsize),
+        }))
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }
 }
 
-/// Renames a file, if nothing has the new name.
-fn rename_without_replacing(from: &Path, to: &Path) -> io::Result<()> {
+/// Renames a file, if nothing has the new name. Not every file system knows the flag for that (NFS, FUSE): there the file has
+/// both names for a moment, and a kill can leave both.
+///
+/// # Errors
+/// As [`AlreadyExists`](io::ErrorKind::AlreadyExists) when something has the new name; when the system fails. The file has
+/// the old name then, unless the call failed after it did its work: then it has the new one. If the old name cannot be
+/// removed, the new one is; if that fails, too, the file has both.
+pub(crate) fn rename_without_replacing(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    {
+    if !fault::knows_no_flag() {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
-        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-            // Not every file system knows the flag.
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {}
-            result => return Ok(result?),
+        let rename = || Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?);
+        match fault::call(rename) {
+            Err(error) if is_unknown_flag(&error) => {}
+            renamed => return renamed,
         }
     }
-    fs::hard_link(from, to)?;
-    fs::remove_file(from)
+    fault::call(|| fs::hard_link(from, to))?;
+    fault::call(|| fs::remove_file(from)).inspect_err(|_| {
+        // Only while it is one of two names.
+        if fs::symlink_metadata(from).is_ok() {
+            let _ = fault::call(|| fs::remove_file(to));
+        }
+    })
+}
+
+/// Returns whether a file system does not know a flag of `renameat2`: `EINVAL`, `ENOSYS`, `ENOTSUP`.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_unknown_flag(error: &io::Error) -> bool {
+    let number = error.raw_os_error();
+    matches!(number, Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP))
 }
 
 #[derive(Clone, Copy)]
@@ -158,8 +188,11 @@ pub(crate) fn open_at(path: &Path, access: Access) -> io::Result<(fs::File, bool
         // It was deleted while it was opened.
         return Err(io::ErrorKind::NotFound.into());
     }
-    if metadata.nlink() > 1 {
-        let names = metadata.nlink();
+    let names = match metadata.nlink() {
+        1 => 1,
+        names => names_now(&file).unwrap_or(names),
+    };
+    if names > 1 {
         return Err(refused(format!(
             "it has {names} names (hard links), and each would show what is appended; copy it, and \
              append to the copy"
@@ -172,6 +205,21 @@ pub(crate) fn open_at(path: &Path, access: Access) -> io::Result<(fs::File, bool
         )));
     }
     Ok((file, metadata.mode() & 0o022 != 0))
+}
+
+/// Asks the file system itself how many names a file has: those in user space are asked once a second otherwise, and a name that
+/// was removed just now would still be counted.
+#[cfg(target_os = "linux")]
+fn names_now(file: &fs::File) -> Option<u64> {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
+    let found = statx(file, c"", flags, StatxFlags::NLINK).ok()?;
+    Some(found.stx_nlink.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn names_now(_file: &fs::File) -> Option<u64> {
+    None
 }
 
 /// Creates a file, for its owner only (FILE-14); `None` when another process created it right
@@ -242,7 +290,7 @@ fn make_folders(path: &Path) -> io::Result<()> {
 
 /// Makes the name `path` survive a power cut.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
-    fs::File::open(folder_of(path))?.sync_all()
+    fault::call(|| fs::File::open(folder_of(path))?.sync_all())
 }
 
 /// Makes a write beyond the limit on the size of files (`ulimit -f`) fail like a full disk.
@@ -355,6 +403,14 @@ fn control(file: &fs::File, command: libc::c_int, value: libc::c_int) -> libc::c
 #[cfg(not(target_os = "linux"))]
 fn has_writer(_file: &fs::File) -> Option<bool> {
     None
+}
+
+/// Returns whether the system reports every change in a folder to those who watch it: on local file systems of Linux, where
+/// every change is made through this system. Elsewhere it is not known.
+#[must_use]
+pub fn reports_changes(folder: &Path) -> bool {
+    let is_local = |folder: fs::File| !is_remote(&folder);
+    cfg!(target_os = "linux") && fs::File::open(folder).is_ok_and(is_local)
 }
 
 /// Returns whether the file is on a network or user-space file system, by its magic number.

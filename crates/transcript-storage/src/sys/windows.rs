@@ -91,6 +91,12 @@ impl Disk for RealDisk {
     }
 }
 
+/// Returns whether the system reports every change in a folder to those who watch it. It is not known.
+#[must_use]
+pub fn reports_changes(_folder: &Path) -> bool {
+    false
+}
+
 /// Does nothing, because Windows does not have this signal.
 pub fn ignore_file_size_signal() {}
 

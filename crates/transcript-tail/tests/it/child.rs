@@ -21,6 +21,10 @@ fn child() {
             );
         }
         ["look", path, lines] => crate::readonly::look(Path::new(path), lines.parse().unwrap()),
+        #[cfg(target_os = "linux")]
+        ["many", path, count] => {
+            crate::shared::many(Path::new(path), count.parse().unwrap());
+        }
         ["meddle", path] => crate::readonly::meddle(Path::new(path)),
         ["follow", path, output] => crate::kill::follow(Path::new(path), Path::new(output)),
         ref other => panic!("unknown task: {other:?}"),

@@ -36,6 +36,8 @@ mod readonly;
 mod replace;
 #[cfg(unix)]
 mod sequences;
+#[cfg(target_os = "linux")]
+mod shared;
 #[cfg(feature = "async")]
 mod streams;
 #[cfg(unix)]

@@ -81,7 +81,7 @@ fn calls(
                 .iter()
                 .any(|what| args.contains(what)),
             "stat" | "lstat" | "fstat" | "statx" | "newfstatat" | "readlink" | "readlinkat" => true,
-            "read" | "pread64" | "close" | "getdents64" | "inotify_add_watch" => true,
+            "read" | "pread64" | "close" | "getdents64" | "inotify_add_watch" | "fstatfs" => true,
             _ => false,
         };
         if !is_read {

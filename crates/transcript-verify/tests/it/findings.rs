@@ -51,7 +51,13 @@ fn table() -> String {
             let name = report.path.strip_prefix(fixtures()).unwrap();
             rows.push_str(&row(&name.display().to_string(), &report));
         };
-        verify_folder(&fixtures().join(folder), &VerifyOptions::new(), &mut each).unwrap();
+        verify_folder(
+            &crate::disk(),
+            &fixtures().join(folder),
+            &VerifyOptions::new(),
+            &mut each,
+        )
+        .unwrap();
     }
     rows
 }
@@ -260,6 +266,7 @@ fn every_pointer_of_a_boundary_must_name_an_entry() {
 #[test]
 fn the_secret_itself_is_never_reported() {
     let report = verify(
+        &crate::disk(),
         &fixtures().join("findings/secrets.jsonl"),
         &VerifyOptions::new(),
     )

@@ -12,6 +12,13 @@ mod salvage;
 mod store;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use transcript_storage::{ReadDisk, RealDisk};
+
+fn disk() -> Arc<dyn ReadDisk> {
+    Arc::new(RealDisk)
+}
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1")

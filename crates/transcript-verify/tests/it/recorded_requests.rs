@@ -289,7 +289,7 @@ fn the_requests_of_a_folder_add_up_with_those_of_subagents() {
         let report = report.unwrap();
         sum.add(report.requests.as_ref().unwrap());
     };
-    verify_folder(folder.path(), &options, &mut each).unwrap();
+    verify_folder(&crate::disk(), folder.path(), &options, &mut each).unwrap();
     let counts: Vec<_> = sum
         .versions
         .iter()

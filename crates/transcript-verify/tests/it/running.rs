@@ -73,7 +73,7 @@ impl Live {
 }
 
 fn verdict(path: &Path) -> (Verdict, Vec<&'static str>) {
-    let report = verify(path, &VerifyOptions::new()).unwrap();
+    let report = verify(&crate::disk(), path, &VerifyOptions::new()).unwrap();
     let codes = report.findings.iter().map(|finding| finding.code.as_str());
     let codes = codes.collect();
     assert_eq!(report.measure.vendor, report.measure.conversation);

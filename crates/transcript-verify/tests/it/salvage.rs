@@ -45,7 +45,13 @@ fn salvage(path: &Path) -> Option<Salvage> {
         last += 1;
         Uuid(0xFEED_0000_0000_4000_8000_0000_0000_0000 + last)
     };
-    Salvage::new(path, "2026-11-22T12:00:00.000Z", &mut new_id).unwrap()
+    Salvage::new(
+        &crate::disk(),
+        path,
+        "2026-11-22T12:00:00.000Z",
+        &mut new_id,
+    )
+    .unwrap()
 }
 
 fn text(salvage: &Salvage) -> String {
@@ -169,7 +175,7 @@ fn what_is_left_of_a_missing_session_is_gathered() {
     // In its own place it is a session that nothing is missing of.
     fs::write(&path, &text).unwrap();
     assert_eq!(
-        codes(&verify(&path, &VerifyOptions::new()).unwrap()),
+        codes(&verify(&crate::disk(), &path, &VerifyOptions::new()).unwrap()),
         [""; 0]
     );
     assert!(self::salvage(&path).is_none());
@@ -179,7 +185,7 @@ fn what_is_left_of_a_missing_session_is_gathered() {
 fn a_session_that_stopped_is_continued_with_what_its_files_have() {
     let (folder, path) = copy("stalled");
     assert_eq!(
-        codes(&verify(&path, &VerifyOptions::new()).unwrap()),
+        codes(&verify(&crate::disk(), &path, &VerifyOptions::new()).unwrap()),
         ["W-STALLED", "S-ORPHAN", "P-NORESULT"]
     );
     let salvage = salvage(&path).unwrap();

@@ -1,7 +1,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 use transcript_testkit::running_client::RunningClient;
@@ -45,7 +45,8 @@ impl Rig {
             "message": {"role": "user", "content": "x"}});
         fs::write(&path, format!("{line}\n")).unwrap();
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        set_modified(&path, time).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(time).unwrap();
         path
     }
 
@@ -325,7 +326,12 @@ fn a_copy_has_its_own_id_and_the_original_stays() {
     );
     let row = rig.store.find(&copy.session_id).unwrap();
     assert_eq!(row, copy.to);
-    assert_eq!(subagents(&copy.to).unwrap().len(), 3);
+    assert_eq!(
+        transcript_reader::subagents_on(&(Arc::new(RealDisk) as _), &copy.to)
+            .unwrap()
+            .len(),
+        3
+    );
     assert_eq!(
         rig.run(MoveOptions::new().copy()).refused[0].reason,
         MoveRefusal::Exists
@@ -347,4 +353,28 @@ fn a_line_that_was_written_since_is_kept_when_a_move_is_undone() {
         rig.store.list().unwrap().rows[0].cwd.as_deref(),
         rig.old.to_str()
     );
+}
+
+#[test]
+fn a_name_is_removed_only_while_the_file_has_the_other_one() {
+    let rig = Rig::new();
+    let from = rig.session(&rig.old, ID, &rig.old);
+    let to = rig.store.project(&rig.new).join(format!("{ID}.jsonl"));
+    let before = rig.files();
+    // What is looked at in vain is no answer.
+    let file = rig.old.join("no folder");
+    fs::create_dir_all(&rig.old).unwrap();
+    fs::write(&file, "").unwrap();
+    assert!(same(&file.join("a"), &file.join("a")).is_err());
+    // Somebody removes the new name right before the old one would be.
+    let remove = || {
+        let _ = fs::remove_file(&to);
+        Ok(())
+    };
+    let options = MoveOptions::new();
+    let moves = rig
+        .store
+        .move_in_steps(&rig.old, &rig.new, options, &remove);
+    assert_eq!(moves.unwrap().refused[0].reason, MoveRefusal::Failed);
+    assert_eq!(rig.files()[&from], before[&from]);
 }

@@ -61,13 +61,15 @@ pub use entry::EntryRecord;
 pub use fork::ForkRecord;
 pub use list::SessionRecord;
 pub use location::EntryLocation;
-pub use moving::{ConflictRecord, MergeReport, MoveReport, MovedSession, RefusedSession};
+pub use moving::{
+    ConflictRecord, MergeReport, MoveReport, MovedSession, NotCopiedRecord, RefusedSession,
+};
 pub use redaction::RedactionRecord;
 pub use repair::{ActionRecord, CompactedRecord, HealthRecord, RepairReport, TypeSizeRecord};
 pub use replay::{ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain};
 pub use resume::{
     DecisionRecord, EntryUuids, FindingRecord, LintRecord, OmissionRecord, ProblemRecord,
-    ResumeRefusal, ResumeReport, SyntheticRecord, UsageRecord, write_messages,
+    RequestDiagnostics, ResumeRefusal, ResumeReport, SyntheticRecord, UsageRecord, write_messages,
 };
 #[cfg(feature = "search")]
 pub use search::{CopyRecord, FoundSession, HitRecord, SearchEnd, SearchRecord};

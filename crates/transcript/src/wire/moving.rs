@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{Name, SCHEMA};
+use crate::copying::NotCopied;
 use crate::merging::Merged;
 use crate::moving::Moves;
 
@@ -101,6 +102,32 @@ pub struct MergeReport {
     pub findings: [usize; 2],
     /// The uuid of the entry at which the conversation continues.
     pub leaf: Option<String>,
+    /// What is beside the two files and not beside the new one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_copied: Vec<NotCopiedRecord>,
+}
+
+/// A file beside a session that was not copied with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct NotCopiedRecord {
+    /// Its path.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: String,
+}
+
+impl NotCopiedRecord {
+    /// Describes files that were not copied.
+    #[must_use]
+    pub fn of(not_copied: &[NotCopied]) -> Vec<Self> {
+        let describe = |file: &NotCopied| Self {
+            path: file.path.clone(),
+            reason: file.refusal.to_string(),
+        };
+        not_copied.iter().map(describe).collect()
+    }
 }
 
 /// Two entries with the same uuid and other content.
@@ -135,6 +162,7 @@ impl MergeReport {
             conflicts: conflicts.collect(),
             findings: merged.findings,
             leaf: merged.leaf.clone(),
+            not_copied: NotCopiedRecord::of(&merged.not_copied),
         }
     }
 }

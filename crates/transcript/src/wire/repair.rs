@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use transcript_verify::repair::{Action, Compaction, Health, Repair};
 use transcript_verify::salvage::Salvage;
 
-use super::{Name, PolicyLintRecord, SCHEMA, VisibleRecord};
+use super::{Name, NotCopiedRecord, PolicyLintRecord, SCHEMA, VisibleRecord};
 
 /// What a repair does, and what the session shows before and after: the only object of
 /// `repair --json`.
@@ -30,7 +30,8 @@ pub struct RepairReport {
     /// The path of the repaired session, if it was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out: Option<PathBuf>,
-    /// The folder that the conversation was last in, if the file names one.
+    /// The folder in which a client continues the session, or the copy that was written; missing if no client finds that
+    /// file by its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The path of the old file, if it was replaced.
@@ -39,6 +40,9 @@ pub struct RepairReport {
     /// What is moved to the archive, with `--compact` alone and if there is anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacted: Option<CompactedRecord>,
+    /// What is in the folder of the session and not in that of the repaired one, if it was written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_copied: Vec<NotCopiedRecord>,
 }
 
 /// What a compaction moves to an archive.
@@ -112,11 +116,12 @@ impl RepairReport {
             after: HealthRecord::of(&repair.after()),
             refused: repair.refusal().map(|refusal| refusal.name().into()),
             out: None,
-            cwd: repair.cwd().map(str::to_owned),
+            cwd: None,
             old: None,
             compacted: repair
                 .compaction()
                 .map(|moved| CompactedRecord::of(moved, repair.repaired().len())),
+            not_copied: Vec::new(),
         }
     }
 
@@ -134,6 +139,7 @@ impl RepairReport {
             cwd: None,
             old: None,
             compacted: None,
+            not_copied: Vec::new(),
         }
     }
 }

@@ -87,8 +87,7 @@ impl<'a> ResumeReport<'a> {
     ) -> Self {
         let index = tree.index();
         let path = &request.path;
-        let synthetic = request.synthetic.iter();
-        let omissions = request.omissions.iter();
+        let RequestDiagnostics { synthetic, omitted } = RequestDiagnostics::new(index, request);
         let decisions = path.decisions.iter();
         Self {
             schema: SCHEMA,
@@ -102,21 +101,8 @@ impl<'a> ResumeReport<'a> {
             model: request.model.as_deref().map(Cow::Borrowed),
             messages: Vec::new(),
             entries: EntryUuids::of_path(index, path),
-            synthetic: synthetic
-                .map(|synthetic| SyntheticRecord {
-                    kind: synthetic.kind.name().into(),
-                    role: synthetic.role.name().into(),
-                    block: Json::new(synthetic.block.json()),
-                    entry: EntryLocation::new(index, synthetic.origin.map(EntryNo::new)),
-                    persist: synthetic.kind.is_persisted(),
-                })
-                .collect(),
-            omitted: omissions
-                .map(|omission| OmissionRecord {
-                    reason: omission.reason.name().into(),
-                    entry: EntryLocation::new(index, EntryNo::new(omission.origin)),
-                })
-                .collect(),
+            synthetic,
+            omitted,
             decisions: decisions
                 .map(|decision| DecisionRecord {
                     kind: decision.name().into(),
@@ -152,6 +138,42 @@ impl<'a> ResumeReport<'a> {
         write_messages(out, messages, verbatim)?;
         out.write_all(tail.as_bytes())?;
         out.write_all(b"\n")
+    }
+}
+
+/// What a request has that the file has not, and the reverse.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RequestDiagnostics<'a> {
+    /// As [`ResumeReport::synthetic`].
+    pub synthetic: Vec<SyntheticRecord<'a>>,
+    /// As [`ResumeReport::omitted`].
+    pub omitted: Vec<OmissionRecord>,
+}
+
+impl<'a> RequestDiagnostics<'a> {
+    /// Returns them for a request of entries of `index`.
+    #[must_use]
+    pub fn new(index: &Index, request: &'a Request) -> Self {
+        let synthetic = request.synthetic.iter();
+        let omissions = request.omissions.iter();
+        Self {
+            synthetic: synthetic
+                .map(|synthetic| SyntheticRecord {
+                    kind: synthetic.kind.name().into(),
+                    role: synthetic.role.name().into(),
+                    block: Json::new(synthetic.block.json()),
+                    entry: EntryLocation::new(index, synthetic.origin.map(EntryNo::new)),
+                    persist: synthetic.kind.is_persisted(),
+                })
+                .collect(),
+            omitted: omissions
+                .map(|omission| OmissionRecord {
+                    reason: omission.reason.name().into(),
+                    entry: EntryLocation::new(index, EntryNo::new(omission.origin)),
+                })
+                .collect(),
+        }
     }
 }
 

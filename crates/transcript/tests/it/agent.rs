@@ -119,6 +119,37 @@ fn example(name: &str) -> PathBuf {
     profile.join("examples").join(name)
 }
 
+/// The number of bytes of the first reply of the agent, at least.
+const REPLY: usize = 1000;
+
+#[test]
+fn an_agent_runs_no_call_with_a_part_of_its_input_wherever_a_stream_ends() {
+    let place = Place::new();
+    let turns = (REPLY + 100).to_string();
+    let agent = Command::new(example("agent"))
+        .args([place.path.as_os_str(), turns.as_ref(), "0".as_ref()])
+        .output()
+        .unwrap();
+    assert!(agent.status.success(), "{:?}", agent.stderr);
+    let (lines, _) = lines(&place.path);
+    let blocks = || {
+        let entries = lines.iter();
+        entries.flat_map(|line| line["message"]["content"].as_array().into_iter().flatten())
+    };
+    let results: Vec<&str> = blocks()
+        .filter(|block| block["type"] == "tool_result")
+        .map(|block| block["content"].as_str().unwrap())
+        .collect();
+    // Each turn ran both calls of its last reply.
+    assert!(results.len() >= 2 * REPLY, "{}", results.len());
+    assert!(results.iter().all(|result| *result == "366 days"));
+    let cut = lines.iter().filter(|line| {
+        line["isAbortedMidStream"] == true && line["transcriptEngine"]["callInput"] == "cut"
+    });
+    assert!(cut.count() > 100);
+    assert_unhurt(&place.path);
+}
+
 #[test]
 fn the_toy_agent_lives_through_a_whole_session() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,10 +4,13 @@
 
 mod agent;
 mod appending;
+mod calls;
 mod end;
 #[cfg(feature = "async")]
 mod fronts;
 mod looking;
+#[cfg(all(target_os = "linux", feature = "async", feature = "follow"))]
+mod many;
 mod merging;
 mod names;
 mod pinning;

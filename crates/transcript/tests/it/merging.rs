@@ -102,6 +102,54 @@ fn both_branches_are_kept_and_the_newer_one_goes_on() {
     }
 }
 
+/// What newer clients and other writers change around an entry, and within its message.
+#[test]
+fn an_entry_is_the_same_in_every_form_of_its_time_its_text_and_its_counts() {
+    let entry = json!({"parentUuid": null, "type": "assistant", "uuid": "u1", "sessionId": ID, "isSidechain": false,
+        "timestamp": "2026-01-01T00:01:00.000Z", "message": {"role": "assistant", "id": "m1", "model": "m",
+            "content": "said", "usage": {"input_tokens": 1, "output_tokens": 2}}});
+    let changed = |pointer: &str, key: &str, value: Value| {
+        let mut entry = entry.clone();
+        entry.pointer_mut(pointer).unwrap()[key] = value;
+        entry
+    };
+    let same = [
+        changed("", "timestamp", json!("2026-01-01T01:01:00+01:00")),
+        changed("", "newKey", json!({"a": 1})),
+        changed(
+            "/message",
+            "content",
+            json!([{"type": "text", "text": "said"}]),
+        ),
+        changed("/message", "context_management", json!({"edits": []})),
+        changed("/message/usage", "iterations", json!([])),
+    ];
+    let others = [
+        changed("", "timestamp", json!("2026-01-01T00:01:00.001Z")),
+        changed(
+            "/message",
+            "content",
+            json!([{"type": "text", "text": "other"}]),
+        ),
+        changed("/message", "id", json!("m2")),
+        changed("/message/usage", "output_tokens", json!(3)),
+    ];
+    let conflicts = |other: &Value| {
+        // Both files have entries of their own, else they are not compared.
+        let [a, b] = [(&entry, "a"), (other, "b")]
+            .map(|(entry, own)| format!("{entry}\n{}", line(own, Some("u1"), 2)));
+        let merged = Copies::new(a.as_bytes(), b.as_bytes()).merge("out");
+        assert_eq!(merged.both + merged.conflicts.len() as u64, 1, "{other}");
+        merged.conflicts.len()
+    };
+    for other in same {
+        assert_eq!(conflicts(&other), 0, "{other}");
+    }
+    for other in others {
+        assert_eq!(conflicts(&other), 1, "{other}");
+    }
+}
+
 #[test]
 fn an_entry_that_differs_is_kept_twice_and_reported() {
     let (first, other) = (line("u1", None, 1), line("u1", None, 2));
@@ -116,6 +164,77 @@ fn an_entry_that_differs_is_kept_twice_and_reported() {
     );
     let text = fs::read_to_string(&merged.out).unwrap();
     assert!(text.contains(&first) && text.contains(&other));
+}
+
+#[test]
+fn an_entry_that_is_written_differently_is_there_once() {
+    let lines = [line("u1", None, 1), line("u2", Some("u1"), 2)];
+    let parsed = |line: &String| serde_json::from_str::<Value>(line).unwrap();
+    // Of another folder, with spaces, with keys in another order, with a key of a newer client; and an empty parent.
+    let rewritten = |change: &dyn Fn(&mut Value)| {
+        let lines = lines.iter().map(|line| {
+            let mut line = parsed(line);
+            change(&mut line);
+            line
+        });
+        lines.collect::<Vec<_>>()
+    };
+    let plain = |lines: Vec<Value>| {
+        lines
+            .iter()
+            .map(|line| format!("{line}\n"))
+            .collect::<String>()
+    };
+    let reversed = |lines: Vec<Value>| {
+        let reverse = |line: &Value| {
+            let members = line.as_object().unwrap().iter().rev();
+            let members: Vec<_> = members
+                .map(|(key, value)| format!("{key:?} : {value}"))
+                .collect();
+            format!("{{ {} }}\n", members.join(" , "))
+        };
+        lines.iter().map(reverse).collect::<String>()
+    };
+    let moved = plain(rewritten(&|line| line["cwd"] = json!("/elsewhere")));
+    let newer = plain(rewritten(&|line| {
+        line["ownNote"] = json!(true);
+        line["version"] = json!("9");
+    }));
+    let empty = plain(rewritten(&|line| {
+        if line["parentUuid"].is_null() {
+            line["parentUuid"] = json!("");
+        }
+    }));
+    let own = [line("a1", Some("u2"), 3), line("b1", Some("u2"), 4)];
+    for other in [moved, newer.clone(), empty, reversed(rewritten(&|_| ()))] {
+        let [a, b] = [
+            format!("{}{}", lines.concat(), own[0]),
+            format!("{other}{}", own[1]),
+        ];
+        for (a, b) in [(&a, &b), (&b, &a)] {
+            let copies = Copies::new(a.as_bytes(), b.as_bytes());
+            let merged = copies.merge("out");
+            assert_eq!((merged.entries, merged.both), (4, 2), "{other}");
+            assert_eq!(merged.conflicts, [], "{other}");
+            let text = fs::read_to_string(&merged.out).unwrap();
+            assert_eq!(text.matches("say u1").count(), 1, "{text}");
+            // A line with more keys says more.
+            assert!(other != newer || text.contains("ownNote"), "{text}");
+        }
+    }
+    // What the model saw is another entry.
+    let [a, b] = [
+        format!("{}{}", lines.concat(), own[0]),
+        format!(
+            "{}{}",
+            plain(rewritten(&|line| {
+                line["message"]["content"] = json!("say something else");
+            })),
+            own[1]
+        ),
+    ];
+    let merged = Copies::new(a.as_bytes(), b.as_bytes()).merge("out");
+    assert_eq!((merged.both, merged.conflicts.len()), (0, 2));
 }
 
 #[test]
@@ -319,5 +438,48 @@ fn every_entry_of_both_copies_is_in_the_merged_one() {
         }
         let same = Copies::new(&a, &a);
         assert!(fs::read(same.merge("out").out).unwrap() == a, "seed {seed}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_credentials_beside_a_session_are_reported_and_not_copied() {
+    let u1 = line("u1", None, 1);
+    let copies = Copies::new(u1.as_bytes(), u1.as_bytes());
+    let folder = copies.b.with_extension("");
+    fs::create_dir_all(folder.join("tool-results")).unwrap();
+    let secret = copies.b.with_file_name("secret");
+    fs::write(&secret, "secret").unwrap();
+    for name in [".env", "tool-results/id_rsa", "tool-results/r.txt"] {
+        fs::write(folder.join(name), name).unwrap();
+    }
+    std::os::unix::fs::symlink(&secret, folder.join("link.txt")).unwrap();
+    std::os::unix::fs::symlink("/", folder.join("all")).unwrap();
+    let omitted = |mut paths: Vec<std::path::PathBuf>| {
+        paths.sort();
+        let names = paths.into_iter();
+        let names = names.map(|path| path.file_name().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    let expected = [".env", "all", "link.txt", "id_rsa"];
+    let merged = copies.merge("out");
+    let of = merged.not_copied.iter().map(|file| file.path.clone());
+    assert_eq!(omitted(of.collect()), expected);
+    let new = merged.out.with_extension("");
+    assert_eq!(
+        fs::read(new.join("tool-results/r.txt")).unwrap(),
+        b"tool-results/r.txt"
+    );
+    // The copy of a repaired session has the same rule.
+    let out = copies.b.with_file_name("repaired.jsonl");
+    let repair = transcript::SessionRepair::plan(&copies.b).unwrap();
+    repair.write(&out).unwrap();
+    let of = repair.not_copied().into_iter().map(|file| file.path);
+    assert_eq!(omitted(of.collect()), expected);
+    for new in [new, out.with_extension("")] {
+        for name in [".env", "all", "link.txt", "tool-results/id_rsa"] {
+            assert!(fs::symlink_metadata(new.join(name)).is_err(), "{name}");
+        }
+        assert!(new.join("tool-results/r.txt").is_file());
     }
 }

@@ -151,6 +151,34 @@ fn a_request_follows_a_file_that_was_replaced_or_has_an_unfinished_line() {
 }
 
 #[test]
+fn a_request_has_what_another_process_rewrote_in_place() {
+    use std::io::{Seek, SeekFrom, Write};
+    let place = Place::new();
+    let session = create(&place.path);
+    for number in 0..40 {
+        say(&session, &format!("question {number:02}"));
+        answer_text(&session, "y");
+    }
+    assert_current(&session, "before");
+    let whole = std::fs::read_to_string(&place.path).unwrap();
+    for (number, more) in [(20, ""), (21, "\n"), (0, ""), (39, "\n")] {
+        let at = whole.find(&format!("question {number:02}")).unwrap() as u64;
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .open(&place.path)
+            .unwrap();
+        file.seek(SeekFrom::Start(at)).unwrap();
+        file.write_all(b"redacted").unwrap();
+        file.seek(SeekFrom::End(0)).unwrap();
+        file.write_all(more.as_bytes()).unwrap();
+        assert_current(&session, &format!("question {number} was rewritten"));
+        let messages = session.request().unwrap().messages;
+        let text = format!("{messages:?}");
+        assert!(!text.contains(&format!("question {number:02}")), "{text}");
+    }
+}
+
+#[test]
 fn a_request_for_another_model_is_that_of_a_load() {
     let place = Place::new();
     let session = create(&place.path);

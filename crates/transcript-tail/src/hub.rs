@@ -1,0 +1,368 @@
+//! One subscription to file-system events for all followers of a process.
+//!
+//! A person has few of them (128 instances of inotify by default on Linux), and each costs a thread. So the followers of
+//! a process share one, which is there while any of them watches something. A folder is watched once, however many want it:
+//! the system reports each only once to a subscription, and forgets it for all when one of them leaves.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use transcript_storage::{Identity, PerProcess, ReadDisk, RealDisk, reports_changes};
+
+use crate::hints::{Folder, Hints, Notifier};
+
+/// The one of this process: the limit that it is for counts for the process, too.
+static HUB: PerProcess<Hub> = PerProcess::new();
+
+/// Derives hints from a change of a path.
+pub(crate) type OnChange = dyn Fn(&EventKind, &Path, &mut Hints) + Send + Sync;
+
+#[derive(Default)]
+struct Hub {
+    /// Locked before `subscribers` where both are needed. The thread of the subscription never locks it.
+    watch: Mutex<Watch>,
+    subscribers: Mutex<Subscribers>,
+}
+
+#[derive(Default)]
+struct Subscribers {
+    last: u64,
+    all: HashMap<u64, Arc<Subscriber>>,
+    /// Who watches a folder, by its real path.
+    of_folder: HashMap<PathBuf, HashSet<u64>>,
+}
+
+struct Subscriber {
+    on_change: Arc<OnChange>,
+    notifier: Notifier,
+    folders: Vec<Wanted>,
+}
+
+/// A folder that somebody wants to be watched.
+#[derive(Clone, PartialEq)]
+struct Wanted {
+    /// As it was named.
+    path: PathBuf,
+    real: PathBuf,
+    is_recursive: bool,
+    /// Another folder may take the name.
+    identity: Option<Identity>,
+}
+
+#[derive(Default)]
+struct Watch {
+    watcher: Option<RecommendedWatcher>,
+    /// How often each folder is wanted, by its real path.
+    wanted: HashMap<PathBuf, Count>,
+    watched: HashMap<PathBuf, Watched>,
+}
+
+#[derive(Default)]
+struct Count {
+    alone: usize,
+    recursive: usize,
+    identity: Option<Identity>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+struct Watched {
+    is_recursive: bool,
+    identity: Option<Identity>,
+    is_ok: bool,
+}
+
+/// What a subscription covers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Coverage {
+    /// Whether everything that is wanted is watched.
+    pub(crate) is_whole: bool,
+    /// Whether the file system is one that reports all changes of this machine.
+    pub(crate) is_trusted: bool,
+}
+
+/// A part of the subscription.
+pub(crate) struct Subscription {
+    hub: &'static Hub,
+    id: u64,
+    on_change: Arc<OnChange>,
+    notifier: Notifier,
+}
+
+impl Subscription {
+    /// Notifies `notifier` of the hints that `on_change` derives from changes. `None` if the system has no events, or no
+    /// more room for those who wait for them.
+    pub(crate) fn new(notifier: &Notifier, on_change: Arc<OnChange>) -> Option<Self> {
+        let hub = HUB.get();
+        let mut watch = lock(&hub.watch);
+        if watch.watcher.is_none() {
+            watch.watcher = notify::recommended_watcher(|event| hub.report(event)).ok();
+        }
+        watch.watcher.as_ref()?;
+        let mut subscribers = lock(&hub.subscribers);
+        subscribers.last += 1;
+        let id = subscribers.last;
+        subscribers.put(id, &on_change, notifier, Vec::new());
+        Some(Self {
+            hub,
+            id,
+            on_change,
+            notifier: notifier.clone(),
+        })
+    }
+
+    /// Watches these folders and no others.
+    pub(crate) fn keep(&self, folders: &[Folder]) -> Coverage {
+        let wanted = folders.iter().map(|(path, mode)| {
+            let real = RealDisk.real_path(path).unwrap_or_else(|_| path.clone());
+            Wanted {
+                path: path.clone(),
+                identity: RealDisk.metadata(&real).ok().map(|found| found.identity),
+                real,
+                is_recursive: *mode == RecursiveMode::Recursive,
+            }
+        });
+        let wanted: Vec<Wanted> = wanted.collect();
+        let mut watch = lock(&self.hub.watch);
+        let old = {
+            let mut subscribers = lock(&self.hub.subscribers);
+            let folders = wanted.clone();
+            subscribers.put(self.id, &self.on_change, &self.notifier, folders)
+        };
+        let interrupted = watch.change(&old, &wanted);
+        self.hub.report_gap(&interrupted);
+        let is_watched = |folder: &Wanted| watch.covers(&folder.real);
+        Coverage {
+            is_whole: wanted.iter().all(is_watched),
+            is_trusted: wanted.iter().all(|folder| reports_changes(&folder.real)),
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let mut watch = lock(&self.hub.watch);
+        let (old, is_last) = {
+            let mut subscribers = lock(&self.hub.subscribers);
+            let old = subscribers.remove(self.id);
+            (old, subscribers.all.is_empty())
+        };
+        let interrupted = watch.change(&old, &[]);
+        self.hub.report_gap(&interrupted);
+        if is_last {
+            *watch = Watch::default();
+        }
+    }
+}
+
+impl Hub {
+    /// Passes an event on to those whom it concerns. Called by the thread of the subscription.
+    fn report(&self, event: notify::Result<Event>) {
+        let event = match event {
+            // Our own reading causes events, too.
+            Ok(event) if matches!(event.kind, EventKind::Access(_)) => return,
+            Ok(event) if !event.need_rescan() && !event.paths.is_empty() => event,
+            _ => {
+                let all: Vec<_> = lock(&self.subscribers).all.values().cloned().collect();
+                for subscriber in all {
+                    subscriber.notifier.notify(|hints| hints.all = true);
+                }
+                return;
+            }
+        };
+        for path in &event.paths {
+            for subscriber in lock(&self.subscribers).of_path(path) {
+                subscriber.report(&event.kind, path);
+            }
+        }
+    }
+
+    /// Says that changes below these folders may not have been reported.
+    fn report_gap(&self, folders: &[PathBuf]) {
+        for folder in folders {
+            for subscriber in lock(&self.subscribers).of_path(folder) {
+                subscriber.notifier.notify(|hints| hints.all = true);
+            }
+        }
+    }
+}
+
+impl Subscribers {
+    /// Sets what is wanted, and returns what was.
+    fn put(
+        &mut self,
+        id: u64,
+        on_change: &Arc<OnChange>,
+        notifier: &Notifier,
+        folders: Vec<Wanted>,
+    ) -> Vec<Wanted> {
+        let old = self.remove(id);
+        for folder in &folders {
+            let of_folder = self.of_folder.entry(folder.real.clone());
+            of_folder.or_default().insert(id);
+        }
+        let subscriber = Subscriber {
+            on_change: Arc::clone(on_change),
+            notifier: notifier.clone(),
+            folders,
+        };
+        self.all.insert(id, Arc::new(subscriber));
+        old
+    }
+
+    fn remove(&mut self, id: u64) -> Vec<Wanted> {
+        let Some(old) = self.all.remove(&id) else {
+            return Vec::new();
+        };
+        for folder in &old.folders {
+            if let Some(of_folder) = self.of_folder.get_mut(&folder.real) {
+                of_folder.remove(&id);
+                if of_folder.is_empty() {
+                    self.of_folder.remove(&folder.real);
+                }
+            }
+        }
+        old.folders.clone()
+    }
+
+    /// Returns those who watch a path, or a folder above it.
+    fn of_path(&self, path: &Path) -> Vec<Arc<Subscriber>> {
+        let above = path
+            .ancestors()
+            .filter_map(|above| self.of_folder.get(above));
+        let ids: HashSet<u64> = above.flatten().copied().collect();
+        let found = ids.iter().filter_map(|id| self.all.get(id));
+        found.cloned().collect()
+    }
+}
+
+impl Subscriber {
+    fn report(&self, kind: &EventKind, path: &Path) {
+        let mut hints = Hints::default();
+        for folder in &self.folders {
+            let Ok(below) = path.strip_prefix(&folder.real) else {
+                continue;
+            };
+            if folder.is_recursive || below.components().count() <= 1 {
+                // `join` with nothing would add a slash.
+                let named = match below.as_os_str().is_empty() {
+                    true => folder.path.clone(),
+                    false => folder.path.join(below),
+                };
+                (self.on_change)(kind, &named, &mut hints);
+            }
+        }
+        if !hints.is_empty() {
+            self.notifier.notify(|all| {
+                all.paths.extend(hints.paths);
+                all.all |= hints.all;
+            });
+        }
+    }
+}
+
+impl Watch {
+    /// Takes other wishes of one subscriber. Returns the folders of which changes may not have been reported meanwhile.
+    fn change(&mut self, old: &[Wanted], new: &[Wanted]) -> Vec<PathBuf> {
+        if old == new {
+            return Vec::new();
+        }
+        // In this order what stays is never without a wish.
+        for folder in new {
+            let count = self.wanted.entry(folder.real.clone()).or_default();
+            count.identity = folder.identity;
+            match folder.is_recursive {
+                true => count.recursive += 1,
+                false => count.alone += 1,
+            }
+        }
+        for folder in old {
+            let Some(count) = self.wanted.get_mut(&folder.real) else {
+                continue;
+            };
+            match folder.is_recursive {
+                true => count.recursive = count.recursive.saturating_sub(1),
+                false => count.alone = count.alone.saturating_sub(1),
+            }
+            if count.alone + count.recursive == 0 {
+                self.wanted.remove(&folder.real);
+            }
+        }
+        let folders = || old.iter().chain(new);
+        let concerned: HashSet<PathBuf> = match folders().any(|folder| folder.is_recursive) {
+            // It may cover others, or have covered them.
+            true => self
+                .wanted
+                .keys()
+                .chain(self.watched.keys())
+                .cloned()
+                .collect(),
+            false => folders().map(|folder| folder.real.clone()).collect(),
+        };
+        self.apply(concerned)
+    }
+
+    /// Watches these folders as they are wanted.
+    fn apply(&mut self, concerned: HashSet<PathBuf>) -> Vec<PathBuf> {
+        let mut add = Vec::new();
+        let mut interrupted = Vec::new();
+        for path in concerned {
+            let wish = self.wish(&path);
+            let has = self.watched.get(&path).copied();
+            let is_same = |has: Watched, wish: Watched| {
+                has.is_ok && (has.is_recursive, has.identity) == (wish.is_recursive, wish.identity)
+            };
+            if wish.is_some() && wish.zip(has).is_some_and(|(wish, has)| is_same(has, wish)) {
+                continue;
+            }
+            if let (Some(_), Some(watcher)) = (self.watched.remove(&path), &mut self.watcher) {
+                // A deleted folder is not watched any more, so this may fail.
+                let _ = watcher.unwatch(&path);
+                interrupted.push(path.clone());
+            }
+            if let Some(wish) = wish {
+                add.push((path, wish));
+            }
+        }
+        for (path, mut wish) in add {
+            let mode = match wish.is_recursive {
+                true => RecursiveMode::Recursive,
+                false => RecursiveMode::NonRecursive,
+            };
+            let watcher = self.watcher.as_mut();
+            wish.is_ok = watcher.is_some_and(|watcher| watcher.watch(&path, mode).is_ok());
+            self.watched.insert(path, wish);
+        }
+        interrupted
+    }
+
+    /// Returns how a folder has to be watched; `None` if nobody wants it, or one above it covers it.
+    fn wish(&self, path: &Path) -> Option<Watched> {
+        let count = self.wanted.get(path)?;
+        let mut above = path.ancestors().skip(1);
+        let is_covered = above.any(|above| {
+            let wanted = self.wanted.get(above);
+            wanted.is_some_and(|wanted| wanted.recursive > 0)
+        });
+        (!is_covered).then_some(Watched {
+            is_recursive: count.recursive > 0,
+            identity: count.identity,
+            is_ok: false,
+        })
+    }
+
+    /// Returns whether a folder is watched, alone or with one above it.
+    fn covers(&self, path: &Path) -> bool {
+        let is = |path: &Path, is_above: bool| {
+            let watched = self.watched.get(path);
+            watched.is_some_and(|watched| watched.is_ok && (watched.is_recursive || !is_above))
+        };
+        is(path, false) || path.ancestors().skip(1).any(|above| is(above, true))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic of another thread leaves no inconsistent state here.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
