@@ -34,6 +34,8 @@ pub struct Block {
     is_sound: bool,
     /// Of a call: its input is a part of what the model wrote.
     has_cut_input: bool,
+    /// Each number is as the client prints it (MSG-22). False if that is not known.
+    has_printed_numbers: bool,
 }
 
 impl PartialEq for Block {
@@ -127,8 +129,10 @@ impl Block {
         let kind = object.map_or(BlockKind::Other, BlockKind::of);
         let id = object.and_then(|object| id_of(kind, object));
         let is_sound = object.is_some_and(|object| is_sound(kind, id.as_deref(), object));
+        let has_printed_numbers = object.is_some_and(has_printed_numbers);
         let is_verbatim = std::ptr::eq(json.as_ptr(), raw.text().as_ptr());
-        let place = place.filter(|_| is_sound && is_verbatim && json.len() >= SHORTEST);
+        let may_stay = is_sound && has_printed_numbers && is_verbatim;
+        let place = place.filter(|_| may_stay && json.len() >= SHORTEST);
         let mut block = match place {
             Some(place) => Self {
                 json: Json::Stored(Box::new(Stored::new(&json, place))),
@@ -137,6 +141,7 @@ impl Block {
             None => Self::with_json(json, kind, id, object),
         };
         block.is_sound = is_sound;
+        block.has_printed_numbers = has_printed_numbers;
         block
     }
 
@@ -221,6 +226,7 @@ impl Block {
             is_plain: false,
             is_sound: false,
             has_cut_input: false,
+            has_printed_numbers: false,
         }
     }
 
@@ -299,10 +305,9 @@ impl Block {
         self.is_plain = false;
     }
 
-    /// Prints each number as the double that the client reads (MSG-22). Texts have none.
+    /// Prints each number as the double that the client reads (MSG-22).
     pub(super) fn print_numbers(&mut self) {
-        let is_text = self.is_sound && self.kind == BlockKind::Text;
-        if let (Json::Own(json), false) = (&self.json, is_text)
+        if let (Json::Own(json), false) = (&self.json, self.has_printed_numbers)
             && let Some(printed) = as_doubles(json)
         {
             self.replace(printed);
@@ -558,6 +563,20 @@ pub fn with_newline(raw: Raw<'_>) -> Option<String> {
 }
 
 /// Returns whether the name of a cache breakpoint is anywhere in a block.
+/// Returns whether each number of a block is as the client prints it. Strings, the longest parts of
+/// blocks, are not looked at.
+fn has_printed_numbers(object: &Object<'_>) -> bool {
+    object
+        .members()
+        .iter()
+        .all(|(_, value)| match value.kind() {
+            JsonKind::Number | JsonKind::Array | JsonKind::Object => {
+                as_doubles(value.text()).is_none()
+            }
+            JsonKind::String | JsonKind::Bool | JsonKind::Null => true,
+        })
+}
+
 fn holds_cache_control(object: &Object<'_>) -> bool {
     const NAME: &str = "cache_control";
     static QUOTED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"cache_control\""));

@@ -29,15 +29,18 @@ pub(crate) fn as_doubles(json: &str) -> Option<String> {
     Some(changed)
 }
 
-/// Returns the place after the string that starts at `start`.
+/// Returns the place after the string that starts at `start`. Texts have many escapes, and few of
+/// quotes: only the quotes are looked at.
 fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
-    while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
+    while let Some(found) = memchr::memchr(b'"', bytes.get(at..).unwrap_or_default()) {
         at += found;
-        if bytes[at] == b'"' {
-            return at + 1;
+        let before = bytes[start + 1..at].iter().rev();
+        let is_escaped = before.take_while(|byte| **byte == b'\\').count() % 2 == 1;
+        at += 1;
+        if !is_escaped {
+            return at;
         }
-        at += 2;
     }
     bytes.len()
 }
@@ -95,5 +98,10 @@ mod tests {
             as_doubles(r#"{"a":[1,20,-3,0.5,123456789],"b":"1.0"}"#),
             None
         );
+        let strings = r#"{"a":"\\","b":1.0,"c":"\\\"1.0","d":"\\\\","e":"","f":"\"","g":2.0}"#;
+        let sent = strings
+            .replace(r#""b":1.0"#, r#""b":1"#)
+            .replace(r#""g":2.0"#, r#""g":2"#);
+        assert_eq!(as_doubles(strings), Some(sent));
     }
 }

@@ -50,6 +50,7 @@ pub fn tidy_session(seed: u64) -> Vec<u8> {
         bad_times: false,
         repeats: false,
         losses: false,
+        forgets: true,
         ..Habits::new(&mut rng)
     };
     Writer::new(rng, habits).session()
@@ -84,6 +85,9 @@ struct Habits {
     bad_times: bool,
     repeats: bool,
     losses: bool,
+    /// After a compaction that removes the history (COMPACT-12), rewinds lead behind it at most, as a
+    /// client has nothing else to offer.
+    forgets: bool,
     crlf: bool,
     blank_lines: bool,
     no_final_newline: bool,
@@ -111,6 +115,7 @@ impl Habits {
             bad_times: rng.one_in(4),
             repeats: rng.one_in(3),
             losses: rng.one_in(2),
+            forgets: false,
             crlf: rng.one_in(25),
             blank_lines: rng.one_in(20),
             no_final_newline: rng.one_in(10),
@@ -137,6 +142,10 @@ struct Writer {
     habits: Habits,
     lines: Vec<String>,
     known: Vec<Known>,
+    /// The place in `known` of the first entry that was not forgotten.
+    first_known: usize,
+    /// Whether a compaction named entries that it preserves.
+    has_preserved: bool,
     /// The parent of the next line of the main chain.
     leaf: Option<String>,
     /// Set while the lines of a subagent are written.
@@ -191,6 +200,8 @@ impl Writer {
             habits,
             lines: Vec::new(),
             known: Vec::new(),
+            first_known: 0,
+            has_preserved: false,
             leaf: None,
             agent: None,
             messages: 0,
@@ -999,7 +1010,8 @@ impl Writer {
         } else {
             count.min(8)
         };
-        (count > 0).then(|| count - 1 - self.rng.below(reach))
+        let place = (count > 0).then(|| count - 1 - self.rng.below(reach))?;
+        Some(place.max(self.first_known).min(count - 1))
     }
 
     // ---------------------------------------------------------------------------------------------
@@ -1029,6 +1041,7 @@ impl Writer {
         let messages = json!({"anchorUuid": anchor, "uuids": kept, "allUuids": kept});
         let mut metadata = json!({"trigger": "auto", "preTokens": 155_000});
         let mut preserves = true;
+        let mut clears = false;
         match self.rng.below(7) {
             0..=1 => {
                 metadata["preservedSegment"] = segment;
@@ -1040,8 +1053,16 @@ impl Writer {
                 metadata["preservedSegment"] = segment;
                 metadata["preservedMessages"] =
                     json!({"anchorUuid": anchor, "uuids": [], "allUuids": []});
+                clears = true;
             }
-            _ => preserves = false,
+            _ => {
+                preserves = false;
+                clears = self.has_preserved;
+            }
+        }
+        self.has_preserved |= preserves;
+        if clears && self.habits.forgets {
+            self.first_known = self.known.len();
         }
 
         let parent = if self.rng.one_in(12) {

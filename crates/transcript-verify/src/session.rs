@@ -11,7 +11,7 @@ use transcript_format::ids::Uuid;
 use transcript_messages::{Omission, OmissionReason, Rule, join_roles, lint};
 use transcript_reader::{Bodies, EntryNo, Error, Index, LoadOptions, OtherFiles, Source};
 use transcript_resume::request::{Request, RequestOptions};
-use transcript_resume::{ConversationPath, Decision, Evidence, Policy, Tree};
+use transcript_resume::{ConversationPath, Decision, Evidence, Policy, Refusal, Tree};
 
 use crate::abridged::AbridgedBodies;
 use crate::conversation::ConversationMeasure;
@@ -128,7 +128,12 @@ fn of_index(
             let found = lint(&join_roles(request.messages));
             lints.vendor = found.is_ok();
             findings.extend(refused(index, &found.problems));
+            let of_path = vendor.refusal;
             vendor = request.path;
+            // Nobody resumes the file of a subagent by itself, which is no damage (LEAF-19).
+            if vendor.refusal == Some(Refusal::OnlySidechains) {
+                vendor.refusal = of_path;
+            }
         }
     }
     let tree = match unusable.is_empty() {

@@ -204,3 +204,17 @@ fn blocks_that_are_no_longer_in_the_file_are_never_sent() {
     let changed = whole.messages.iter().map(&mut write);
     assert!(changed.flatten().all(|json| !json.contains("yyy")));
 }
+
+#[test]
+fn numbers_of_blocks_in_the_file_are_printed_as_those_of_others() {
+    for number in ["1.0", "1e3", "12345678901234567890", "7"] {
+        let text = "x".repeat(5_000);
+        let bytes = format!(
+            r#"{{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","timestamp":"2026-11-20T10:00:00.000Z","message":{{"role":"user","content":"Q"}}}}
+{{"type":"assistant","uuid":"a1","parentUuid":"u1","sessionId":"s","timestamp":"2026-11-20T10:00:01.000Z","message":{{"id":"m1","model":"m","role":"assistant","content":[{{"type":"tool_use","id":"t1","name":"Bash","input":{{"n":{number},"a":"{text}"}}}}]}}}}
+{{"type":"user","uuid":"u2","parentUuid":"a1","sessionId":"s","timestamp":"2026-11-20T10:00:02.000Z","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t1","content":"ok"}}]}}}}
+"#
+        );
+        check(bytes.as_bytes(), number);
+    }
+}

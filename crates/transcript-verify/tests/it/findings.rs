@@ -521,3 +521,14 @@ fn the_number_of_unknown_keys_is_bounded() {
         "the key tide63 on 1 user line (first at line 64)"
     );
 }
+
+#[test]
+fn the_file_of_a_subagent_is_not_lossy_because_nobody_resumes_it() {
+    // An open call, so that the requests of both policies differ.
+    let bytes = br#"{"type":"user","uuid":"u1","parentUuid":null,"isSidechain":true,"agentId":"a1","sessionId":"s","timestamp":"2026-11-20T10:00:00.000Z","message":{"role":"user","content":"Find the next comet."}}
+{"type":"assistant","uuid":"a1","parentUuid":"u1","isSidechain":true,"agentId":"a1","sessionId":"s","timestamp":"2026-11-20T10:00:01.000Z","message":{"id":"m1","model":"m","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls"}}]}}
+{"type":"user","uuid":"u2","parentUuid":"a1","isSidechain":true,"agentId":"a1","sessionId":"s","timestamp":"2026-11-20T10:00:02.000Z","message":{"role":"user","content":"And the one after it?"}}
+"#;
+    let (verdict, found) = found_in(bytes);
+    assert!(verdict < Verdict::Lossy, "{found}");
+}
