@@ -188,8 +188,11 @@ pub(crate) fn open_at(path: &Path, access: Access) -> io::Result<(fs::File, bool
         // It was deleted while it was opened.
         return Err(io::ErrorKind::NotFound.into());
     }
-    if metadata.nlink() > 1 {
-        let names = metadata.nlink();
+    let names = match metadata.nlink() {
+        1 => 1,
+        names => names_now(&file).unwrap_or(names),
+    };
+    if names > 1 {
         return Err(refused(format!(
             "it has {names} names (hard links), and each would show what is appended; copy it, and \
              append to the copy"
@@ -202,6 +205,21 @@ pub(crate) fn open_at(path: &Path, access: Access) -> io::Result<(fs::File, bool
         )));
     }
     Ok((file, metadata.mode() & 0o022 != 0))
+}
+
+/// Asks the file system itself how many names a file has: those in user space are asked once a second otherwise, and a name that
+/// was removed just now would still be counted.
+#[cfg(target_os = "linux")]
+fn names_now(file: &fs::File) -> Option<u64> {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
+    let found = statx(file, c"", flags, StatxFlags::NLINK).ok()?;
+    Some(found.stx_nlink.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn names_now(_file: &fs::File) -> Option<u64> {
+    None
 }
 
 /// Creates a file, for its owner only (FILE-14); `None` when another process created it right
