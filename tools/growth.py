@@ -480,10 +480,12 @@ EVERY = [
     ["replay", "--all-branches"], ["replay", "--all-branches", "--json"], ["replay", "--explain", "--format", "ids"],
     ["replay", "--all-branches", "--json"] + V, ["replay", "--sidechains"],
     ["resume", "--json"], ["resume", "--json"] + V, ["tree"], ["tree", "--json"], ["tail"], ["tail", "--json"], ["list"], ["fork"],
+    ["export", "--html", "-"], ["export", "--json", "-"], ["verify"], ["repair"], ["usage", "--no-cache"],
 ]
 ONE_LINE = [
     ["replay"], ["replay", "--json"], ["replay", "--format", "markdown", "--tools", "full"], ["replay", "--tools", "full"],
     ["resume", "--request"], ["resume", "--request"] + V, ["resume", "--json"], ["tree"], ["tree", "--json"], ["tail"], ["tail", "--json"], ["list"], ["fork"],
+    ["export", "--html", "-"], ["export", "--json", "-"], ["verify"], ["repair"], ["usage", "--no-cache"],
 ]
 SHOWN = [["replay"], ["tail"]]
 INDEXED = [["replay", "--format", "ids"], ["resume", "--json"], ["tree", "--json"]]
@@ -508,7 +510,7 @@ def run(command, limit):
             killed = True
         time.sleep(pause)
         pause = min(pause * 1.5, 0.05)
-    end = "over %d s" % limit if killed else "" if os.WIFEXITED(status) and os.WEXITSTATUS(status) in (0, 1) else "ended with %d" % status
+    end = "over %d s" % limit if killed else "" if os.WIFEXITED(status) and os.WEXITSTATUS(status) in (0, 1, 3) else "ended with %d" % status
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, end
 
 

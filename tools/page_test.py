@@ -373,6 +373,58 @@ def large(folder, size):
     return write_lines(folder / f"{uuid.uuid4()}.jsonl", lines), lines
 
 
+def prompts(folder, count):
+    """A session of prompts with answers that are higher than a window; each answer has a call."""
+    lines, parent = [], None
+    for number in range(count):
+        lines.append(entry("user", parent, f"prompt {number}\n  indented line of {number}"))
+        lines.append(entry("assistant", lines[-1]["uuid"], [{"type": "text", "text": "\n\n".join(f"paragraph {row}" for row in range(60))},
+                                                            {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": "echo walnut"}}]))
+        parent = lines[-1]["uuid"]
+        lines.append(entry("user", parent, [{"type": "tool_result", "tool_use_id": f"t{number}", "content": "walnut"}]))
+        lines.append(entry("assistant", lines[-1]["uuid"], [{"type": "text", "text": "One walnut." if number == 7 else "Done."}]))
+        parent = lines[-1]["uuid"]
+    return write_lines(folder / f"{uuid.uuid4()}.jsonl", lines)
+
+
+def check_prompts(tab, folder):
+    """Each `j` and `k` is one prompt, the list marks the prompt that was gone to, and find counts what the filter shows."""
+    page = folder / "prompts.html"
+    run("export", prompts(folder, 12), "--html", page)
+    marked = "[...document.querySelectorAll('nav a')].findIndex((link) => link.hasAttribute('aria-current'))"
+    typed = "document.querySelector('.person .typed')"
+    for width, height in [(1280, 900), (1440, 1000), (1280, 500)]:
+        tab.size(width, height)
+        tab.open(f"file://{page}")
+        assert tab.evaluate(f"getComputedStyle({typed}).whiteSpace").startswith("pre-wrap") and "0\n  indented" in tab.evaluate(f"{typed}.textContent")
+        for number in range(6):
+            tab.key("j")
+            tab.wait_for(f"{marked} === {number}")
+        for number in (4, 3, 2):
+            tab.key("k")
+            tab.wait_for(f"{marked} === {number}")
+        for number in (7, 3):
+            tab.evaluate(f"document.querySelectorAll('nav a')[{number}].click()")
+            tab.wait_for(f"{marked} === {number}")
+    tab.size(1280, 900)
+    choose = "((value) => { const show = document.getElementById('show'); show.value = value; show.dispatchEvent(new Event('change')); })"
+    found = "document.getElementById('found').textContent"
+    tab.open(f"file://{page}")
+    tab.key("/")
+    for letter in "walnut":
+        tab.key(letter)
+    tab.wait_for(f"{found}.startsWith('1 of 25')")
+    tab.evaluate(f"{choose}('talk')")
+    tab.wait_for(f"{found} === '1 of 1 · 24 more hidden'")
+    tab.evaluate(f"{choose}('prompts')")
+    tab.wait_for(f"{found} === 'nothing shown · 25 more hidden'")
+    # What is hidden is shown when one goes there.
+    call = tab.evaluate("document.querySelectorAll('main .result')[5].id || document.querySelectorAll('main .call')[5].id")
+    tab.evaluate(f"location.hash = '#{call}'")
+    tab.wait_for("document.getElementById('show').value === ''")
+    return "a prompt for each key, the list, typed lines, and find under a filter"
+
+
 def check_reading(tab, folder):
     """Find, permalinks, branches, filters and keys work; everything can be read without scripts; folds and place stay while it grows."""
     session, lines, abandoned = example(folder)
@@ -681,7 +733,7 @@ def screenshots(arguments):
             shot("beside", server.session("-work-garden", session.stem) + "beside", width=1400)
 
 
-CHECKS = {"payloads": check_payloads, "corpus": check_corpus, "reading": check_reading, "axe": check_axe, "live": check_live}
+CHECKS = {"payloads": check_payloads, "corpus": check_corpus, "reading": check_reading, "prompts": check_prompts, "axe": check_axe, "live": check_live}
 
 
 def main():

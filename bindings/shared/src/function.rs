@@ -628,7 +628,8 @@ fn usage(arguments: &UsageArguments, out: &mut Out<'_>) -> Result<()> {
         }
     }
     let (searches, unread) = (usage.unmatched_searches(), usage.unread());
-    let end = CostTotal::new(&total, without_time, searches, unread, &prices);
+    let files = usage.problems().len() as u64;
+    let end = CostTotal::new(&total, without_time, searches, unread, files, &prices);
     out.record(&CostRecord::Total(end))
 }
 

@@ -305,6 +305,15 @@ impl Archive {
         self.catalogue.version(id)
     }
 
+    /// Returns the parts of a version, in order. An error names its pack.
+    pub(crate) fn pieces(&self, id: VersionId) -> io::Result<Vec<Piece>> {
+        self.catalogue.pieces(id).map_err(|what| {
+            let path = self.pack_path(id.pack);
+            let what = format!("{}: version {}: {what}", path.display(), id.version);
+            io::Error::new(io::ErrorKind::InvalidData, what)
+        })
+    }
+
     /// Returns the path of a pack, for errors.
     pub(crate) fn pack_path(&self, pack: u32) -> PathBuf {
         match self.catalogue.packs.get(pack as usize) {

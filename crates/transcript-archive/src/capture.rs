@@ -246,7 +246,12 @@ impl Archive {
                         captured.files += 1;
                         captured.bytes += bytes;
                     }
-                    Err(Problem::OfFile(error)) => captured.problems.push(error),
+                    Err(Problem::OfFile(error)) => {
+                        captured.problems.push(error);
+                        // The own file makes the session.
+                        let is_session = u64::from(live_session(file).is_some());
+                        captured.sessions = captured.sessions.saturating_sub(is_session);
+                    }
                     Err(Problem::OfArchive(error)) => return Err(error),
                 }
             }
@@ -305,10 +310,11 @@ impl Archive {
             return Ok(match is_same {
                 true => Plan::Nothing,
                 // Its properties changed; or only now it is certain that it does not change unnoticed.
-                false => Plan::Read(Some((id, same))),
+                false => Plan::Read(self.catalogue.may_be_continued(id).then_some((id, same))),
             });
         }
-        Ok(Plan::Read((same > 0).then_some((id, same))))
+        let is_continued = same > 0 && self.catalogue.may_be_continued(id);
+        Ok(Plan::Read(is_continued.then_some((id, same))))
     }
 
     /// Returns how many bytes of a file are those of the start of a version, up to the end of a line.
@@ -321,7 +327,7 @@ impl Archive {
         len: u64,
         options: &CaptureOptions,
     ) -> io::Result<u64> {
-        let pieces = self.catalogue.pieces(id);
+        let pieces = self.pieces(id)?;
         if self.layout.encryption.is_sealed() {
             let is_longer = len >= known.len && known.fingerprint.is_some();
             return Ok(
@@ -579,7 +585,7 @@ fn try_add_file(
             Some((id, keep)) => {
                 let archive = packer.archive();
                 let partial = archive.version(id).map_or(0, |version| version.partial);
-                let pieces = archive.catalogue.pieces(id);
+                let pieces = archive.pieces(id).map_err(of_file)?;
                 let lines = archive.lines_before(&pieces, keep, partial);
                 let lines = lines.map_err(of_file)?;
                 Some(Before {

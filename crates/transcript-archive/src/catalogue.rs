@@ -11,6 +11,7 @@ use transcript_storage::Disk;
 
 use crate::error::{AtPath, Error};
 use crate::layout::Layout;
+use crate::limits::MAX_CHAIN;
 use crate::pack;
 use crate::record::{PackId, PackIndex, Replaced, Version, hash};
 
@@ -21,15 +22,13 @@ const CHECKSUM: usize = 8;
 /// So much of the section is part of the checksum.
 const START: usize = 32;
 /// The longest catalogue that is read, in bytes.
-const MAX_LEN: usize = 4 << 30;
+const MAX_LEN: usize = 512 << 20;
 
 /// The packs, and the versions of files in them.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     pub(crate) packs: Vec<Pack>,
     by_id: HashMap<PackId, u32>,
-    /// The number of versions in all packs.
-    versions: usize,
     /// The packs of which another one has everything: its number, and that of its entry for them.
     replaced: HashMap<PackId, (u32, u32)>,
     /// The versions of each file, oldest first.
@@ -104,7 +103,7 @@ impl Catalogue {
             }
             let path = layout.pack(id);
             let read = layout.open_pack(disk, id);
-            let read = read.and_then(|file| pack::read_section(&pack::read_index(&*file)?));
+            let read = read.and_then(|file| pack::read(&*file));
             match read {
                 Ok(index) => catalogue.add(id, index, true),
                 Err(error) => catalogue.problems.push(Error::io(&path, error)),
@@ -144,7 +143,6 @@ impl Catalogue {
 
     fn add(&mut self, id: PackId, index: PackIndex, is_there: bool) {
         self.by_id.insert(id, self.packs.len() as u32);
-        self.versions += index.versions.len();
         self.packs.push(Pack {
             id,
             index,
@@ -332,7 +330,12 @@ impl Catalogue {
     }
 
     /// Returns the parts of a version, in order.
-    pub(crate) fn pieces(&self, id: VersionId) -> Vec<Piece> {
+    ///
+    /// # Errors
+    /// The version continues too many others, or more of one than it has. [`Archive::pieces`] names its pack.
+    ///
+    /// [`Archive::pieces`]: crate::Archive::pieces
+    pub(crate) fn pieces(&self, id: VersionId) -> Result<Vec<Piece>, String> {
         // The versions that it continues, itself first, and how much of each counts.
         let mut chain = Vec::new();
         let mut next = Some((id, u64::MAX));
@@ -342,6 +345,12 @@ impl Catalogue {
                 missing = Some(keep);
                 break;
             };
+            if keep > version.len && !chain.is_empty() {
+                return Err(format!(
+                    "a version continues {keep} bytes of one that has {}",
+                    version.len
+                ));
+            }
             chain.push((id, keep));
             next = version.before.map(|before| {
                 let found = self.referred_version(id.pack, before.pack, before.version);
@@ -353,9 +362,10 @@ impl Catalogue {
                 (found, before.keep.min(keep))
             });
             // Versions continue earlier ones; forged ones may not.
-            if chain.len() > self.versions && next.is_some() {
-                missing = next.map(|(_, keep)| keep);
-                break;
+            if chain.len() >= MAX_CHAIN && next.is_some() {
+                return Err(format!(
+                    "a version and those that it continues are more than {MAX_CHAIN}, which is the limit"
+                ));
             }
         }
         let mut pieces = Vec::new();
@@ -395,7 +405,22 @@ impl Catalogue {
                 lines = lines.saturating_add(extent.lines.into());
             }
         }
-        pieces
+        Ok(pieces)
+    }
+
+    /// Returns whether a version may be continued: not if too many others are continued by it.
+    pub(crate) fn may_be_continued(&self, mut id: VersionId) -> bool {
+        for _ in 1..MAX_CHAIN {
+            let before = self.version(id).and_then(|version| version.before);
+            let Some(before) = before else {
+                return true;
+            };
+            match self.referred_version(id.pack, before.pack, before.version) {
+                Some(before) => id = before,
+                None => return true,
+            }
+        }
+        false
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reads everything in an archive, and names what is lost.
 
 use std::collections::HashMap;
+use std::io;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,6 +12,7 @@ use std::time::SystemTime;
 use crate::archive::{Archive, lock};
 use crate::catalogue::VersionId;
 use crate::error::Error;
+use crate::limits::MAX_CHAIN;
 use crate::record::{Coding, DictionaryId};
 
 /// Which parts of an archive are read.
@@ -82,6 +84,8 @@ pub struct Loss {
     pub bytes: (u64, u64),
 }
 
+/// The versions of which nothing is lost, each with the number of those that it continues.
+type Whole = HashMap<VersionId, usize>;
 /// What is wrong with frames: by pack and number.
 type Bad = HashMap<(u32, u32), String>;
 
@@ -102,10 +106,12 @@ impl Archive {
         self.check_readable()?;
         let mut check = Check::default();
         for problem in &self.catalogue.problems {
+            let text = problem.to_string();
+            let path = format!("{}: ", problem.path().display());
             check.damages.push(Damage {
                 path: problem.path().to_owned(),
                 offset: None,
-                reason: problem.to_string(),
+                reason: text.strip_prefix(&path).unwrap_or(&text).to_owned(),
             });
         }
         check.damages.extend(self.lost_dictionaries());
@@ -211,10 +217,30 @@ impl Archive {
 
     /// Finds the parts of files that are in bad frames.
     fn add_losses(&self, bad: &Bad, check: &mut Check) {
+        let mut whole = Whole::new();
         for (name, versions) in &self.catalogue.files {
             let mut known: Vec<(u64, u64)> = Vec::new();
+            for version in versions {
+                if let Some(depth) = self.depth_of_whole(*version, bad, &whole) {
+                    whole.insert(*version, depth);
+                }
+            }
             for version in versions.iter().rev() {
-                let losses = self.losses_of(name, *version, bad);
+                if whole.contains_key(version) {
+                    continue;
+                }
+                let losses = match self.losses_of(name, *version, bad) {
+                    Ok(losses) => losses,
+                    Err(error) => {
+                        check.damages.push(Damage {
+                            path: self.pack_path(version.pack),
+                            offset: None,
+                            reason: error.to_string(),
+                        });
+                        // The earlier versions of such a file are the same, or can be read.
+                        break;
+                    }
+                };
                 // Versions share what they have in common.
                 for loss in losses {
                     if !known.contains(&loss.bytes) {
@@ -226,17 +252,35 @@ impl Archive {
         }
     }
 
-    fn losses_of(&self, name: &str, version: VersionId, bad: &Bad) -> Vec<Loss> {
+    /// Returns how many versions a version continues that has all its parts, as they have; `None` if it has not.
+    fn depth_of_whole(&self, id: VersionId, bad: &Bad, whole: &Whole) -> Option<usize> {
+        let version = self.version(id)?;
+        let mut parts = version.extents.iter();
+        if parts.any(|part| self.is_bad(id.pack, part.frame, bad)) {
+            return None;
+        }
+        let Some(before) = version.before else {
+            return Some(0);
+        };
+        let catalogue = &self.catalogue;
+        let of = catalogue.referred_version(id.pack, before.pack, before.version)?;
+        let has_kept = self.version(of)?.len >= before.keep;
+        let depth = whole.get(&of)? + 1;
+        (has_kept && depth < MAX_CHAIN).then_some(depth)
+    }
+
+    fn is_bad(&self, pack: u32, frame: u32, bad: &Bad) -> bool {
+        let of = self.catalogue.packs.get(pack as usize);
+        let is_known = of.is_some_and(|pack| (frame as usize) < pack.index.frames.len());
+        !is_known || bad.contains_key(&(pack, frame))
+    }
+
+    fn losses_of(&self, name: &str, version: VersionId, bad: &Bad) -> io::Result<Vec<Loss>> {
         let mut losses: Vec<Loss> = Vec::new();
-        for piece in self.catalogue.pieces(version) {
+        for piece in self.pieces(version)? {
             let is_bad = match piece.place {
                 None => true,
-                Some((pack, frame, _)) => {
-                    let of = self.catalogue.packs.get(pack as usize);
-                    let is_known =
-                        of.is_some_and(|pack| (frame as usize) < pack.index.frames.len());
-                    !is_known || bad.contains_key(&(pack, frame))
-                }
+                Some((pack, frame, _)) => self.is_bad(pack, frame, bad),
             };
             if !is_bad {
                 continue;
@@ -259,6 +303,6 @@ impl Archive {
                 bytes,
             });
         }
-        losses
+        Ok(losses)
     }
 }

@@ -8,7 +8,10 @@ use transcript_storage::{ReadDisk, RealDisk};
 use transcript_testkit::rng::Rng;
 
 use crate::catalogue::Catalogue;
-use crate::record::{Coding, PackIndex, Place, Replaced, Slice};
+use crate::limits::{MAX_CHAIN, MAX_INDEX};
+use crate::record::{
+    Before, Coding, Extent, Frame, PackId, PackIndex, Place, Replaced, Slice, State, Version, hash,
+};
 use crate::{Archive, ArchiveDisk, CaptureOptions, CheckOptions, PruneOptions, RestoreOptions};
 
 fn session(root: &Path, number: usize) -> std::path::PathBuf {
@@ -282,5 +285,204 @@ fn names_that_no_capture_makes_are_reported_and_not_restored() {
         use std::os::unix::fs::PermissionsExt;
         let mode = fs::metadata(&written[0]).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o755);
+    }
+}
+
+/// The name of the session of a made pack.
+const MADE: &str = "projects/-p/00000001-2222-4333-8444-555555555555.jsonl";
+
+/// Makes an archive of one pack with one frame of these bytes and one version of a file, with an index that was changed.
+fn made(folder: &Path, content: &[u8], change: impl FnOnce(&mut PackIndex)) -> std::path::PathBuf {
+    drop(Archive::open_or_create(folder).unwrap());
+    let mut layout = crate::pack::Layout::default();
+    let stored = zstd::bulk::compress(content, 1).unwrap();
+    let stored_len = stored.len() as u32;
+    let (mut bytes, at) = layout.frame(stored, content.len(), true);
+    let len = content.len() as u32;
+    let mut index = PackIndex {
+        frames: vec![Frame {
+            at,
+            stored: stored_len,
+            len,
+            hash: hash(content),
+            is_lines: true,
+            coding: Coding::Plain,
+        }],
+        versions: vec![Version {
+            path: MADE.to_owned(),
+            captured: 1,
+            len: len.into(),
+            state: State::default(),
+            before: None,
+            extents: vec![Extent {
+                frame: 0,
+                start: 0,
+                len,
+                lines: 1,
+            }],
+            partial: 0,
+            fingerprint: None,
+            summary: (0, 0),
+        }],
+        ..PackIndex::default()
+    };
+    change(&mut index);
+    bytes.extend(layout.finish(&index).unwrap().0);
+    let name = format!("{}.jsonl.zst", PackId(hash(&bytes)).to_hex());
+    fs::create_dir_all(folder.join("packs")).unwrap();
+    let path = folder.join("packs").join(name);
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// Versions that continue each other, each with nothing new.
+fn chain(index: &mut PackIndex, count: usize) {
+    for number in 1..count {
+        let mut next = index.versions[0].clone();
+        next.captured += number as i64;
+        next.extents.clear();
+        next.before = Some(Before {
+            pack: 0,
+            version: number as u32 - 1,
+            keep: next.len,
+            lines: 1,
+        });
+        index.versions.push(next);
+    }
+}
+
+#[test]
+fn what_an_index_states_beyond_a_limit_is_named_and_everything_else_is_read() {
+    type Change = fn(&mut PackIndex);
+    let slices = |index: &mut PackIndex| {
+        let slice = Slice {
+            pack: 0,
+            frame: 0,
+            start: 0,
+            len: 1 << 20,
+        };
+        index.frames[0].coding = Coding::Prefix(vec![slice; 65]);
+    };
+    let cases: [(&str, &str, Change); 8] = [
+        ("a long frame", "at offset 0 states", |index| {
+            index.frames[0].len = (64 << 20) + 1;
+        }),
+        ("much stored", "at offset 0 states", |index| {
+            index.frames[0].stored = u32::MAX;
+        }),
+        ("a long prefix", "at offset 0 states", slices),
+        ("a frame many times", "more than its pack has", |index| {
+            let version = &mut index.versions[0];
+            version.extents = vec![version.extents[0]; 1000];
+            version.len *= 1000;
+        }),
+        ("a long file", "and its parts have", |index| {
+            index.versions[0].len = 1 << 63;
+        }),
+        ("a long start", "and its parts have", |index| {
+            let version = &mut index.versions[0];
+            version.before = Some(Before {
+                pack: 0,
+                version: 0,
+                keep: u64::MAX,
+                lines: 0,
+            });
+        }),
+        (
+            "more than there was",
+            "continues 9000 bytes of one that has",
+            |index| {
+                chain(index, 2);
+                let version = &mut index.versions[1];
+                version.len = 9000;
+                version.before.as_mut().unwrap().keep = 9000;
+            },
+        ),
+        ("a long chain", "which is the limit", |index| {
+            chain(index, MAX_CHAIN + 1);
+        }),
+    ];
+    for (what, reason, change) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("home/projects");
+        let place = folder.path().join("archive");
+        let pack = made(&place, b"{\"type\":\"user\"}\n", change);
+        // Another session of the same archive is not concerned.
+        append(&session(&root, 7), &mut Rng::new(1), 20);
+        let mut archive = Archive::open(&place).unwrap();
+        archive.capture(&root, &CaptureOptions::new()).unwrap();
+        let archive = Arc::new(Archive::open(&place).unwrap());
+        let disk = ArchiveDisk::of(Arc::clone(&archive));
+        let good = disk.open_to_read(&session(&disk.projects(), 7)).unwrap();
+        assert_eq!(
+            good.metadata().unwrap().len,
+            fs::metadata(session(&root, 7)).unwrap().len(),
+            "{what}"
+        );
+        let check = archive.check(&CheckOptions::new()).unwrap();
+        let named = check
+            .damages
+            .iter()
+            .any(|damage| damage.reason.contains(reason) && damage.path == pack);
+        assert!(named, "{what}: {:?}", check.damages);
+        assert!(
+            disk.open_to_read(&session(&disk.projects(), 1)).is_err(),
+            "{what}"
+        );
+        let target = folder.path().join("target/projects");
+        let restored = archive.restore(&target, &RestoreOptions::new()).unwrap();
+        assert_eq!(restored.files, 1, "{what}: {:?}", restored.problems);
+    }
+}
+
+#[test]
+fn what_is_at_a_limit_is_read_and_a_chain_is_not_continued_beyond_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("home/projects");
+    let mut long = vec![b'x'; 64 << 20];
+    long[(64 << 20) - 1] = b'\n';
+    let place = folder.path().join("long");
+    made(&place, &long, |_| {});
+    let disk = ArchiveDisk::of(Arc::new(Archive::open(&place).unwrap()));
+    let file = disk.open_to_read(&session(&disk.projects(), 1)).unwrap();
+    let mut end = [0; 4];
+    assert_eq!(file.read_at((64 << 20) - 4, &mut end).unwrap(), 4);
+    assert_eq!(end, *b"xxx\n");
+
+    let place = folder.path().join("chain");
+    let line = b"{\"type\":\"user\"}\n";
+    made(&place, line, |index| chain(index, MAX_CHAIN - 1));
+    let live = session(&root, 1);
+    fs::create_dir_all(live.parent().unwrap()).unwrap();
+    let mut text = line.to_vec();
+    for round in 0..3 {
+        text.extend(format!("{{\"uuid\":\"{round}\"}}\n").bytes());
+        fs::write(&live, &text).unwrap();
+        let mut archive = Archive::open(&place).unwrap();
+        archive.capture(&root, &CaptureOptions::new()).unwrap();
+        let newest = archive.catalogue.newest(MADE).unwrap();
+        // The first one ends the chain, the next one starts another.
+        let is_continued = archive.version(newest).unwrap().before.is_some();
+        assert_eq!(is_continued, round != 1, "{round}");
+        let target = folder.path().join(format!("target{round}/projects"));
+        archive.restore(&target, &RestoreOptions::new()).unwrap();
+        assert_eq!(fs::read(session(&target, 1)).unwrap(), text, "{round}");
+        assert!(
+            archive
+                .check(&CheckOptions::new())
+                .unwrap()
+                .damages
+                .is_empty()
+        );
+    }
+}
+
+#[test]
+fn an_index_that_states_a_length_beyond_the_limit_is_not_unpacked() {
+    let mut section = crate::pack::section(&PackIndex::default()).unwrap();
+    for len in [MAX_INDEX as u64 + 1, u64::MAX] {
+        section[8..16].copy_from_slice(&len.to_le_bytes());
+        let error = crate::pack::read_section(&section).unwrap_err();
+        assert!(error.to_string().contains("the limit is"), "{error}");
     }
 }

@@ -24,6 +24,7 @@ mod error;
 mod forged;
 mod frame;
 mod layout;
+mod limits;
 mod lines;
 mod live_files;
 mod pack;

@@ -13,6 +13,7 @@ use std::io;
 
 use transcript_storage::ReadFile;
 
+use crate::limits::{self, MAX_INDEX};
 use crate::record::{Hash, PackIndex, hash};
 
 /// The magic number of skippable frames with something that is not lines.
@@ -33,8 +34,6 @@ const ENTRY: usize = 8;
 const MAGIC: &[u8; 8] = b"TRNSCRP1";
 /// The compression level of indexes.
 const LEVEL: i32 = 3;
-/// The longest index that is read, in bytes.
-const MAX_INDEX: usize = 1 << 30;
 
 fn skippable(magic: u32, len: usize) -> [u8; SKIPPABLE] {
     let mut header = [0; SKIPPABLE];
@@ -93,6 +92,10 @@ impl Layout {
 /// Returns the bytes of an index, as packs and the catalogue keep it.
 pub(crate) fn section(index: &PackIndex) -> io::Result<Vec<u8>> {
     let bytes = postcard::to_allocvec(index).map_err(io::Error::other)?;
+    if bytes.len() > MAX_INDEX {
+        // Nobody could read it.
+        return Err(too_long(bytes.len()));
+    }
     let packed = zstd::bulk::compress(&bytes, LEVEL)?;
     let mut section = MAGIC.to_vec();
     section.extend((bytes.len() as u64).to_le_bytes());
@@ -115,15 +118,33 @@ pub(crate) fn read_section(section: &[u8]) -> io::Result<PackIndex> {
     let mut len = [0; 8];
     len.copy_from_slice(&header[8..16]);
     let len = usize::try_from(u64::from_le_bytes(len)).unwrap_or(usize::MAX);
-    if hash(packed)[..] != header[16..] || len > MAX_INDEX {
+    if hash(packed)[..] != header[16..] {
         return Err(damaged("the index is damaged"));
     }
+    if len > MAX_INDEX {
+        return Err(too_long(len));
+    }
     let bytes = zstd::bulk::decompress(packed, len)?;
-    postcard::from_bytes(&bytes).map_err(|_| damaged("the index is damaged"))
+    let index = postcard::from_bytes(&bytes).map_err(|_| damaged("the index is damaged"))?;
+    limits::check(&index).map_err(|what| damaged(&what))?;
+    Ok(index)
 }
 
-/// Reads the section with the index of a pack.
-pub(crate) fn read_index(file: &dyn ReadFile) -> io::Result<Vec<u8>> {
+fn too_long(len: usize) -> io::Error {
+    damaged(&format!(
+        "the index states {len} bytes; the limit is {MAX_INDEX}"
+    ))
+}
+
+/// Reads the index of a pack. An error says where the index is.
+pub(crate) fn read(file: &dyn ReadFile) -> io::Result<PackIndex> {
+    let (at, section) = read_index(file)?;
+    read_section(&section)
+        .map_err(|error| io::Error::new(error.kind(), format!("offset {at}: {error}")))
+}
+
+/// Reads the section with the index of a pack; and the offset at which it is.
+pub(crate) fn read_index(file: &dyn ReadFile) -> io::Result<(u64, Vec<u8>)> {
     let end = file.metadata()?.len;
     let read = |at: u64, len: usize| -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; len];
@@ -157,5 +178,5 @@ pub(crate) fn read_index(file: &dyn ReadFile) -> io::Result<Vec<u8>> {
     if u32_at(&frame, 0) != INDEX {
         return Err(damaged("the seek table is damaged"));
     }
-    Ok(frame[SKIPPABLE..].to_vec())
+    Ok((index_at, frame[SKIPPABLE..].to_vec()))
 }

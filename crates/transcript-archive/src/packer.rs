@@ -14,6 +14,7 @@ use crate::archive::{Archive, lock};
 use crate::catalogue::{Pack, append_all, remove_if_there};
 use crate::error::{AtPath, Error};
 use crate::frame::{Compressor, Dictionary, Effort, compress_after, decompress};
+use crate::limits::{self, FULL_INDEX, MAX_EXTENTS};
 use crate::lines::{Feature, FrameLines, feature, first_line, is_similar};
 use crate::pack;
 use crate::record::{
@@ -150,6 +151,8 @@ pub(crate) struct Packer<'a> {
     first_lines: usize,
     /// What callers know about the versions.
     summaries: Vec<u8>,
+    /// The length of the index so far, at most, in bytes.
+    index_len: usize,
     /// Dictionaries of which the pack gets a copy, besides its own.
     copies: Vec<(DictionaryId, Vec<u8>)>,
 }
@@ -202,6 +205,7 @@ impl<'a> Packer<'a> {
             extents: Vec::new(),
             first_lines: 0,
             summaries: Vec::new(),
+            index_len: 0,
             copies: Vec::new(),
         }
     }
@@ -245,6 +249,7 @@ impl<'a> Packer<'a> {
 
     fn add_line(&mut self, line: &[u8], search: bool) -> Result<(), Error> {
         let feature = feature(line);
+        let search = search && self.extents.len() < MAX_EXTENTS;
         if search && let Some((pack, frame, start)) = self.find(line, feature)? {
             let Some((_, _, lines)) = self.known.active.front() else {
                 return Ok(());
@@ -335,16 +340,25 @@ impl<'a> Packer<'a> {
         if self.lines.content.len() >= SHARED {
             self.close(Which::Lines)?;
         }
-        if self.len >= self.limits.pack_len {
+        let is_full = self.len >= self.limits.pack_len || self.is_index_full();
+        if is_full {
             self.end_pack()?;
         }
         Ok(())
+    }
+
+    /// Returns whether what is said about the files of the pack is so long that more would soon be too long to be read.
+    fn is_index_full(&self) -> bool {
+        [self.index_len, self.summaries.len(), self.known.new.len()]
+            .iter()
+            .any(|len| *len >= FULL_INDEX)
     }
 
     /// Adds a version, and returns its number.
     pub(crate) fn add_version(&mut self, mut version: Version, summary: &[u8]) -> u32 {
         version.summary = (self.summaries.len() as u32, summary.len() as u32);
         self.summaries.extend(summary);
+        self.index_len += limits::version_len(&version);
         self.index.versions.push(version);
         self.index.versions.len() as u32 - 1
     }
@@ -665,6 +679,7 @@ impl<'a> Packer<'a> {
             let [path, _] = self.archive.layout.new_pack();
             let stored = done.stored.at(&path)?;
             let stored_len = stored.len() as u32;
+            self.index_len += limits::frame_len(&done.coding);
             let (bytes, at) = self.layout.frame(stored, done.len, done.is_lines);
             self.write(&bytes)?;
             self.frames[done.number as usize] = Some(Frame {
@@ -721,6 +736,7 @@ impl<'a> Packer<'a> {
         while self.written < self.sent {
             self.receive()?;
         }
+        self.index_len = 0;
         let captured = self.index.captured;
         let mut index = mem::take(&mut self.index);
         self.index.captured = captured;

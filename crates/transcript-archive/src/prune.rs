@@ -247,7 +247,8 @@ impl Archive {
         if file.metadata().at(path)?.len != version.len {
             return Err(changed());
         }
-        let pieces = self.catalogue.pieces(id);
+        let pieces = self.pieces(id);
+        let pieces = pieces.map_err(|_| Stop::Keep(KeepReason::Unreadable))?;
         let (mut one, mut other) = (vec![0; READ], vec![0; READ]);
         let mut at = 0;
         while at < version.len {

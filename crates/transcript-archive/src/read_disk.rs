@@ -145,7 +145,7 @@ impl ReadDisk for ArchiveDisk {
         let version = archive.version(id).ok_or(io::ErrorKind::NotFound)?;
         Ok(Arc::new(ArchivedFile {
             metadata: metadata(id, version),
-            pieces: archive.catalogue.pieces(id),
+            pieces: archive.pieces(id)?,
             archive: Arc::clone(archive),
         }))
     }

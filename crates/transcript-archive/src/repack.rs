@@ -12,6 +12,7 @@ use crate::archive::Archive;
 use crate::catalogue::VersionId;
 use crate::error::{AtPath, Error, ErrorKind};
 use crate::frame::Effort;
+use crate::limits::{FULL_INDEX, joined_len};
 use crate::packer::{Limits, Packer};
 use crate::record::{
     Before, Coding, Extent, Frame, PackIndex, Place, Replaced, Slice, Version, hash,
@@ -83,11 +84,21 @@ impl Archive {
                 let frames = &self.catalogue.packs[*pack as usize].index.frames;
                 (0..frames.len() as u32).all(|frame| self.read_frame(*pack, frame).is_ok())
             });
+            packs.sort_by_key(|pack| {
+                let pack = &self.catalogue.packs[*pack as usize];
+                (pack.index.captured, pack.id)
+            });
+            // Only as many as one index can describe.
+            let (mut len, mut side) = (0, 0);
+            let fits = packs.iter().take_while(|pack| {
+                let index = &self.catalogue.packs[**pack as usize].index;
+                len += joined_len(index);
+                side += side_len(index);
+                len.max(side) <= FULL_INDEX
+            });
+            let fits = fits.count();
+            packs.truncate(fits);
             if packs.len() >= many {
-                packs.sort_by_key(|pack| {
-                    let pack = &self.catalogue.packs[*pack as usize];
-                    (pack.index.captured, pack.id)
-                });
                 return Some(packs);
             }
         }
@@ -176,6 +187,13 @@ impl Archive {
             })
             && dictionaries.all(|id| id.is_some_and(|id| of_other.copy_of(*id).is_some()))
     }
+}
+
+/// Returns the length of what a pack says about all its files in one frame, in bytes.
+fn side_len(index: &PackIndex) -> usize {
+    let frames = [index.features, index.summaries].into_iter().flatten();
+    let frames = frames.filter_map(|frame| index.frames.get(frame as usize));
+    frames.map(|frame| frame.len as usize).sum()
 }
 
 /// Returns whether a frame has no content of files.

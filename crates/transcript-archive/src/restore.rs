@@ -225,7 +225,7 @@ impl Archive {
             return other(Existing::Other);
         }
         let file = self.disk.open_to_read(path).at(path)?;
-        let pieces = self.catalogue.pieces(version);
+        let pieces = self.pieces(version).at(path)?;
         let (mut one, mut two) = (vec![0; WRITE], vec![0; WRITE]);
         let mut at = 0;
         while at < archived {
@@ -258,7 +258,7 @@ impl Archive {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
         let [a, b, c, ..] = hash(name);
         let new = path.with_file_name(format!(".transcript-{a:02x}{b:02x}{c:02x}"));
-        let pieces = self.catalogue.pieces(id);
+        let pieces = self.pieces(id).at(path)?;
         let written = self.write(&new, &pieces, version.len);
         let placed = written.and_then(|()| {
             let state = &version.state;

@@ -85,6 +85,7 @@ fn serve(
 ) -> Result<(), String> {
     let started = Instant::now();
     let source = Source::open_on(&storage.disk, path).map_err(said)?;
+    source.check_messages().map_err(said)?;
     let (source, base) = match is_end {
         true => end_of(&source).map_err(said)?,
         false => (source, 0),

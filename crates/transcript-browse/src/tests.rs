@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::Rect;
 use transcript::archive::{Archive, ArchiveDisk, CaptureOptions};
 use transcript_render::RenderOptions;
 
@@ -918,6 +920,52 @@ fn of_many_hits_the_first_are_kept_and_a_session_that_changes_says_so() {
         message.as_deref(),
         Some("the file has changed: search again")
     );
+}
+
+/// A terminal has its new size before the view has heard of it.
+#[test]
+fn each_view_is_drawn_on_a_screen_of_another_size_than_its_rows_are_for() {
+    let sizes = [
+        (160, 50),
+        (100, 40),
+        (60, 20),
+        (100, 12),
+        (30, 8),
+        (31, 9),
+        (5, 3),
+        (1, 1),
+    ];
+    type View<'v> = (&'v str, &'v dyn Fn(&mut Screen));
+    let views: [View<'_>; 8] = [
+        ("a conversation", &|_| {}),
+        ("the keys", &|screen| screen.keys("?")),
+        ("the outline", &|screen| screen.keys("p")),
+        ("a search", &|screen| screen.keys("/line")),
+        ("hits in a conversation", &|screen| {
+            screen.keys("/line");
+            screen.key(KeyCode::Enter);
+        }),
+        ("a raw line", &|screen| screen.keys("o")),
+        ("a copy", &|screen| screen.keys("y")),
+        ("the search over all sessions", &|screen| {
+            screen.control('f');
+            screen.keys("line");
+        }),
+    ];
+    for (name, open) in views {
+        for size in sizes {
+            let mut screen = Screen::new(size, &turns(6, 30));
+            screen.add(&format!("{SESSION}.jsonl"), &turns(6, 30));
+            open(&mut screen);
+            for (columns, rows) in sizes {
+                let area = Rect::new(0, 0, columns, rows);
+                let mut buffer = Buffer::empty(area);
+                let theme = Theme { is_coloured: true };
+                draw(&screen.app, theme, area, &mut buffer);
+                assert_eq!(buffer.area, area, "{name}");
+            }
+        }
+    }
 }
 
 #[test]

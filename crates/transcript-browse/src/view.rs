@@ -48,7 +48,8 @@ impl Theme {
     }
 }
 
-/// Draws everything.
+/// Draws everything. The screen may have another size than the one for which the rows were made: what does not fit is
+/// omitted.
 pub(crate) fn draw(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
     if area.width < LEAST.0 || area.height < LEAST.1 {
         put(
@@ -59,7 +60,7 @@ pub(crate) fn draw(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
         );
         return;
     }
-    let list_width = app.list_width();
+    let list_width = app.list_width().min(area.width);
     let body = Rect {
         height: area.height - 1,
         ..area
@@ -79,15 +80,20 @@ pub(crate) fn draw(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
         );
     }
     if app.is_wide() && !is_find {
-        for y in body.top()..body.bottom() {
-            buffer.set_string(body.x + list_width, y, "│", theme.dim());
+        let rule = Rect {
+            x: body.x + list_width,
+            width: 1,
+            ..body
+        };
+        for y in 0..usize::from(body.height) {
+            put(buffer, rule, y, &[("│", theme.dim())]);
         }
     }
     if list_width < area.width && !is_find {
         let x = if app.is_wide() { list_width + 1 } else { 0 };
         let area = Rect {
             x: body.x + x,
-            width: body.width - x,
+            width: body.width.saturating_sub(x),
             ..body
         };
         conversation(app, theme, area, buffer);
@@ -165,15 +171,18 @@ pub(crate) fn draw(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
 
 /// Writes a row of texts that are escaped.
 pub(crate) fn put(buffer: &mut Buffer, area: Rect, y: usize, spans: &[(&str, Style)]) {
+    let spans = spans.iter();
+    let spans = spans.map(|(text, style)| Span::styled(*text, *style));
+    put_line(buffer, area, y, &spans.collect());
+}
+
+/// Writes a row, as far as it is on the screen.
+fn put_line(buffer: &mut Buffer, area: Rect, y: usize, line: &Line<'_>) {
+    let area = area.intersection(buffer.area);
     let Ok(y) = u16::try_from(y) else { return };
-    if y >= area.height {
-        return;
+    if y < area.height {
+        buffer.set_line(area.x, area.y + y, line, area.width);
     }
-    let spans: Vec<Span<'_>> = spans
-        .iter()
-        .map(|(text, style)| Span::styled(*text, *style))
-        .collect();
-    buffer.set_line(area.x, area.y + y, &Line::from(spans), area.width);
 }
 
 /// Draws a frame over most of the screen, and returns what is in it.
@@ -429,12 +438,7 @@ fn conversation(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
                 let mark = Span::styled(mark, theme.accent());
                 let mut spans = vec![mark];
                 spans.extend(styled(line, &marks.next().unwrap_or_default()));
-                buffer.set_line(
-                    text.x,
-                    text.y + u16::try_from(y).unwrap_or(0),
-                    &Line::from(spans),
-                    text.width,
-                );
+                put_line(buffer, text, y, &Line::from(spans));
             }
         }
     }

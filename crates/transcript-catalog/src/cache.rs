@@ -10,10 +10,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use transcript_reader::{Error, Source};
-use transcript_storage::Fingerprint;
 
+use crate::content::Content;
 use crate::files::Catalog;
-use crate::sidecar::{Kind, Piece, Record, Records, Sidecar, State, Stored, hash};
+use crate::sidecar::{Kind, Piece, Record, Records, Sidecar, State, Stored};
 
 /// The size of the part of a file about which is kept what was found out, in bytes.
 const PIECE: u64 = 1 << 20;
@@ -25,8 +25,11 @@ const LITTLE: u64 = 64 << 10;
 const QUIET: Duration = Duration::from_secs(60);
 /// The most pieces of a record.
 const MAX_PIECES: usize = 64;
+/// The size of reads of what is compared, in bytes.
+const READ: usize = 256 << 10;
 /// So many bytes of records are written at a time.
 const BATCH: usize = 1 << 20;
+
 /// What is kept about the files of a catalog.
 pub(crate) struct Cache<'c, K> {
     pub(crate) catalog: &'c Catalog,
@@ -267,10 +270,10 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         let ends = pieces.iter().map(|piece| piece.end);
         let starts = pieces.iter().map(|piece| piece.start);
         let is_whole = starts.eq([0].into_iter().chain(ends).take(pieces.len()));
-        // A file that grew was appended to if the bytes are the same where they are looked at.
+        // A file that grew was appended to if what was read of it is the same.
         let has_grown = || record.state.is_of(&state) && record.state.len < state.len;
-        let is_marked = || !pieces.is_empty() && self.has_marks(file, &pieces).unwrap_or(false);
-        if !is_whole || !(is_same || has_grown() && is_marked()) {
+        let has_all = || !pieces.is_empty() && self.has_all(file, &pieces).unwrap_or(false);
+        if !is_whole || !(is_same || has_grown() && has_all()) {
             return Lookup::New(state);
         }
         let end = pieces.last().map_or(0, |piece| piece.end);
@@ -299,12 +302,23 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         (start, self.build(known.state, base, start))
     }
 
-    fn has_marks(&self, file: usize, pieces: &[Stored<K>]) -> Result<bool, Error> {
+    /// Returns whether a file has the bytes of these pieces. All are read: a file that grew can have been
+    /// changed in its middle as well, and then nothing but its content shows it.
+    fn has_all(&self, file: usize, pieces: &[Stored<K>]) -> Result<bool, Error> {
         let source = Source::open_on(&self.catalog.disk, &self.catalog.files[file].path)?;
+        let mut buffer = vec![0; READ];
         for piece in pieces {
-            let read =
-                |offset: u64, buffer: &mut [u8]| source.read_at(piece.start + offset, buffer);
-            if marks(&Fingerprint::read(piece.end - piece.start, read)?) != piece.marks {
+            let mut content = Content::default();
+            while piece.start + content.len() < piece.end {
+                let left = piece.end - piece.start - content.len();
+                let most = usize::try_from(left).unwrap_or(READ).min(READ);
+                let read = source.read_at(piece.start + content.len(), &mut buffer[..most])?;
+                if read == 0 {
+                    return Ok(false);
+                }
+                content.push(&buffer[..read]);
+            }
+            if content.finish() != piece.content {
                 return Ok(false);
             }
         }
@@ -398,7 +412,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
             pieces: vec![Piece {
                 start: 0,
                 end: build.state.len,
-                marks: 0,
+                content: 0,
                 payload,
             }],
         };
@@ -506,11 +520,6 @@ fn is_older(modified: Option<SystemTime>, now: SystemTime, than: Duration) -> bo
     age.is_some_and(|age| age > than)
 }
 
-/// Returns a hash of the first and last bytes of a piece.
-fn marks(piece: &Fingerprint) -> u64 {
-    hash(&[piece.head(), piece.tail()].concat())
-}
-
 impl Plan {
     /// Scans all of a file.
     pub(crate) fn whole() -> Self {
@@ -522,44 +531,35 @@ impl Plan {
 }
 
 /// Makes the pieces of a part of a file, of whole lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct PieceMaker {
-    fingerprint: Fingerprint,
+    content: Content,
     start: u64,
-}
-
-impl Default for PieceMaker {
-    fn default() -> Self {
-        Self {
-            fingerprint: Fingerprint::start(),
-            start: 0,
-        }
-    }
 }
 
 impl PieceMaker {
     /// Adds the next bytes, which are at this offset.
     pub(crate) fn push(&mut self, offset: u64, bytes: &[u8]) {
-        if self.fingerprint.offset() == 0 {
+        if self.content.len() == 0 {
             self.start = offset;
         }
-        self.fingerprint.push(bytes);
+        self.content.push(bytes);
     }
 
     /// Returns whether the piece is large enough. What is left until `end` is not to be a small one.
     pub(crate) fn is_full(&self, end: u64) -> bool {
-        let len = self.fingerprint.offset();
+        let len = self.content.len();
         len >= PIECE && end.saturating_sub(self.start + len) >= PIECE / 2
     }
 
     /// Ends the piece, and starts the next one; `None` if it is empty. It has no payload yet.
     pub(crate) fn finish(&mut self) -> Option<Piece> {
-        let fingerprint = mem::replace(&mut self.fingerprint, Fingerprint::start());
-        let len = fingerprint.offset();
+        let len = self.content.len();
+        let content = self.content.finish();
         (len > 0).then(|| Piece {
             start: self.start,
             end: self.start + len,
-            marks: marks(&fingerprint),
+            content,
             payload: Vec::new(),
         })
     }

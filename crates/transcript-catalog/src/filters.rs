@@ -19,7 +19,7 @@ use crate::texts::{ToolPart, Unit};
 
 /// The number changes with the format, and with the texts that are searched or how they are folded.
 const KIND: Kind = Kind {
-    magic: concat!("transcript filters 3 ", env!("CARGO_PKG_VERSION")),
+    magic: concat!("transcript filters 4 ", env!("CARGO_PKG_VERSION")),
     extension: "filters",
 };
 /// A piece has a filter if it has at most one gram for so many bytes.

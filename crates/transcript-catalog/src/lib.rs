@@ -30,6 +30,7 @@
 
 mod cache;
 mod calls;
+mod content;
 mod files;
 mod filters;
 mod fold;

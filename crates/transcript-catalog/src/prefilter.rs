@@ -120,11 +120,19 @@ impl Prefilter {
         }
     }
 
-    /// Returns the places of odd forms that concern the runs, in no order.
+    /// Returns the first place of each kind of odd form that concerns the runs in each line, in no order: one is enough to look
+    /// at the line, and a line may have as many as bytes.
     pub(crate) fn odd_places(&self, bytes: &[u8]) -> Vec<usize> {
-        let mut places = Vec::new();
+        let mut places: Vec<usize> = Vec::new();
+        // Where the line of the last place ends.
+        let mut end = 0;
         self.odd.for_each(bytes, |place| {
-            places.push(place);
+            // The places of each kind are in order; a smaller one is of the next kind.
+            let is_same_line = place < end && places.last().is_some_and(|last| *last < place);
+            if !is_same_line {
+                places.push(place);
+                end = memchr(b'\n', &bytes[place..]).map_or(bytes.len(), |len| place + len);
+            }
             true
         });
         places
@@ -381,4 +389,33 @@ const CHUNK: usize = 128;
 fn char_at(bytes: &[u8]) -> Option<char> {
     let len = if bytes.first()? & 0xF0 == 0xE0 { 3 } else { 2 };
     std::str::from_utf8(bytes.get(..len)?).ok()?.chars().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The places took eight bytes each: a hole in a file took nine times its length.
+    #[test]
+    fn a_line_of_odd_forms_costs_one_place_of_each_kind() {
+        let fold = Fold {
+            plain: true,
+            lower: true,
+        };
+        let prefilter = Prefilter::new(&["ab/e"], fold).unwrap();
+        for odd in ["\0", "\\u0061", "\\/", "é", "\0é\\/\\u0061"] {
+            let long = odd.repeat(10_000);
+            for lines in [1, 3] {
+                let text = format!("no\n{long}\n\n").repeat(lines);
+                let places = prefilter.odd_places(text.as_bytes());
+                assert!(places.len() <= 4 * lines, "{odd:?}: {}", places.len());
+                let start = |place: usize| text[..place].rfind('\n').map_or(0, |feed| feed + 1);
+                let mut found: Vec<usize> = places.into_iter().map(start).collect();
+                found.sort_unstable();
+                found.dedup();
+                let wanted: Vec<usize> = text.match_indices(&long).map(|(at, _)| at).collect();
+                assert_eq!(found, wanted, "{odd:?}");
+            }
+        }
+    }
 }

@@ -84,8 +84,8 @@ fn nanos(time: SystemTime) -> u64 {
 pub(crate) struct Piece {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// A hash of its first and last bytes.
-    pub(crate) marks: u64,
+    /// The checksum of its bytes.
+    pub(crate) content: u64,
     /// What was found out.
     pub(crate) payload: Vec<u8>,
 }
@@ -95,7 +95,7 @@ pub(crate) struct Piece {
 pub(crate) struct Stored<K> {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    pub(crate) marks: u64,
+    pub(crate) content: u64,
     pub(crate) kept: K,
 }
 
@@ -137,7 +137,7 @@ impl Record<Piece> {
             out.extend(number.to_le_bytes());
         }
         for piece in &self.pieces {
-            for number in [piece.start, piece.end, piece.marks] {
+            for number in [piece.start, piece.end, piece.content] {
                 out.extend(number.to_le_bytes());
             }
             out.extend((piece.payload.len() as u32).to_le_bytes());
@@ -165,7 +165,7 @@ fn parse<K>(mut bytes: &[u8], see: &mut impl FnMut(&[u8]) -> K) -> Option<Record
     };
     let mut pieces = Vec::new();
     while !bytes.is_empty() {
-        let [start, end, marks] = numbers(bytes)?;
+        let [start, end, content] = numbers(bytes)?;
         let len = u32::from_le_bytes(take(bytes)?) as usize;
         if start >= end {
             return None;
@@ -173,7 +173,7 @@ fn parse<K>(mut bytes: &[u8], see: &mut impl FnMut(&[u8]) -> K) -> Option<Record
         pieces.push(Stored {
             start,
             end,
-            marks,
+            content,
             kept: see(take_slice(bytes, len)?),
         });
     }
@@ -549,7 +549,7 @@ mod tests {
         let piece = |start: u64| Piece {
             start,
             end: start + 100,
-            marks: 7,
+            content: 7,
             payload: vec![1, 2, 3, 4, 2, 0, 1, 0, 5, 6, 7, 8, 9, 10, 11, 12],
         };
         Record {

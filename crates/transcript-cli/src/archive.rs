@@ -3,14 +3,17 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use transcript::archive::{ArchiveOptions, Identities};
+use anyhow::{Context, Result, anyhow, bail};
+use transcript::archive::{Archive, ArchiveOptions, Identities};
 use transcript::places::archived_sessions;
 use transcript::{Listing, MIN_PREFIX, data_folder, list_archived};
 use transcript_format::names::is_id;
 use transcript_reader::SessionFiles;
 
 use crate::ui::Ui;
+
+/// So many problems of an archive are named.
+const NAMED: usize = 3;
 
 /// Returns the folder of the archive: `--archive`, else `$TRANSCRIPT_ARCHIVE`, else in the data folder of the user.
 pub(crate) fn folder(ui: &Ui) -> Result<PathBuf> {
@@ -43,17 +46,33 @@ pub(crate) fn exists(ui: &Ui) -> bool {
     folder(ui).is_ok_and(|folder| folder.join("archive.json").exists())
 }
 
+/// Names what of an archive cannot be read: the sessions in it are as if they were not there. Returns whether there is
+/// something.
+pub(crate) fn warn(ui: &Ui, archive: &Archive) -> bool {
+    let problems = archive.problems();
+    for problem in problems.iter().take(NAMED) {
+        ui.complain(&anyhow!("{problem}"));
+    }
+    if problems.len() > NAMED {
+        let more = problems.len() - NAMED;
+        ui.warn(&format!(
+            "transcript: … and {more} more; `transcript verify --archive` lists all"
+        ));
+    }
+    !problems.is_empty()
+}
+
 /// Returns the archived sessions.
 pub(crate) fn sessions(ui: &Ui) -> Result<SessionFiles> {
     let disk = ui.archive_disk();
-    disk.archive()?;
+    warn(ui, disk.archive()?);
     Ok(archived_sessions(disk)?)
 }
 
 /// Lists the archived sessions.
 pub(crate) fn list(ui: &Ui) -> Result<Listing> {
     let disk = ui.archive_disk();
-    disk.archive()?;
+    warn(ui, disk.archive()?);
     Ok(list_archived(disk)?)
 }
 

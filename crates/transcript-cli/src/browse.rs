@@ -10,9 +10,10 @@ use clap::Args as ClapArgs;
 use jiff::{Timestamp, Zoned, tz::TimeZone};
 use transcript::catalog::moment;
 use transcript_browse::{BrowseOptions, Left, browse};
+use transcript_reader::Source;
 use transcript_render::Escaping;
 
-use crate::ui::Ui;
+use crate::ui::{Ui, is_dumb};
 use crate::{archive, exit, session};
 
 /// Find, read, search, copy, fork and resume sessions, full screen
@@ -30,6 +31,11 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         bail!("browse needs a terminal; replay, list and search print to a pipe");
     }
+    if is_dumb() {
+        bail!(
+            "browse needs a terminal that can be drawn on, and TERM says `dumb`; replay, list and search print without"
+        );
+    }
     let named = args.session.as_deref();
     let with_line = named.and_then(session::with_line);
     let (named, line) = match &with_line {
@@ -38,6 +44,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     };
     let session = named.map(|session| {
         let path = session::find(ui, session)?;
+        Source::open_on(&ui.disk(), &path)?.check_messages()?;
         std::path::absolute(&path).with_context(|| path.display().to_string())
     });
     let options = BrowseOptions {

@@ -12,9 +12,10 @@ use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{FromRaw, Raw};
 use transcript_format::time;
-use transcript_reader::{Bodies, Index, Source};
+use transcript_reader::{Bodies, EntryRef, Index, Source};
 use transcript_render::blocks::{blocks, message_content, plain_text};
 use transcript_resume::PathEntry;
+use transcript_resume::items::starts_turn;
 
 /// At most this many calls wait for their results; the oldest is dropped.
 const MAX_CALLS: usize = 1024;
@@ -137,6 +138,29 @@ impl Window {
     }
 }
 
+/// What was omitted since the last entry that was not.
+#[derive(Debug, Default)]
+struct Omitted {
+    has_prompt: bool,
+    has_answer: bool,
+}
+
+impl Omitted {
+    fn note(&mut self, entry: &EntryRef<'_>) {
+        self.has_prompt |= starts_turn(entry);
+        self.has_answer |= entry.kind() == EntryKind::Assistant;
+    }
+
+    /// Returns whether a turn starts with this entry, and forgets what was omitted before it.
+    fn is_turn_before(&mut self, entry: &EntryRef<'_>) -> bool {
+        let Self {
+            has_prompt,
+            has_answer,
+        } = std::mem::take(self);
+        has_prompt || has_answer && starts_turn(entry)
+    }
+}
+
 impl Selection<'_> {
     /// Returns whether every entry is selected.
     pub(crate) fn is_empty(&self) -> bool {
@@ -188,7 +212,8 @@ impl Selection<'_> {
         if !self.is_empty() {
             let (mut bodies, mut above) = (Bodies::new(source), Above::default());
             let all = std::mem::take(entries);
-            for path_entry in all {
+            let mut omitted = Omitted::default();
+            for mut path_entry in all {
                 let entry = index.entry(path_entry.entry_no());
                 let is_wanted = match self.reads_bodies() {
                     true => {
@@ -200,7 +225,10 @@ impl Selection<'_> {
                     false => self.window.holds(entry.millis(), &mut above.is_in),
                 };
                 if is_wanted {
+                    path_entry.after_hidden = omitted.is_turn_before(&entry);
                     entries.push(path_entry);
+                } else {
+                    omitted.note(&entry);
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args as ClapArgs;
 use transcript::archive::{Archive, CaptureOptions, ErrorKind, Identities, Recipient};
 use transcript::verify::cleanup_days;
@@ -61,8 +61,18 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     let store = session::store(ui)?;
     let root = std::path::absolute(store.root()).context("the projects folder")?;
+    if !root.is_dir() {
+        bail!("there are no sessions yet: {} is not there", root.display());
+    }
     let mut options = archive::options(ui)?;
     if let Some(key) = &args.encrypt {
+        // Before a key is made that nothing would use.
+        if !key.starts_with("age1") && !Path::new(key).exists() && archive::exists(ui) {
+            bail!(
+                "{}: the archive exists, and is encrypted to other keys or to none; make another one in a new folder",
+                folder.display()
+            );
+        }
         options = options.encrypt_to(recipients(ui, key)?);
     }
     let mut archive = Archive::open_or_create_with(&folder, &options)?;

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
+use std::path::Path;
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
@@ -106,6 +107,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     for problem in &listing.problems {
         ui.note(&format!("transcript: {problem}"));
     }
+    let unread = listing.problems.iter().map(transcript_reader::Error::path);
+    let unread: HashSet<&Path> = unread.collect();
     let mut rows = match &args.filter.project {
         Some(project) => listing.of_project(project, true),
         None => listing.rows.iter().collect(),
@@ -136,7 +139,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let written = match args.json {
         true => write_json(ui, &mut out, &rows, &costs, args.filter.sidechains),
         false => {
-            let table = Table::new(ui, &rows, &costs, terminal_width(), args);
+            let table = Table::new(ui, &rows, &unread, &costs, terminal_width(), args);
             table.print(&mut out, &ui.render.styles())
         }
     };
@@ -144,11 +147,15 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         Err(error) if !out.is_closed(&error) => return Err(error),
         _ => out.finish()?,
     }
+    let is_incomplete = !unread.is_empty();
     if rows.is_empty() && !args.json {
         let such = if listing.rows.is_empty() { "" } else { "such " };
         ui.note(&format!("no {such}sessions in {}", store.root().display()));
     }
-    Ok(exit::DONE)
+    Ok(match is_incomplete {
+        true => exit::NO,
+        false => exit::DONE,
+    })
 }
 
 fn name_of(state: State) -> &'static str {
@@ -240,7 +247,11 @@ const FOLDER: usize = 7;
 const BRANCH: usize = 8;
 const TITLE: usize = 9;
 const COLUMNS: usize = 10;
-/// The title is the last column because its width is not limited when the output is not a terminal.
+/// The order in which the columns are not cut and have no width: what tells sessions apart is seen first.
+const IN_PIPES: [usize; COLUMNS] = [
+    ID, MODIFIED, TITLE, STATE, MESSAGES, MODEL, COST, SIZE, FOLDER, BRANCH,
+];
+/// The names of the columns. On a terminal the title is the last one and takes the room that is left.
 const NAMES: [&str; COLUMNS] = [
     "SESSION", "MODIFIED", "STATE", "MSGS", "MODEL", "COST", "SIZE", "FOLDER", "BRANCH", "TITLE",
 ];
@@ -262,6 +273,8 @@ struct Table<'r> {
     rows: &'r [&'r SessionRow],
     /// The width of each column; columns of width 0 are not printed.
     widths: [usize; COLUMNS],
+    /// Whether the columns have widths; else tabs are between them.
+    is_padded: bool,
     /// The line above each session that starts a group.
     groups: HashMap<usize, String>,
     /// The lines below each session.
@@ -273,6 +286,7 @@ impl<'r> Table<'r> {
     fn new(
         ui: &Ui,
         rows: &'r [&'r SessionRow],
+        unread: &HashSet<&Path>,
         costs: &Costs,
         width: Option<usize>,
         args: &Args,
@@ -284,6 +298,9 @@ impl<'r> Table<'r> {
         for (row, cells) in rows.iter().zip(&mut cells) {
             if let Some(cost) = costs.get(&row.session_id) {
                 cells[COST] = usage::money(*cost);
+            }
+            if unread.contains(&*row.path) {
+                cells[TITLE] = "(cannot be read)".to_owned();
             }
         }
         let mut groups = HashMap::new();
@@ -330,9 +347,6 @@ impl<'r> Table<'r> {
             widths[TITLE] = width.saturating_sub(used(&widths)).max(1);
         }
         tell_apart(ui.escaping, rows, &mut cells, width.map(|_| widths[TITLE]));
-        if width.is_none() {
-            widths[TITLE] = usize::MAX;
-        }
         let agents = rows.iter().map(|row| match args.filter.sidechains {
             true if row.subagents > 0 => {
                 let agents = session::agents(ui, &row.path).into_iter();
@@ -344,6 +358,7 @@ impl<'r> Table<'r> {
             cells,
             rows,
             widths,
+            is_padded: width.is_some(),
             groups,
             agents: agents.collect(),
         }
@@ -386,6 +401,15 @@ impl<'r> Table<'r> {
         cells: &[String; COLUMNS],
         styles: [TextStyle; COLUMNS],
     ) -> Result<()> {
+        if !self.is_padded {
+            // Whole values, each in its place, for `cut`, `column` and programs.
+            let cells = IN_PIPES.map(|column| {
+                let (style, text) = (styles[column], &cells[column]);
+                format!("{style}{text}{style:#}")
+            });
+            writeln!(out, "{}", cells.join("\t"))?;
+            return Ok(());
+        }
         let mut line = String::new();
         // How much wider than its column the folder is.
         let mut over = 0;

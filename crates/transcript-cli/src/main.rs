@@ -149,19 +149,22 @@ fn main() -> ExitCode {
 
 /// Returns what `transcript` alone means on a terminal.
 fn browse_here() -> Option<Command> {
-    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !ui::is_dumb();
     is_terminal.then(|| Command::Browse(browse::Args::default()))
 }
 
 /// Returns whether the reader of our output is gone: `transcript … | head` exits quietly.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        let io = match cause.downcast_ref() {
-            Some(transcript_render::Error::Output(io)) => Some(io),
-            _ => match cause.downcast_ref() {
-                Some(transcript_page::Error::Io(io)) => Some(io),
-                _ => cause.downcast_ref::<io::Error>(),
-            },
+        // These are transparent: the chain does not have what they hold.
+        let render = match cause.downcast_ref() {
+            Some(transcript_page::Error::Render(render)) => Some(render),
+            _ => cause.downcast_ref(),
+        };
+        let io = match (render, cause.downcast_ref()) {
+            (Some(transcript_render::Error::Output(io)), _) => Some(io),
+            (_, Some(transcript_page::Error::Io(io))) => Some(io),
+            _ => cause.downcast_ref::<io::Error>(),
         };
         io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
     })

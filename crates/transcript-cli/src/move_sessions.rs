@@ -70,7 +70,15 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             "transcript: {target} is not a folder yet; the client looks for the sessions from there"
         ));
     }
-    Ok(match moves.refused.is_empty() {
+    let is_none = moves.moved.is_empty() && moves.refused.is_empty();
+    if is_none {
+        let old = if args.undo { &args.new } else { &args.old };
+        let old = ui.escaping.one_line(&old.display().to_string());
+        ui.warn(&format!(
+            "transcript: no session was written in {old}; `transcript list` shows the folders"
+        ));
+    }
+    Ok(match moves.refused.is_empty() && !is_none {
         true => exit::DONE,
         false => exit::NO,
     })

@@ -51,7 +51,13 @@ impl Output {
             OutputKind::File(path) => path,
             _ => path.to_owned(),
         };
-        let new = NamedTempFile::new_in(folder_of(&path))?;
+        let folder = folder_of(&path);
+        if !folder.is_dir() {
+            // Not the name of a file that nobody asked for.
+            let what = format!("the folder {} does not exist", folder.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, what));
+        }
+        let new = NamedTempFile::new_in(folder)?;
         let mut output = Self::new(new.reopen()?, None);
         output.file = Some((new, path, replaces));
         Ok(output)

@@ -50,6 +50,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     };
     let root = std::path::absolute(root)?;
     let archive = Archive::open_with(&archive::folder(ui)?, &archive::options(ui)?)?;
+    // Of sessions that are named, their search says it.
+    let is_incomplete = args.all && archive::warn(ui, &archive);
     let mut options = RestoreOptions::new();
     if !args.all {
         let mut sessions = Vec::new();
@@ -96,7 +98,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let reason = ui.escaping.one_line(&refused.reason);
         ui.warn(&format!("transcript: not restored: {reason}"));
     }
-    Ok(match report.refused.is_empty() {
+    Ok(match report.refused.is_empty() && !is_incomplete {
         true => exit::DONE,
         false => exit::NO,
     })

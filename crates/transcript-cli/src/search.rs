@@ -135,7 +135,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         Err(error) if !out.is_closed(&error) => return Err(error),
         _ => out.finish()?,
     }
-    for problem in search.problems() {
+    let problems = search.problems();
+    let has_problems = !problems.is_empty();
+    for problem in problems {
         ui.warn(&format!("transcript: {problem}"));
     }
     if end.unread > 0 {
@@ -151,7 +153,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     // The process ends, which frees all of it at once.
     std::mem::forget(search);
     std::mem::forget(catalog);
-    Ok(if end.hits > 0 { exit::DONE } else { exit::NO })
+    Ok(match end.hits > 0 && !has_problems {
+        true => exit::DONE,
+        false => exit::NO,
+    })
 }
 
 /// Names the sessions that have all terms, although no entry has.

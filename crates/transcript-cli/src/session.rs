@@ -107,7 +107,10 @@ pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Resul
         }
         found => found,
     };
-    let path = path.map_err(|error| explained(&text, error))?;
+    let path = path.map_err(|error| match error.kind() {
+        ErrorKind::NoSuchSession => no_such(&store, &text),
+        _ => explained(&text, error),
+    })?;
     if text == "latest" {
         ui.note(&format!("latest: {}", path.display()));
     }
@@ -133,7 +136,13 @@ pub(crate) fn is_path(argument: &Path) -> bool {
 
 fn latest(ui: &Ui) -> Result<PathBuf> {
     let here = env::current_dir().context("cannot determine the current directory")?;
-    let path = store(ui)?.latest(&here)?;
+    let store = store(ui)?;
+    let path = match store.latest(&here) {
+        Err(error) if error.kind() == ErrorKind::NoSuchSession => {
+            bail!("no sessions yet in {}", store.root().display())
+        }
+        path => path?,
+    };
     ui.note(&format!("latest: {}", path.display()));
     Ok(path)
 }
@@ -191,6 +200,18 @@ pub(crate) fn agents(ui: &Ui, session: &Path) -> Vec<String> {
         parts.join(" · ")
     });
     agents.collect()
+}
+
+/// Says that no session has an id, and of how many.
+fn no_such(store: &Store, id: &str) -> anyhow::Error {
+    let root = store.root().display();
+    let count = store.list().map_or(0, |listing| listing.rows.len());
+    match count {
+        0 => anyhow!("{id}: no such file or session: no sessions yet in {root}"),
+        _ => anyhow!(
+            "{id}: no such file or session: none of the {count} in {root} has this id; `transcript list` shows them"
+        ),
+    }
 }
 
 /// Lists the sessions that an ambiguous id prefix matches.

@@ -250,6 +250,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         text_matches: HashMap::new(),
         is_found: false,
         never_grows,
+        is_incomplete: false,
     };
     let is_met = match args.waits() {
         true => tail.follow()?,
@@ -258,8 +259,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if args.condition.is_some() && !is_met {
         tail.note_earlier_match();
     }
+    let is_incomplete = tail.is_incomplete;
+    drop(tail);
     out.finish()?;
-    Ok(match args.condition.is_some() && !is_met {
+    Ok(match is_incomplete || args.condition.is_some() && !is_met {
         true => exit::NO,
         false => exit::DONE,
     })
@@ -296,6 +299,9 @@ impl Targets {
                 true => target.clone(),
                 false => session::find_in(ui, target, project)?,
             };
+            if !may_come || file.exists() {
+                check(ui, &file)?;
+            }
             let file = std::path::absolute(&file);
             targets
                 .files
@@ -333,6 +339,11 @@ impl Targets {
     fn are_several(&self) -> bool {
         self.has_folder() || self.files.len() > 1
     }
+}
+
+/// Refuses a file that is no session.
+fn check(ui: &Ui, file: &Path) -> Result<(), transcript_reader::Error> {
+    Source::open_on(&ui.disk(), file)?.check_messages()
 }
 
 /// Prints events as text or JSON.
@@ -394,26 +405,47 @@ struct TailCommand<'a, 'o> {
     is_found: bool,
     /// Whether there is nothing to wait for.
     never_grows: bool,
+    /// Whether a file of a folder could not be read.
+    is_incomplete: bool,
 }
 
 impl TailCommand<'_, '_> {
     /// Prints the current entries, file by file.
     fn once(&mut self) -> Result<bool> {
         let mut watcher = self.targets.watcher(self.args)?;
-        // The first call makes the watcher list the files.
-        watcher.try_next()?;
+        // The first call makes the watcher list the files. Those that cannot be read are named below.
+        let first = watcher.try_next();
+        if let Err(error) = first
+            && (!self.targets.has_folder() || error.path().is_dir())
+        {
+            return Err(error.into());
+        }
         let mut files: Vec<_> = watcher.files().map(Path::to_owned).collect();
         files.sort();
         for file in files {
-            self.above = Above::default();
-            let options = self.args.options().start(self.args.start(&file)?);
-            let options = options.poll_only().once();
-            self.print_all(&file, &options)?;
-            if let EventPrinter::Text(text) = &mut self.printer {
-                text.finish()?;
+            let Err(error) = self.print_file(&file) else {
+                continue;
+            };
+            // The other files of a folder are still printed.
+            let is_of_file = error.downcast_ref::<transcript_reader::Error>().is_some();
+            if !is_of_file || self.targets.files.contains(&file) {
+                return Err(error);
             }
+            self.ui.complain(&error);
+            self.is_incomplete = true;
         }
         Ok(false)
+    }
+
+    fn print_file(&mut self, file: &Path) -> Result<()> {
+        self.above = Above::default();
+        check(self.ui, file)?;
+        let options = self.args.options().start(self.args.start(file)?);
+        self.print_all(file, &options.poll_only().once())?;
+        match &mut self.printer {
+            EventPrinter::Text(text) => Ok(text.finish()?),
+            EventPrinter::Json(_) => Ok(()),
+        }
     }
 
     /// Prints the current entries of a file, while another thread reads ahead by up to two batches.

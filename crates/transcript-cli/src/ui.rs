@@ -76,7 +76,7 @@ impl Ui {
             When::Never => false,
             When::Auto => {
                 let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-                is_terminal && !unwanted
+                is_terminal && !unwanted && !is_dumb()
             }
         };
         let escaping = match options.raw {
@@ -160,6 +160,11 @@ impl Ui {
     pub(crate) fn warn(&self, text: &str) {
         let _ = writeln!(io::stderr(), "{}", self.escaping.escape(text));
     }
+}
+
+/// Returns whether the terminal knows no escape sequences, as that of an editor or of a build.
+pub(crate) fn is_dumb() -> bool {
+    env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// How much of tool calls is printed.

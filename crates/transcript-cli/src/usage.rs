@@ -199,13 +199,19 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             money(most)
         ));
     }
+    let unread = unread_files(&usage);
+    if let (None, Some(most), Some(unread)) = (above, args.warn_above, &unread) {
+        let most = money(most);
+        ui.warn(&format!(
+            "transcript: whether the total is above {most} is not known: {unread} could not be read"
+        ));
+    }
     // The process ends, which frees all of it at once.
     std::mem::forget(usage);
     std::mem::forget(catalog);
-    Ok(if above.is_some() {
-        exit::NO
-    } else {
-        exit::DONE
+    Ok(match above.is_some() || unread.is_some() {
+        true => exit::NO,
+        false => exit::DONE,
     })
 }
 
@@ -287,6 +293,16 @@ impl Reporter<'_> {
         (rows, all, total, without_time)
     }
 
+    /// Returns how many files could not be read; `None` if all could.
+    fn unread_files(&self) -> Option<String> {
+        unread_files(self.usage)
+    }
+
+    /// Returns the cost of all, which is a lower bound if something could not be read.
+    fn total_cost(&self, sums: &Sums) -> String {
+        at_least(cost(sums), self.usage)
+    }
+
     fn client_totals(&self) -> Vec<ClientTotal> {
         let is_asked = !self.args.places.is_empty() && self.report.since.is_none();
         match is_asked && self.report.until.is_none() {
@@ -313,7 +329,8 @@ impl Reporter<'_> {
             record::write(out, &CostRecord::Client(total))?;
         }
         let (searches, unread) = (self.usage.unmatched_searches(), self.usage.unread());
-        let end = CostTotal::new(&total, without_time, searches, unread, self.prices);
+        let files = self.usage.problems().len() as u64;
+        let end = CostTotal::new(&total, without_time, searches, unread, files, self.prices);
         record::write(out, &CostRecord::Total(end))?;
         Ok(total)
     }
@@ -699,12 +716,17 @@ impl Reporter<'_> {
         writeln!(
             out,
             "{person}total {}{person:#}  {}, {} tokens of input, {} of output",
-            cost(sums),
+            self.total_cost(sums),
             count(sums.requests, "request"),
             short(tokens.prompt()),
             short(tokens.output),
         )?;
         let mut notes = Vec::new();
+        if let Some(unread) = self.unread_files() {
+            notes.push(format!(
+                "{unread} could not be read: the total is incomplete"
+            ));
+        }
         if sums.incomplete > 0 {
             let requests = count(sums.incomplete, "request");
             notes.push(format!("{requests} incomplete: their final counts were never written, so they cost more than this"));
@@ -809,6 +831,20 @@ fn gap(theirs: Option<u128>, ours: Option<u128>) -> String {
             format!(": {} more than the client counted", money(ours - theirs))
         }
         _ => String::new(),
+    }
+}
+
+/// Returns how many files could not be read; `None` if all could.
+fn unread_files(usage: &Usage<'_>) -> Option<String> {
+    let problems = usage.problems().len();
+    (problems > 0).then(|| count(problems, "file"))
+}
+
+/// Returns a cost as a lower bound if a file could not be read.
+fn at_least(cost: String, usage: &Usage<'_>) -> String {
+    match usage.problems().is_empty() || cost.starts_with('≥') || cost == "unknown" {
+        true => cost,
+        false => format!("≥ {cost}"),
     }
 }
 
@@ -918,7 +954,8 @@ fn statusline(
     let usage = catalog.usage(&today);
     let mut report = Report::by(&[]);
     report.since = Some(midnight.as_millisecond());
-    let today = usage.rows(&report, prices).total().sums.clone();
+    let all = usage;
+    let today = all.rows(&report, prices).total().sums.clone();
     let path = match &args.places[..] {
         [place] => Some(session::find(ui, place)?),
         [] => named_on_stdin(ui)?.or_else(|| {
@@ -946,9 +983,9 @@ fn statusline(
         let status = StatusRecord::new(today.cost, of_session, context, most);
         record::write(&mut out, &CostRecord::Status(status))?;
     } else {
-        let mut parts = vec![format!("today {}", cost(&today))];
-        if let Some((_, sums, _)) = &session {
-            parts.push(format!("session {}", cost(sums)));
+        let mut parts = vec![format!("today {}", at_least(cost(&today), &all))];
+        if let Some(((_, sums, _), (_, usage))) = session.as_ref().zip(own.as_ref()) {
+            parts.push(format!("session {}", at_least(cost(sums), usage)));
         }
         if let Some(context) = context {
             let share = most.filter(|most| *most > 0).map(|most| {

@@ -35,6 +35,7 @@ mod discover;
 mod error;
 mod file_end;
 mod fork_names;
+mod formats;
 mod growing;
 mod index;
 mod interner;

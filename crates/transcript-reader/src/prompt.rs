@@ -106,7 +106,7 @@ fn has_other_block(line: &Object<'_>) -> bool {
 /// Puts a text on one line and truncates it for a list, at 200 UTF-16 units.
 #[must_use]
 pub fn shorten(text: &str) -> String {
-    let text = text.replace('\n', " ");
+    let text = text.replace("\r\n", " ").replace(['\n', '\r'], " ");
     let text = text.trim();
     let mut units = 0;
     let cut = text.char_indices().find(|(_, c)| {
@@ -129,6 +129,7 @@ mod tests {
         let expected = format!("a b {}…", "🦉".repeat(98));
         assert_eq!(text, Prompt::Text(expected));
         assert_eq!(shorten(&"x".repeat(200)), "x".repeat(200));
+        assert_eq!(shorten("a\r\nb\rc\n"), "a b c");
     }
 
     #[test]

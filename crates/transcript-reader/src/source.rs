@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use transcript_storage::{Metadata, ReadDisk, ReadFile, RealDisk};
 
 use crate::error::{Error, ErrorKind};
+use crate::formats;
 
 /// How much of the start of a file shows its format, in bytes.
 const HEAD: usize = 4096;
@@ -110,8 +111,9 @@ impl Source {
         }
     }
 
-    /// Checks that the messages have a supported form. Sessions of Qwen Code look like transcripts,
-    /// but their messages have `parts` in place of `content`, so no entry could be shown.
+    /// Checks that it is a session: that there is an entry, or a part of one, and that the messages have a supported form.
+    /// Sessions of Qwen Code look like transcripts, but their messages have `parts` in place of `content`, so no entry could
+    /// be shown. Reads up to the first entry. A file in which nothing was written is accepted.
     ///
     /// # Errors
     ///
@@ -131,27 +133,9 @@ impl Source {
             let name = "a Qwen Code session, which transcript does not read yet";
             return Err(Error::new(ErrorKind::OtherFormat(name), &self.path));
         }
-        Ok(())
-    }
-
-    /// Refuses a file without an entry that does not start as one. Who appends to it would take its last
-    /// line for a torn entry.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::OtherFormat`], or an I/O error. Nothing but blanks and NULs, which a power cut leaves, is
-    /// accepted.
-    pub fn check_first_entry(&self) -> Result<(), Error> {
-        let mut head = [0; HEAD];
-        let read = self.read_at(0, &mut head)?;
-        let is_written = |byte: &u8| *byte != 0 && !byte.is_ascii_whitespace();
-        let start = head[..read].iter().position(is_written).unwrap_or(read);
-        match &head[start..read] {
-            [] | [b'{'] | [b'{', b'"', ..] => Ok(()),
-            _ => {
-                let name = "a file without an entry";
-                Err(Error::new(ErrorKind::OtherFormat(name), &self.path))
-            }
+        match formats::without_entry(self)? {
+            Some(name) => Err(Error::new(ErrorKind::OtherFormat(name), &self.path)),
+            None => Ok(()),
         }
     }
 

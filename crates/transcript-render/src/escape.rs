@@ -28,7 +28,8 @@ pub enum Escaping {
 
 impl Escaping {
     /// Returns `text` with a visible form of every character that controls a terminal or could
-    /// deceive a reader. Newlines stay; a tab becomes spaces up to its stop.
+    /// deceive a reader. Newlines stay, also those of Windows, without their carriage returns; a tab becomes spaces up to its
+    /// stop.
     pub fn escape(self, text: &str) -> Cow<'_, str> {
         if self == Self::Raw || is_printable_ascii(text) {
             return Cow::Borrowed(text);
@@ -39,6 +40,11 @@ impl Escaping {
             match byte {
                 b' '..=b'~' => (at, column) = (at + 1, column + 1),
                 b'\n' => (at, column) = (at + 1, 0),
+                // Before a newline, or at the end of a line that was split off.
+                b'\r' if matches!(text.as_bytes().get(at + 1), None | Some(b'\n')) => {
+                    out.push_str(&text[copied..at]);
+                    (at, copied) = (at + 1, at + 1);
+                }
                 _ => {
                     let c = text[at..].chars().next().unwrap_or_default();
                     let (before, after) = (&text[..at], &text[at + c.len_utf8()..]);
@@ -159,7 +165,9 @@ mod tests {
         while let Some(c) = rest.next() {
             let joins =
                 c == '\u{200D}' && is_emoji(before) && rest.clone().next().is_some_and(is_emoji);
+            let is_line_end = c == '\r' && matches!(rest.clone().next(), None | Some('\n'));
             let shown = match c {
+                _ if is_line_end => String::new(),
                 '\t' => " ".repeat(TAB - column % TAB),
                 '\u{1b}' => "<ESC>".to_owned(),
                 c if needs_care(c) && !joins => format!("<U+{:04X}>", u32::from(c)),
@@ -182,6 +190,8 @@ mod tests {
             "plain words",
             "\t",
             "\n",
+            "\r",
+            "\r\n",
             "年",
             "👩",
             "\u{200D}",
@@ -213,6 +223,15 @@ mod tests {
         );
         assert_eq!(escape("plain"), "plain");
         assert_eq!(Escaping::Visible.one_line(" a\n\tb\u{7}"), "a b<U+0007>");
+    }
+
+    #[test]
+    fn line_ends_of_windows_are_line_ends_and_other_carriage_returns_are_shown() {
+        assert_eq!(escape("a\r\nb\r\n\r\n"), "a\nb\n\n");
+        assert_eq!(escape("a\r"), "a");
+        assert_eq!(escape("a\rb\r\r\n"), "a<U+000D>b<U+000D>\n");
+        assert_eq!(Escaping::Visible.one_line("a\r\nb"), "a b");
+        assert_eq!(Escaping::Raw.escape("a\r\n"), "a\r\n");
     }
 
     #[test]

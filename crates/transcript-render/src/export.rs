@@ -25,6 +25,7 @@ use crate::options::{RenderOptions, Tools};
 
 use crate::tool_summary::{self, CallOutcome, TodoState, grouped, size};
 use crate::view::Shown;
+use crate::words::noun;
 
 /// The name above what a person wrote.
 const PERSON: &str = "User";
@@ -143,6 +144,8 @@ struct Writer<'o> {
     escaping: Escaping,
     /// The last printed speaker.
     speaker: Option<&'static str>,
+    /// The time of the current entry.
+    time: Option<String>,
     cwd: Option<String>,
     /// The entries of which something was written.
     seen: HashSet<EntryNo>,
@@ -162,6 +165,7 @@ impl<'o> Writer<'o> {
             options,
             escaping: options.escaping,
             speaker: None,
+            time: None,
             cwd: None,
             seen: HashSet::new(),
         }
@@ -236,6 +240,14 @@ impl<'o> Writer<'o> {
         if !self.seen.insert(item.entry_no()) {
             return Ok(());
         }
+        if item.marks().contains(ItemMarks::AFTER_HIDDEN) {
+            self.speaker = None;
+        }
+        let entry_ref = conversation.index.entry(item.entry_no());
+        self.time = entry_ref
+            .millis()
+            .and_then(|at| clock(at, &self.options.zone))
+            .map(|time| time.strftime("%Y-%m-%d %H:%M").to_string());
         let decisions = conversation.display.decisions(item);
         let mut gaps = decisions
             .iter()
@@ -273,7 +285,7 @@ impl<'o> Writer<'o> {
             }
             ItemKind::Media | ItemKind::Block => {
                 let line = loaded.block().map(|block| block_line(&block));
-                self.aside(&line.unwrap_or_default())
+                self.aside("", &line.unwrap_or_default())
             }
             ItemKind::Result => self.result("", item, loaded, None),
             ItemKind::Compaction => {
@@ -293,9 +305,11 @@ impl<'o> Writer<'o> {
                 let entry = loaded.entry();
                 let content = entry.and_then(|entry| entry.object().str("content"));
                 match entry_ref.system_kind() {
-                    Some(SystemKind::ApiError) => self.aside("API error, the client tried again"),
+                    Some(SystemKind::ApiError) => {
+                        self.aside("", "API error, the client tried again")
+                    }
                     Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
-                    _ => self.aside(&content.unwrap_or_default()),
+                    _ => self.aside("", &content.unwrap_or_default()),
                 }
             }
             ItemKind::Attachment => {
@@ -311,12 +325,17 @@ impl<'o> Writer<'o> {
                 }
                 let kind = entry_ref.attachment_kind();
                 let line = attachment_line(kind, &attachment, self.cwd.as_deref());
-                self.aside(&line.unwrap_or_default())
+                self.aside("", &line.unwrap_or_default())
             }
-            ItemKind::Unusable => self.aside(&format!("Line {} cannot be read.", entry_ref.line())),
+            ItemKind::Unusable => {
+                self.aside("", &format!("Line {} cannot be read.", entry_ref.line()))
+            }
             ItemKind::TooMany => {
                 let line = entry_ref.line();
-                self.aside(&format!("Line {line} has too many elements to be shown."))
+                self.aside(
+                    "",
+                    &format!("Line {line} has too many elements to be shown."),
+                )
             }
             _ => Ok(()),
         }
@@ -332,8 +351,8 @@ impl<'o> Writer<'o> {
             }
             Shown::Answer => self.head("Assistant")?,
             Shown::Summary => self.head("Summary")?,
-            Shown::Aside(_, text) => return self.aside(text),
-            Shown::Alarm => return self.aside(text),
+            Shown::Aside(kind, text) => return self.aside(kind, text),
+            Shown::Alarm => return self.aside("error", text),
             Shown::Nothing => return Ok(()),
         }
         let blocks = markup::blocks(self.escaping, text);
@@ -419,18 +438,39 @@ impl<'o> Writer<'o> {
     fn head(&mut self, speaker: &'static str) -> Result<()> {
         if self.speaker != Some(speaker) {
             self.speaker = Some(speaker);
-            self.block(format_args!("## {speaker}"))?;
+            let time = self.time.clone().filter(|_| speaker == PERSON);
+            let time = time.map_or(String::new(), |time| format!(" · {time}"));
+            self.block(format_args!("## {speaker}{time}"))?;
         }
         Ok(())
     }
 
-    fn aside(&mut self, text: &str) -> Result<()> {
+    /// Writes what nobody said on one line of its own, with its origin; with `--tools full` as a whole.
+    fn aside(&mut self, kind: &str, text: &str) -> Result<()> {
         let text = &*self.escaping.without_colours(text);
         let text = text.trim();
         if text.is_empty() {
             return Ok(());
         }
-        self.quote(text)
+        if self.speaker == Some(PERSON) {
+            // The next prompt is another one.
+            self.speaker = None;
+        }
+        let first = text.lines().next().unwrap_or_default();
+        let more = text.lines().count() - 1;
+        let lead = match kind.is_empty() {
+            true => String::new(),
+            false => format!("{kind}: "),
+        };
+        let first = markup::inline(self.escaping, &format!("{lead}{first}"));
+        match (more, self.options.tools) {
+            (0, _) => self.block(format_args!("*{first}*")),
+            (_, Tools::Full) => {
+                self.block(format_args!("*{}*", lead.trim_end()))?;
+                self.quote(text)
+            }
+            _ => self.block(format_args!("*{first}* · +{more} {}", noun(more, "line"))),
+        }
     }
 
     fn quote(&mut self, text: &str) -> Result<()> {

@@ -13,6 +13,7 @@ use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
 use transcript_format::object::Raw;
+use transcript_format::work;
 use transcript_reader::{Bodies, EntryNo, EntryRef};
 use transcript_resume::items::{
     GroupKind, GroupRole, Item, ItemKind, ItemMarks, LoadedItem, Nesting, Speaker, starts_turn,
@@ -53,6 +54,20 @@ pub struct HtmlConversations<'a> {
     pub nesting: &'a Nesting,
     /// For each branch, the entry after which it leaves; `None` for one with its own root.
     pub branches: &'a [Option<EntryNo>],
+}
+
+impl HtmlConversations<'_> {
+    /// Returns the numbers of the branches that leave after each entry.
+    fn leaving(&self) -> HashMap<EntryNo, Vec<usize>> {
+        let mut leaving: HashMap<EntryNo, Vec<usize>> = HashMap::new();
+        let first = self.conversations.len() - self.branches.len();
+        for (number, from) in (first..).zip(self.branches) {
+            if let Some(from) = from {
+                leaving.entry(*from).or_default().push(number);
+            }
+        }
+        leaving
+    }
 }
 
 /// Whole items as HTML.
@@ -167,6 +182,8 @@ struct Writer<'o, 'p, P> {
     turn: Turn,
     /// The conversations that have got their place.
     placed: HashSet<usize>,
+    /// The branches that leave after each entry.
+    leaving: HashMap<EntryNo, Vec<usize>>,
 }
 
 /// Writes the parts of a conversation.
@@ -214,6 +231,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             new_id: None,
             turn: Turn::default(),
             placed: HashSet::new(),
+            leaving: shown.leaving(),
         }
     }
 
@@ -436,27 +454,31 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
     /// Returns the branches that leave this conversation, by the place of the item that they follow.
     fn forks(&self, conversation: &Conversation<'_>) -> HashMap<usize, Vec<usize>> {
         let mut forks: HashMap<usize, Vec<usize>> = HashMap::new();
-        let first = self.shown.conversations.len() - self.shown.branches.len();
         let items = conversation.display.items();
-        if self.shown.branches.is_empty() || items.is_empty() {
+        if self.leaving.is_empty() {
             return forks;
         }
-        let mut last: HashMap<EntryNo, usize> = HashMap::new();
-        for (place, item) in items.iter().enumerate() {
-            last.insert(item.entry_no(), place);
-        }
-        for (at, from) in self.shown.branches.iter().enumerate() {
-            let Some(mut place) = from.and_then(|from| last.get(&from).copied()) else {
-                continue;
-            };
-            // Not between a call and its result.
-            let in_group =
-                |item: &Item| matches!(item.group(), Some((_, role)) if role != GroupRole::Opening);
-            while items.get(place + 1).is_some_and(in_group) {
-                place += 1;
+        work::add(items.len());
+        let in_group =
+            |item: &Item| matches!(item.group(), Some((_, role)) if role != GroupRole::Opening);
+        let mut seen = HashSet::new();
+        // Where what belongs to an item ends: nothing comes between a call and its result.
+        let mut end = items.len();
+        for (place, item) in items.iter().enumerate().rev() {
+            if !items.get(place + 1).is_some_and(in_group) {
+                end = place;
             }
-            forks.entry(place).or_default().push(first + at);
+            // The last item of each entry.
+            if seen.insert(item.entry_no())
+                && let Some(branches) = self.leaving.get(&item.entry_no())
+            {
+                work::add(branches.len());
+                forks.entry(end).or_default().extend(branches);
+            }
         }
+        forks
+            .values_mut()
+            .for_each(|branches| branches.sort_unstable());
         forks
     }
 
@@ -620,7 +642,8 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         let text = text.trim();
         let markup = |text| markdown::markup(text, self.escaping);
         let (class, who, shown) = match Shown::of(item, text) {
-            Shown::Prompt => ("person", "User", markup(text)),
+            // As it was typed: logs and commands are no Markdown.
+            Shown::Prompt => ("person", "User", self.typed(text)),
             Shown::Command(command) => {
                 let command = self.escaping.escape(&command).into_owned();
                 ("person", "User", html! { pre { code { (command) } } })
@@ -648,6 +671,11 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         }
         let height = 70 + lines(text) * 25;
         self.article(class, who, &shown, height, entry_ref);
+    }
+
+    /// Returns the text of a person, with its lines and blanks.
+    fn typed(&self, text: &str) -> Markup {
+        html! { div.typed { (self.escaping.escape(text)) } }
     }
 
     /// Writes what someone said.
@@ -1209,7 +1237,9 @@ mod tests {
     #[test]
     fn images_of_known_types_are_on_the_page_and_links_work() {
         let lines = concat!(
-            r#"{"type":"user","uuid":"u","parentUuid":null,"message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}},{"type":"text","text":"see [this](https://a.example/?x=1&y=2) and\n\n| a | b |\n| - | - |\n| 1 | 2 |"}]}}"#,
+            r#"{"type":"user","uuid":"u","parentUuid":null,"message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}},{"type":"text","text":"see\n  *this*"}]}}"#,
+            "\n",
+            r#"{"type":"assistant","uuid":"a","parentUuid":"u","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"see [this](https://a.example/?x=1&y=2) and\n\n| a | b |\n| - | - |\n| 1 | 2 |"}]}}"#,
             "\n"
         );
         let page = page(lines, None);
@@ -1222,6 +1252,11 @@ mod tests {
             "{page}"
         );
         assert!(page.contains("<td>1</td>"), "{page}");
+        // What a person wrote is as it was typed.
+        assert!(
+            page.contains("<div class=\"typed\">see\n  *this*</div>"),
+            "{page}"
+        );
     }
 
     #[test]
@@ -1233,6 +1268,57 @@ mod tests {
         assert!(at(" id=\"u\"") < at("class=\"fork\""));
         assert!(at("class=\"fork\"") < at(" id=\"a\""));
         assert_eq!(page.matches("class=\"conversation\"").count(), 1);
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    fn branches_are_placed_in_linear_time() {
+        let cost = |branches: usize| {
+            let line = |uuid: &str, parent: &str| {
+                format!(
+                    r#"{{"type":"user","uuid":"{uuid}","parentUuid":{parent},"message":{{"role":"user","content":"p"}}}}"#
+                )
+            };
+            // A branch at each prompt.
+            let mut lines = vec![line("m0", "null")];
+            for number in 1..=branches {
+                let parent = format!("\"m{}\"", number - 1);
+                lines.push(line(&format!("b{number}"), &parent));
+                lines.push(line(&format!("m{number}"), &parent));
+            }
+            let source = Source::from_bytes(lines.join("\n").as_bytes(), Path::new("-"));
+            let index = Index::load(&source).unwrap();
+            let tree = Tree::new(&index, Policy::Recover);
+            let path = tree.path();
+            let off = tree.branches_off(&path);
+            assert_eq!(off.len(), branches);
+            let mut displays = Displays::new(&tree);
+            let paths = [&path]
+                .into_iter()
+                .chain(off.iter().map(|branch| &branch.path));
+            let shown: Vec<_> = paths
+                .map(|path| Conversation::new(&source, &index, &mut displays, path, None).unwrap())
+                .collect();
+            let from: Vec<_> = off.iter().map(|branch| branch.from).collect();
+            let shown = HtmlConversations {
+                conversations: &shown,
+                nesting: &Nesting::default(),
+                branches: &from,
+            };
+            let options = RenderOptions::new();
+            let mut take = |_| Ok(());
+            let writer = Writer::new(&shown, &options, &|piece| piece, &mut take);
+            let before = work::done();
+            let placed: usize = shown
+                .conversations
+                .iter()
+                .map(|one| writer.forks(one).len())
+                .sum();
+            assert_eq!(placed, branches);
+            (work::done() - before) / branches as u64
+        };
+        let (few, many) = (cost(20), cost(400));
+        assert!(many <= 2 * few, "{few} and {many} a branch");
     }
 
     #[test]

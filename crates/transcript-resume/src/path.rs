@@ -61,6 +61,9 @@ pub struct PathEntry {
     /// Whether it is from before the compaction that the context starts with, which preserved it
     /// word for word.
     pub kept: bool,
+    /// Whether who selects what is shown omitted a prompt before it, or what a turn said before this prompt: a turn starts with
+    /// it.
+    pub after_hidden: bool,
 }
 
 impl PathEntry {
@@ -70,6 +73,7 @@ impl PathEntry {
             via,
             in_context: true,
             kept: false,
+            after_hidden: false,
         }
     }
 

@@ -70,6 +70,8 @@ impl Changes {
             "empty",
             "replace",
             "word",
+            "word, append",
+            "append, word",
             "remove",
             "touch",
         ]);
@@ -89,6 +91,7 @@ impl Changes {
             }
             "empty" => Vec::new(),
             "replace" => other.clone(),
+            "word, append" | "append, word" => [old.clone(), some_lines(other, rng)].concat(),
             "remove" => {
                 fs::remove_file(&path)?;
                 return change(format!("remove {name}"));
@@ -97,7 +100,9 @@ impl Changes {
         };
         let word = match what {
             "append" => plant(&mut new, old.len(), rng),
-            "word" | "replace" => plant(&mut new, 0, rng),
+            "word" | "replace" | "append, word" => plant(&mut new, 0, rng),
+            // In what was there before it grew.
+            "word, append" => plant(&mut new[..old.len()], 0, rng),
             _ => None,
         };
         let how = match rng.below(4) {

@@ -871,9 +871,7 @@ fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
     let mut replaced = 0;
     loop {
         let history = History::open(path)?;
-        if history.index().is_empty() {
-            history.source().check_first_entry()?;
-        }
+        history.source().check_messages()?;
         // Where a conversation ends does not depend on other files, and reading them is slow.
         let tree = Tree::new(history.index(), options.policy);
         let mut known = history.resume_point(&tree)?;

@@ -5,6 +5,8 @@
 mod answers;
 mod bounds;
 mod cache;
+#[cfg(unix)]
+mod edits;
 mod prefilter;
 mod prices;
 mod store;

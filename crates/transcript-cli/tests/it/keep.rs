@@ -360,6 +360,17 @@ fn an_encrypted_archive_is_written_without_the_key_and_read_with_it() {
         "{}",
         stderr(&refused)
     );
+    // No key is made for it.
+    assert!(!Path::new(other).exists());
+    let second = place.folder.path().join("second");
+    let made = run(&[
+        "keep",
+        "--archive",
+        second.to_str().unwrap(),
+        "--encrypt",
+        other,
+    ]);
+    assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
     let refused = run(&["list", "--archived", "--identity", other]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(

@@ -91,7 +91,7 @@ fn the_list_for_people_shows_no_control_character() {
         text.contains("aaaa2222") && text.contains("海辺の町") && text.contains("(empty)"),
         "{text}"
     );
-    let bad = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+    let bad = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || c == '\u{202e}';
     assert!(!text.chars().any(bad), "{text:?}");
 }
 
@@ -173,7 +173,7 @@ fn in_a_pipe_nothing_is_cut() {
     )
     .unwrap();
     let text = stdout(&run(root.path(), &["list"]));
-    assert!(text.starts_with("SESSION "), "{text}");
+    assert!(text.starts_with("SESSION\t"), "{text}");
     let row = text.lines().find(|row| row.contains(id)).unwrap();
     let parts = [
         "2026-01-03 14:05",
@@ -242,7 +242,10 @@ fn titles(prompts: &[&[&str]], columns: Option<usize>) -> Vec<String> {
         }
     };
     let rows = shown.lines().skip(1).map(|line| line.trim_end());
-    let titles = rows.map(|row| row[row.find("You are").unwrap()..].to_owned());
+    let titles = rows.map(|row| {
+        let title = &row[row.find("You are").unwrap()..];
+        title.split('\t').next().unwrap_or_default().to_owned()
+    });
     titles.collect()
 }
 

@@ -16,6 +16,7 @@ mod links;
 mod list;
 mod moving;
 mod names;
+mod odd_files;
 mod repair;
 mod replay;
 mod resume;

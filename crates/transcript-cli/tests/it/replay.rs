@@ -690,7 +690,7 @@ fn what_a_client_wrote_in_tags_is_said_by_nobody() {
     }
     let shown = stdout(&transcript(&["replay", "--format", "markdown", &path]));
     assert!(
-        shown.find("## User").unwrap() > shown.find("ide_opened_file").unwrap(),
+        shown.find("## User").unwrap() > shown.find("opened tides.rs").unwrap(),
         "{shown}"
     );
     let tree: Value =

@@ -160,7 +160,7 @@ fn a_file_without_a_conversation_says_what_it_holds() {
     let text = drawing(&beside);
     assert!(text.contains("      2  tag"), "{text}");
     assert!(text.contains("the file holds no conversation"), "{text}");
-    let (_file, damaged) = file("\u{0}\u{0}\n}{\n\u{7f}\n");
+    let (_file, damaged) = file("\u{0}\u{0}\n}{\n\u{7f}\n{\"parentUuid\":\n");
     drawing(&damaged);
 }
 

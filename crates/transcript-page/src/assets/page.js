@@ -112,6 +112,11 @@
     }
     const element = shown();
     if (!element) return;
+    // What the filter hides cannot be gone to.
+    if (hides() && element.closest(hides())) {
+      show.value = "";
+      show.dispatchEvent(new Event("change"));
+    }
     for (let above = element.parentElement; above; above = above.parentElement) if (above.localName === "details") above.open = true;
     await settle(() => element.scrollIntoView({ block: "start" }));
     document.querySelectorAll(".here").forEach((other) => other.classList.remove("here"));
@@ -140,37 +145,57 @@
   });
 
   // Find.
-  const find = $("find"), found = $("found");
+  const find = $("find"), found = $("found"), show = $("show");
   const entities = { "&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&#39;": "'", "&#x27;": "'" };
   const textOf = (html) => html.replace(/<[^>]*>/g, "").replace(/&(lt|gt|amp|quot|#39|#x27);/g, (entity) => entities[entity]);
   // Of each match: its piece, and which one of the piece it is.
-  let matches = [], current = -1, search = 0, needle = "";
+  let matches = [], hidden = 0, current = -1, search = 0, needle = "";
   function* places(text, needle) {
     for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + needle.length)) yield at;
+  }
+  // What the filter hides (page.css).
+  const hiddenBy = { talk: ".call, .result, .thinking, .aside", prompts: ".item:not(.person), .turn" };
+  const hides = () => hiddenBy[show.value];
+  // The elements of a piece, without showing it.
+  async function elementsOf(piece) {
+    if (piece.firstChild) return piece;
+    const template = document.createElement("template");
+    template.innerHTML = await htmlOf(piece);
+    return template.content;
   }
   async function searchAll() {
     const run = ++search;
     needle = find.value.toLowerCase();
-    matches = []; current = -1;
+    matches = []; hidden = 0; current = -1;
     clearMarks();
     found.textContent = "";
     if (!needle) return;
     let spent = performance.now();
     const pieces = allPieces();
     for (const [number, piece] of pieces.entries()) {
-      const text = piece.firstChild ? piece.textContent : textOf(await htmlOf(piece));
-      if (run !== search) return;
       let nth = 0;
-      for (const _ of places(text.toLowerCase(), needle)) matches.push({ piece, nth: nth++ });
+      if (hides()) {
+        const ranges = rangesIn(await elementsOf(piece), needle);
+        if (run !== search) return;
+        for (const range of ranges) {
+          if (range.startContainer.parentElement.closest(hides())) { hidden++; nth++; }
+          else matches.push({ piece, nth: nth++ });
+        }
+      } else {
+        const text = piece.firstChild ? piece.textContent : textOf(await htmlOf(piece));
+        if (run !== search) return;
+        for (const _ of places(text.toLowerCase(), needle)) matches.push({ piece, nth: nth++ });
+      }
       if (performance.now() - spent > 20) {
         found.textContent = `${matches.length} … ${Math.round((100 * number) / pieces.length)} %`;
         await idle();
         spent = performance.now();
       }
     }
-    found.textContent = matches.length ? `${matches.length} found` : "nothing found";
+    found.textContent = (matches.length ? `${matches.length} found` : hidden ? "nothing shown" : "nothing found") + more();
     if (matches.length) step(firstBelow());
   }
+  const more = () => (hidden ? ` · ${hidden} more hidden` : "");
   // The first match that is not above what is visible.
   function firstBelow() {
     const at = matches.findIndex((match) => match.piece.getBoundingClientRect().bottom > 0);
@@ -184,7 +209,7 @@
     page.follows = false;
     current = (to + matches.length) % matches.length;
     const { piece, nth } = matches[current], run = search;
-    found.textContent = `${current + 1} of ${matches.length}`;
+    found.textContent = `${current + 1} of ${matches.length}` + more();
     for (let above = piece.parentElement; above; above = above.parentElement) if (above.localName === "details") above.open = true;
     wanted.add(piece);
     await open(piece);
@@ -240,17 +265,20 @@
   }
   $("unfold").addEventListener("click", unfold);
 
+  // Where the page scrolls an element to: below the bar. A fraction of a pixel is lost on the way.
+  const edge = () => (parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0) + 2;
   // The prompt that is read, in the list; keys to the next and the previous one.
   const visiblePrompt = () => {
+    const top = edge();
     const prompts = [...main.querySelectorAll(":scope > .piece > .person")].filter((prompt) => prompt.offsetParent);
-    const below = prompts.findIndex((prompt) => prompt.getBoundingClientRect().top > 40);
+    const below = prompts.findIndex((prompt) => prompt.getBoundingClientRect().top > top);
     return { prompts, below: below < 0 ? prompts.length : below };
   };
   function jump(forward) {
     page.follows = false;
     const { prompts, below } = visiblePrompt();
     const above = prompts[below - 1];
-    const isAt = above && above.getBoundingClientRect().top > -10;
+    const isAt = above && above.getBoundingClientRect().top > edge() - 12;
     const target = forward ? prompts[below] : prompts[below - (isAt ? 2 : 1)];
     if (target) target.scrollIntoView({ block: "start" });
     else scrollBy(0, (forward ? 1 : -1) * innerHeight);
@@ -291,8 +319,10 @@
     else if (event.key === "u") unfold();
   });
   // The filter.
-  const show = $("show");
-  show.addEventListener("change", () => { main.dataset.show = show.value; });
+  show.addEventListener("change", () => {
+    main.dataset.show = show.value;
+    if (needle) searchAll();
+  });
   // Paper shows everything that is open on the screen, and the pieces as well.
   addEventListener("beforeprint", () => main.querySelectorAll("section.piece").forEach((piece) => { piece.style.height = ""; }));
 

@@ -275,6 +275,10 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
                 break;
             }
         }
+        if item.marks().contains(ItemMarks::AFTER_HIDDEN) {
+            let (entry, line) = (&rendered.entry_ref, rendered.line);
+            self.printer.start_after_hidden(entry, line)?;
+        }
         let is_kept = item.marks().contains(ItemMarks::KEPT);
         if is_kept && !self.last.is_kept {
             self.printer.marker(match conversation.is_story() {

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use transcript_format::content::Message;
 use transcript_format::kind::EntryKind;
-use transcript_reader::{EntryRef, MessageKey};
+use transcript_reader::{EntryNo, EntryRef, MessageKey};
+use transcript_resume::items::starts_turn;
 
 use super::TextPrinter;
 use crate::Result;
@@ -16,6 +17,8 @@ use crate::words::count;
 /// The totals since the last prompt.
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct TurnStats {
+    /// The entry that started it.
+    first: Option<EntryNo>,
     millis: Option<i64>,
     pub(super) calls: usize,
     answers: HashMap<MessageKey, Tokens>,
@@ -77,10 +80,29 @@ impl TextPrinter<'_> {
         let line = line.map(|line| format!("line {line}"));
         self.rule('─', &text, &line.unwrap_or_default())?;
         self.printed.turn = Some(TurnStats {
+            first: Some(entry_ref.number()),
             millis: entry_ref.millis(),
             ..TurnStats::default()
         });
         Ok(())
+    }
+
+    /// Starts a turn with an entry before which something was omitted. A prompt does that itself.
+    pub(super) fn start_after_hidden(
+        &mut self,
+        entry_ref: &EntryRef<'_>,
+        line: Option<u64>,
+    ) -> Result<()> {
+        let turn = self.printed.turn.as_ref();
+        if turn.is_some_and(|turn| turn.first == Some(entry_ref.number())) {
+            return Ok(());
+        }
+        self.end_turn()?;
+        self.printed.speaker = None;
+        match starts_turn(entry_ref) {
+            true => Ok(()),
+            false => self.start_turn(entry_ref, line),
+        }
     }
 
     /// Returns the local time, after the day if that is not the one that was printed last; empty if

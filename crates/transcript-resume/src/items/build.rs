@@ -169,6 +169,7 @@ impl<'t, 'i> Builder<'t, 'i> {
             (ItemMarks::SIDECHAIN, is_sidechain()),
             (ItemMarks::TOMBSTONED, is_tombstoned()),
             (ItemMarks::KEPT, entry.kept),
+            (ItemMarks::AFTER_HIDDEN, entry.after_hidden),
             (ItemMarks::SALVAGED, entry.via.contains(Via::SALVAGE)),
             (ItemMarks::SIBLING, entry.via.contains(Via::SIBLING)),
         ];

@@ -234,6 +234,9 @@ bitflags! {
         const REPEATED = 1 << 17;
         /// The only result of its entry: `toolUseResult` is about it.
         const ONLY_RESULT = 1 << 18;
+        /// A turn starts with it in what is shown, as what is before it was omitted
+        /// ([`PathEntry::after_hidden`](crate::PathEntry::after_hidden)).
+        const AFTER_HIDDEN = 1 << 19;
         /// Everything that the client does not show in a conversation.
         const HIDDEN = Self::META.bits() | Self::VIRTUAL.bits() | Self::TRANSCRIPT_ONLY.bits()
             | Self::TEAM.bits();

@@ -168,6 +168,8 @@ pub struct CostTotal {
     pub unmatched_searches: u64,
     /// Damaged entries that could not be read.
     pub unread: u64,
+    /// Files that could not be read: if there are any, the cost of all is higher.
+    pub unread_files: u64,
     /// The table of prices.
     pub prices: PricesRecord,
 }
@@ -310,6 +312,7 @@ impl CostTotal {
         without_time: u64,
         unmatched_searches: u64,
         unread: u64,
+        unread_files: u64,
         prices: &Prices,
     ) -> Self {
         let (first, last) = times(total.times);
@@ -321,6 +324,7 @@ impl CostTotal {
             without_time,
             unmatched_searches,
             unread,
+            unread_files,
             prices: PricesRecord {
                 date: prices.date().to_owned(),
                 digest: prices.digest().to_owned(),

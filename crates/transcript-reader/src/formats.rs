@@ -1,0 +1,109 @@
+//! Says of a file without an entry of a session what it is.
+
+use memchr::{memchr, memmem};
+use transcript_format::kind::EntryKind;
+use transcript_format::scan::Scanner;
+
+use crate::error::Error;
+use crate::source::Source;
+
+/// The size of reads, in bytes. Of a longer line only so much is looked at.
+const READ: usize = 64 << 10;
+/// An entry says within so many bytes what it is.
+const SHORT: usize = 64;
+
+/// Returns the name of the format of a file that has no entry of a session and no part of one; `None` for a session, however
+/// damaged, and for a file in which nothing was written. Reads up to the first entry.
+pub(crate) fn without_entry(source: &Source) -> Result<Option<&'static str>, Error> {
+    let mut scanner = Scanner::new();
+    let mut buffer = vec![0; READ];
+    let mut first: Option<Vec<u8>> = None;
+    // Whether the start of the buffer is in a line of which enough was seen.
+    let (mut offset, mut filled, mut is_seen) = (0, 0, false);
+    loop {
+        let read = source.read_at(offset + filled as u64, &mut buffer[filled..])?;
+        filled += read;
+        let is_end = filled < READ;
+        let mut at = 0;
+        while at < filled {
+            let feed = memchr(b'\n', &buffer[at..filled]).map(|len| at + len);
+            if feed.is_none() && !is_end && at > 0 {
+                break;
+            }
+            let line = &buffer[at..feed.unwrap_or(filled)];
+            if !is_seen && is_written(line) {
+                let is_cut_off = feed.is_none() && is_end;
+                if has_entry(&mut scanner, line) || is_cut_off && is_start(line) {
+                    return Ok(None);
+                }
+                first.get_or_insert_with(|| line.to_vec());
+            }
+            is_seen = feed.is_none();
+            at = feed.map_or(filled, |feed| feed + 1);
+        }
+        if is_end {
+            return Ok(first.as_deref().map(name));
+        }
+        buffer.copy_within(at..filled, 0);
+        (filled, offset) = (filled - at, offset + at as u64);
+    }
+}
+
+/// Returns whether there is more than blanks and NULs, which a power cut leaves.
+fn is_written(line: &[u8]) -> bool {
+    let is_blank = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
+    !line.iter().all(is_blank)
+}
+
+/// Returns whether a line is an entry of a session, or has what is left of one.
+fn has_entry(scanner: &mut Scanner, line: &[u8]) -> bool {
+    if let Ok(envelope) = scanner.scan(line) {
+        return envelope.kind() != EntryKind::Other
+            || envelope.uuid().is_some()
+            || envelope.parent_uuid().is_some();
+    }
+    // A list of messages is another format.
+    let is_list = line.trim_ascii_start().starts_with(b"[");
+    let has = |name: &str| memmem::find(line, name.as_bytes()).is_some();
+    !is_list && (has("\"parentUuid\":") || has("\"isSidechain\":") || has_kind(line))
+}
+
+/// Returns whether a line is the start of an object that was cut off before it says what it is.
+fn is_start(line: &[u8]) -> bool {
+    line.len() < SHORT && (line == b"{" || line.starts_with(b"{\"")) && memchr(b'}', line).is_none()
+}
+
+/// Returns whether there is a member `type` of an entry in these bytes.
+fn has_kind(bytes: &[u8]) -> bool {
+    memmem::find_iter(bytes, b"\"type\":").any(|at| {
+        let value = bytes[at + b"\"type\":".len()..].trim_ascii_start();
+        let value = value.strip_prefix(b"\"").unwrap_or_default();
+        let name = memchr(b'"', value).map(|end| &value[..end]);
+        // What is cut off within the name was the start of one.
+        let is_start = |name: &[u8]| {
+            let mut kinds = EntryKind::ALL.iter();
+            !name.is_empty() && kinds.any(|kind| kind.name().as_bytes().starts_with(name))
+        };
+        match name {
+            Some(name) => EntryKind::from_bytes(name) != EntryKind::Other,
+            None => is_start(value),
+        }
+    })
+}
+
+/// Names the format of a file by its first line.
+fn name(line: &[u8]) -> &'static str {
+    let line = line.trim_ascii_start();
+    let has = |name: &str| memmem::find(line, name.as_bytes()).is_some();
+    match line.first() {
+        Some(b'[') => "a JSON array, without an entry of a session",
+        Some(b'{') if has("\"display\"") && has("\"project\"") => {
+            "the history of prompts of a client, without an entry of a session"
+        }
+        Some(b'{') if has("\"role\"") && has("\"content\"") => {
+            "a log of messages of an API, without an entry of a session"
+        }
+        Some(b'{') => "JSON without an entry of a session",
+        _ => "text without an entry of a session",
+    }
+}
