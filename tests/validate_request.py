@@ -40,6 +40,7 @@ def block_faults(block, place):
         "a text is blank": kind == "text" and not get(block, "text").strip(SPACE),
         "the id of a call is invalid": is_call and not re.fullmatch("[A-Za-z0-9_-]+", get(block, "id")),
         "a call has no name": is_call and not get(block, "name"),
+        "the name of a call is too long": is_call and len(get(block, "name")) > 200,
         "the input of a call is no object": is_call and not isinstance(block.get("input"), dict),
         "a thought is not signed": kind in ("thinking", "redacted_thinking") and not get(block, "signature" if kind == "thinking" else "data"),
         "a result is neither text nor list": is_result and not isinstance(content, (str, list)),

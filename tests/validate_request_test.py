@@ -51,6 +51,7 @@ BAD = {
     "a string holds NUL or half of a surrogate pair": called({**CALL, "input": {"x": ["\ud83d"]}}),
     "the id of a call is invalid": called({**CALL, "id": "a b"}, {**RESULT, "tool_use_id": "a b"}),
     "a call has no name": called({**CALL, "name": ""}),
+    "the name of a call is too long": called({**CALL, "name": "x" * 201}),
     "the input of a call is no object": called({**CALL, "input": "{}"}),
     "two calls have one id": [*called(CALL), answer(CALL), user(RESULT)],
     "a call has no result": [user(TEXT), answer(CALL), user(TEXT)],

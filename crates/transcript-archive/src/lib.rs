@@ -27,6 +27,7 @@ mod layout;
 mod limits;
 mod lines;
 mod live_files;
+mod moved;
 mod pack;
 mod packer;
 mod prune;

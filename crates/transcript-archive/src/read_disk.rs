@@ -1,6 +1,6 @@
 //! The newest versions of files, as a disk to read from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ const DEVICE: u64 = u64::MAX - 0x7472;
 /// A disk on which the folder of an archive has the folders `projects`, `tasks`, `file-history` and `todos`, with the
 /// newest versions of all archived files. Everywhere else it is the disk of this machine.
 ///
+/// A session that was moved from one project to another is only listed in the one that has all of it.
+///
 /// What is lost of a file reads as NULs, so that the rest can be read; [`Archive::check`] names it.
 ///
 /// The archive is opened when it is first asked for something in these folders.
@@ -30,6 +32,8 @@ pub struct ArchiveDisk {
     layout: Layout,
     options: ArchiveOptions,
     archive: OnceLock<Result<Arc<Archive>, String>>,
+    /// The files of sessions that were moved to another project, which has them as well.
+    moved: OnceLock<HashSet<String>>,
     real: RealDisk,
 }
 
@@ -47,6 +51,7 @@ impl ArchiveDisk {
             layout: Layout::new(folder),
             options,
             archive: OnceLock::new(),
+            moved: OnceLock::new(),
             real: RealDisk,
         }
     }
@@ -58,6 +63,7 @@ impl ArchiveDisk {
             layout: archive.layout.clone(),
             options: ArchiveOptions::new(),
             archive: OnceLock::from(Ok(archive)),
+            moved: OnceLock::new(),
             real: RealDisk,
         }
     }
@@ -159,7 +165,12 @@ impl ReadDisk for ArchiveDisk {
         };
         let archive = self.archive()?;
         let files = archive.catalogue.files.range(below.clone()..);
+        let moved = self.moved.get_or_init(|| {
+            let moved = archive.newest_left_behind().into_iter();
+            moved.map(str::to_owned).collect()
+        });
         let files = files.take_while(|(name, _)| name.starts_with(&below));
+        let files = files.filter(|(name, _)| !moved.contains(*name));
         let entries = files.map(|(name, _)| match name[below.len()..].split_once('/') {
             Some((folder, _)) => (folder, FileKind::Folder as u8),
             None => (&name[below.len()..], FileKind::File as u8),

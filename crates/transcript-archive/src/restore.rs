@@ -1,6 +1,6 @@
 //! Puts archived files back, and never over a file.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -14,6 +14,7 @@ use crate::archive::{Archive, lock};
 use crate::capture::session_of;
 use crate::catalogue::{Piece, VersionId, append_all, remove_if_there};
 use crate::error::{AtPath, Error, ErrorKind, Existing};
+use crate::moved::{is_own, is_own_of};
 use crate::read_disk::modified;
 use crate::record::hash;
 
@@ -27,6 +28,7 @@ const WRITE: usize = 1 << 20;
 pub struct RestoreOptions {
     sessions: Option<Vec<(String, String)>>,
     as_of: Option<SystemTime>,
+    renewed: Option<(SystemTime, SystemTime)>,
 }
 
 impl RestoreOptions {
@@ -48,6 +50,22 @@ impl RestoreOptions {
     pub fn as_of(mut self, time: SystemTime) -> Self {
         self.as_of = Some(time);
         self
+    }
+
+    /// Gives files that were last changed before the time `oldest` the time `now`. Clients delete sessions by the times of
+    /// their files.
+    #[must_use]
+    pub fn renew(mut self, oldest: SystemTime, now: SystemTime) -> Self {
+        self.renewed = Some((oldest, now));
+        self
+    }
+
+    /// Returns the time that a file gets.
+    fn time(&self, modified: Option<SystemTime>) -> Option<SystemTime> {
+        match self.renewed {
+            Some((oldest, now)) if modified.is_some_and(|modified| modified < oldest) => Some(now),
+            _ => modified,
+        }
     }
 }
 
@@ -81,6 +99,9 @@ impl Restored {
     }
 }
 
+/// A project, if the files are in one, and the id of a session.
+type Key<'a> = (Option<&'a str>, &'a str);
+
 impl Archive {
     /// Writes the newest version of archived files to `root`, a folder of projects, with their times and modes; what lay
     /// next to the projects goes next to `root`, if that is named `projects`. A file that exists is never changed.
@@ -90,37 +111,18 @@ impl Archive {
     pub fn restore(&self, root: &Path, options: &RestoreOptions) -> Result<Restored, Error> {
         self.check_readable()?;
         let in_use = ids_in(&*self.disk, root)?;
-        let mut sessions = BTreeMap::<_, Vec<(&str, VersionId)>>::new();
-        for (name, versions) in &self.catalogue.files {
-            let is_early = |version: &&VersionId| {
-                let captured = self.captured(**version);
-                options.as_of.is_none_or(|time| captured <= time)
-            };
-            let Some(version) = versions.iter().rev().find(is_early) else {
-                continue;
-            };
-            let key = (project_of(name), session_of(name));
-            sessions.entry(key).or_default().push((name, *version));
-        }
-        let wanted = options.sessions.as_ref();
-        sessions.retain(|(project, id), _| {
-            wanted.is_none_or(|wanted| {
-                let mut wanted = wanted.iter();
-                wanted.any(|(of, session)| {
-                    session == id && project.is_none_or(|project| project == of)
-                })
-            })
-        });
+        let mut refused = Vec::new();
+        let sessions = self.wanted(root, options, &mut refused);
         let queue = Mutex::new(sessions.into_iter());
         let restored = Mutex::new(Restored::default());
         thread::scope(|scope| {
             for _ in 0..THREADS {
                 scope.spawn(|| {
                     loop {
-                        let Some(((project, id), files)) = lock(&queue).next() else {
+                        let Some(session) = lock(&queue).next() else {
                             return;
                         };
-                        let of_session = self.restore_session(root, project, id, files, &in_use);
+                        let of_session = self.restore_session(root, session, &in_use, options);
                         lock(&restored).add(of_session);
                     }
                 });
@@ -129,6 +131,7 @@ impl Archive {
         let mut restored = restored
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
+        restored.problems.extend(refused);
         restored.sessions.sort();
         restored
             .problems
@@ -136,14 +139,80 @@ impl Archive {
         Ok(restored)
     }
 
+    /// Returns the files to restore, by project and session. Of a session that was moved, only those of the project that has
+    /// all of it. Of different files with one id, that which was captured last: the others are refused.
+    fn wanted<'a>(
+        &'a self,
+        root: &Path,
+        options: &RestoreOptions,
+        refused: &mut Vec<Error>,
+    ) -> BTreeMap<Key<'a>, Vec<(&'a str, VersionId)>> {
+        let mut files = Vec::new();
+        for (name, versions) in &self.catalogue.files {
+            let is_early = |version: &&VersionId| {
+                let captured = self.captured(**version);
+                options.as_of.is_none_or(|time| captured <= time)
+            };
+            files.extend(
+                versions
+                    .iter()
+                    .rev()
+                    .find(is_early)
+                    .map(|version| (&**name, *version)),
+            );
+        }
+        let left = self.left_behind(files.iter().copied());
+        // Who names a session means it wherever it was at the time.
+        let moved = self.newest_left_behind();
+        let is_wanted = |name: &str| {
+            options.sessions.as_ref().is_none_or(|wanted| {
+                let (project, id) = (project_of(name), session_of(name));
+                wanted.iter().any(|(of, session)| {
+                    session == id
+                        && (project.is_none_or(|project| project == of)
+                            || moved.iter().any(|own| is_own_of(own, name)))
+                })
+            })
+        };
+        files.retain(|(name, _)| is_wanted(name) && !left.contains(name));
+        let mut owned = HashSet::new();
+        let mut last = HashMap::<&str, (&str, VersionId)>::new();
+        for own in files.iter().copied().filter(|(name, _)| is_own(name)) {
+            owned.insert((project_of(own.0), session_of(own.0)));
+            let known = last.entry(session_of(own.0)).or_insert(own);
+            if self.captured(known.1) < self.captured(own.1) {
+                *known = own;
+            }
+        }
+        let mut sessions = BTreeMap::<Key<'a>, Vec<_>>::new();
+        for (name, version) in files {
+            let (project, id) = (project_of(name), session_of(name));
+            let other = last.get(id).map(|(other, _)| *other);
+            let is_other = other.is_some_and(|other| project_of(other) != project);
+            if !(is_other && owned.contains(&(project, id))) {
+                sessions
+                    .entry((project, id))
+                    .or_default()
+                    .push((name, version));
+            } else if is_own(name)
+                && let (Ok(Some(path)), Some(Ok(Some(other)))) = (
+                    self.target(root, name),
+                    other.map(|other| self.target(root, other)),
+                )
+            {
+                refused.push(Error::new(ErrorKind::IdInUse(other), &path));
+            }
+        }
+        sessions
+    }
+
     /// Restores the files of a session: in a project, or those next to the projects.
     fn restore_session(
         &self,
         root: &Path,
-        project: Option<&str>,
-        id: &str,
-        mut files: Vec<(&str, VersionId)>,
+        ((project, id), mut files): (Key<'_>, Vec<(&str, VersionId)>),
         in_use: &HashMap<String, Vec<PathBuf>>,
+        options: &RestoreOptions,
     ) -> Restored {
         let mut restored = Restored::default();
         let own = project.map(|project| format!("projects/{project}/{id}.jsonl"));
@@ -182,7 +251,7 @@ impl Archive {
                     continue;
                 }
             };
-            match self.restore_file(&path, version) {
+            match self.restore_file(&path, version, options) {
                 Ok(None) => restored.present += 1,
                 Ok(Some(bytes)) => {
                     restored.files += 1;
@@ -247,7 +316,12 @@ impl Archive {
     /// # Errors
     /// Nothing has the name then, or the whole file has it: when only the sync of its folder failed. The temporary file is
     /// gone, unless it cannot be removed; then the next restore of the file removes it.
-    fn restore_file(&self, path: &Path, id: VersionId) -> Result<Option<u64>, Error> {
+    fn restore_file(
+        &self,
+        path: &Path,
+        id: VersionId,
+        options: &RestoreOptions,
+    ) -> Result<Option<u64>, Error> {
         if self.existing(path, id)? {
             return Ok(None);
         }
@@ -263,7 +337,11 @@ impl Archive {
         let placed = written.and_then(|()| {
             let state = &version.state;
             self.disk
-                .set_properties(&new, modified(state), state.mode.map(safe_mode))
+                .set_properties(
+                    &new,
+                    options.time(modified(state)),
+                    state.mode.map(safe_mode),
+                )
                 .at(&new)?;
             match self.disk.rename_new(&new, path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

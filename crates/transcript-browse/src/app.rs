@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use transcript_format::names::agent_of;
+use transcript_format::unicode::comparable;
 use transcript_render::Detail;
 
 use crate::document::{Document, Motion};
@@ -788,11 +789,15 @@ impl App {
             self.message = Some(message);
             return;
         }
-        let folder = listed.and_then(|session| session.cwd.clone());
-        let folder = folder.or_else(|| open.document.facts.cwd.clone());
-        let shown = transcript_render::Escaping::Visible.one_line(folder.as_deref().unwrap_or("."));
+        let home = listed.and_then(|session| session.home.clone());
+        let Some(home) = home.or_else(|| open.document.facts.home.clone()) else {
+            let message = "no client finds this file: it is not named after its session, or not in the folder of its project";
+            self.message = Some(message.to_owned());
+            return;
+        };
+        let shown = transcript_render::Escaping::Visible.one_line(&home);
         let question = format!("Leave, and run: cd {shown} && claude --resume {id}");
-        let folder = folder.map(PathBuf::from);
+        let folder = Some(PathBuf::from(home));
         self.overlay = Some(Overlay::Ask {
             question,
             yes: Effect::Resume { id, folder },
@@ -956,10 +961,10 @@ impl App {
 
 /// Returns the rows of an outline that a filter leaves.
 pub(crate) fn outline_rows(rows: &[OutlineRow], filter: &str) -> Vec<usize> {
-    let filter = filter.to_lowercase();
+    let filter = comparable(filter);
     let words: Vec<&str> = filter.split_whitespace().collect();
     let is_shown = |row: &OutlineRow| {
-        let text = row.text.to_lowercase();
+        let text = comparable(&row.text);
         words.iter().all(|word| text.contains(word))
     };
     let all = rows.iter().enumerate();

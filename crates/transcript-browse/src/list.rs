@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
+use transcript_format::unicode::comparable;
 use transcript_reader::SessionRow;
 use transcript_render::{Escaping, clock, count};
 
@@ -20,8 +21,8 @@ pub(crate) struct Session {
     pub(crate) time: String,
     /// What is known of it, line by line.
     pub(crate) facts: Vec<String>,
-    /// Where it is resumed.
-    pub(crate) cwd: Option<String>,
+    /// Where it is resumed, if a client finds it.
+    pub(crate) home: Option<String>,
     /// Whether it is in the archive, and its file is gone.
     pub(crate) is_archived: bool,
     /// What the filter is compared with.
@@ -129,9 +130,9 @@ pub(crate) fn sessions(
             title: name,
             project,
             facts: facts.iter().map(|fact| line(fact)).collect(),
-            cwd: row.cwd.clone(),
+            home: row.continued_in().map(str::to_owned),
             is_archived,
-            words: words.to_lowercase(),
+            words: comparable(&words),
         });
     }
     found.sort_by_key(|session| order.get(&session.project).copied());
@@ -218,7 +219,7 @@ impl List {
     }
 
     fn narrow(&mut self) {
-        let filter = self.filter.to_lowercase();
+        let filter = comparable(&self.filter);
         let words: Vec<&str> = filter.split_whitespace().collect();
         let is_shown = |session: &Session| words.iter().all(|word| session.words.contains(word));
         let all = self.sessions.iter().enumerate();

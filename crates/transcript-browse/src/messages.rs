@@ -140,8 +140,8 @@ pub(crate) struct Facts {
     pub(crate) id: Option<String>,
     pub(crate) title: Option<String>,
     pub(crate) place: String,
-    /// Its working folder.
-    pub(crate) cwd: Option<String>,
+    /// Where it is resumed, if a client finds it.
+    pub(crate) home: Option<String>,
     pub(crate) parts: usize,
     /// Whether all of the file was read.
     pub(crate) is_whole: bool,

@@ -221,7 +221,7 @@ impl<'s> Session<'s> {
             id: header.session_id,
             title: header.title,
             place: place.join(" · "),
-            cwd: header.cwd,
+            home: self.history.row().continued_in().map(str::to_owned),
             parts: self.parts.len(),
             is_whole: self.is_whole,
             took: started.elapsed(),

@@ -56,9 +56,9 @@ impl Screen {
     /// Opens a session at a line.
     fn at((columns, rows): (u16, u16), lines: &str, line: Option<u64>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder
-            .path()
-            .join("1a94a3e0-0000-4000-8000-000000000001.jsonl");
+        let project = folder.path().join("-home-leap");
+        std::fs::create_dir(&project).unwrap();
+        let path = project.join("1a94a3e0-0000-4000-8000-000000000001.jsonl");
         std::fs::write(&path, lines).unwrap();
         let (app, effects) = App::new((columns, rows), Some(&path), line);
         let mut screen = Self {
@@ -243,8 +243,8 @@ impl Screen {
         loop {
             let message = self.app.message.clone().unwrap_or_default();
             if let Some(id) = message.strip_prefix("forked into ") {
-                let folder = self.storage.copies.as_deref();
-                let folder = folder.unwrap_or(self.folder.path());
+                let beside = self.folder.path().join("-home-leap");
+                let folder = self.storage.copies.clone().unwrap_or(beside);
                 return std::fs::read_to_string(folder.join(format!("{id}.jsonl"))).unwrap();
             }
             self.answer();
@@ -507,7 +507,11 @@ fn what_cannot_be_undone_is_asked_first() {
         folder: Some(PathBuf::from("/home/leap")),
     };
     assert!(screen.asked.contains(&resume), "{:?}", screen.asked);
-    let files = |screen: &Screen| std::fs::read_dir(screen.folder.path()).unwrap().count();
+    let files = |screen: &Screen| {
+        std::fs::read_dir(screen.folder.path().join("-home-leap"))
+            .unwrap()
+            .count()
+    };
     screen.keys("fn");
     assert_eq!(files(&screen), 1);
     screen.fork();

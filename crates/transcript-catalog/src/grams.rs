@@ -114,7 +114,15 @@ impl Need {
     /// Returns what a text must have to match.
     pub(crate) fn of(matcher: &Matcher) -> Self {
         match matcher {
-            Matcher::Literal { finder, .. } => Self::of_bytes(finder.needle()),
+            Matcher::Literal { finders, .. } => match &finders[..] {
+                [one] => Self::of_bytes(one.needle()),
+                forms => Self::Any(
+                    forms
+                        .iter()
+                        .map(|form| Self::of_bytes(form.needle()))
+                        .collect(),
+                ),
+            },
             Matcher::Regex(regex) => match regex_syntax::parse(regex.as_str()) {
                 Ok(hir) => Self::of_hir(&hir),
                 Err(_) => Self::Grams(Vec::new()),

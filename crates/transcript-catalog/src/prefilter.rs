@@ -74,9 +74,11 @@ impl Prefilter {
     /// Returns the prefilter of a term; `None` if any line may contain it.
     pub(crate) fn of(matcher: &Matcher) -> Option<Self> {
         match matcher {
-            Matcher::Literal { fold, finder } => {
-                let term = std::str::from_utf8(finder.needle()).ok()?;
-                Self::new(&[term], *fold)
+            Matcher::Literal { fold, finders } => {
+                let terms = finders.iter();
+                let terms = terms.map(|finder| std::str::from_utf8(finder.needle()).ok());
+                let terms: Option<Vec<&str>> = terms.collect();
+                Self::new(&terms?, *fold)
             }
             Matcher::Regex(regex) => {
                 let hir = regex_syntax::parse(regex.as_str()).ok()?;

@@ -7,6 +7,7 @@ use regex::{Regex, RegexBuilder};
 use transcript_format::named;
 use transcript_format::names::project_key;
 use transcript_format::time;
+use unicode_normalization::UnicodeNormalization;
 
 use crate::fold::Fold;
 
@@ -105,10 +106,11 @@ pub(crate) struct Term {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Matcher {
-    /// The term as it is compared with the folded text.
+    /// The term as it is compared with the folded text: as typed, and with its characters composed and decomposed, where
+    /// that is something else. macOS decomposes names of files.
     Literal {
         fold: Fold,
-        finder: Box<memmem::Finder<'static>>,
+        finders: Vec<memmem::Finder<'static>>,
     },
     Regex(Regex),
 }
@@ -137,7 +139,7 @@ pub(crate) enum Condition {
     Branch(String),
     IsBranch(String),
     Live(bool),
-    Project { name: String, key: String },
+    Project { name: String, keys: [String; 3] },
     Session(String),
 }
 
@@ -319,10 +321,19 @@ impl Query {
 
 impl Matcher {
     fn literal(term: &str) -> Self {
+        let mut forms = vec![term.to_owned()];
+        if !term.is_ascii() {
+            for form in [term.nfc().collect::<String>(), term.nfd().collect()] {
+                if !forms.contains(&form) {
+                    forms.push(form);
+                }
+            }
+        }
+        let finder = |form: &String| memmem::Finder::new(form.as_bytes()).into_owned();
         // What is folded is what the term does not use: it is its own folded form.
         Self::Literal {
             fold: Fold::of(term),
-            finder: Box::new(memmem::Finder::new(term.as_bytes()).into_owned()),
+            finders: forms.iter().map(finder).collect(),
         }
     }
 }
@@ -494,10 +505,19 @@ fn condition(key: &str, value: &str, read_time: ReadTime<'_>) -> Option<Result<C
         "branch-name" => Ok(Condition::IsBranch(value.to_owned())),
         "live" => truth().map(Condition::Live),
         "project" => {
-            let mut key = String::new();
-            Fold::CASE.text(&project_key(value), &mut key);
+            // The folder is named after the path as it was written, with composed characters or without.
+            let paths = [
+                value.to_owned(),
+                value.nfc().collect(),
+                value.nfd().collect(),
+            ];
+            let keys = paths.map(|path: String| {
+                let mut key = String::new();
+                Fold::CASE.text(&project_key(&path), &mut key);
+                key
+            });
             let name = folded();
-            Ok(Condition::Project { name, key })
+            Ok(Condition::Project { name, keys })
         }
         "session" => Ok(Condition::Session(folded())),
         _ => return None,

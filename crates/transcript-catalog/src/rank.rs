@@ -54,11 +54,30 @@ impl Term {
         mut see: impl FnMut(&str, (usize, usize)) -> bool,
     ) {
         match &self.matcher {
-            Matcher::Literal { fold, finder } => {
+            Matcher::Literal { fold, finders } => {
                 let text = folded.get(*fold, text);
-                let len = finder.needle().len();
-                let mut places = finder.find_iter(text.as_bytes());
-                while places.next().is_some_and(|at| see(text, (at, at + len))) {}
+                let mut all: Vec<_> = finders
+                    .iter()
+                    .map(|finder| {
+                        let len = finder.needle().len();
+                        let places = finder.find_iter(text.as_bytes());
+                        places.map(move |at| (at, at + len)).peekable()
+                    })
+                    .collect();
+                let mut end = 0;
+                // Of places of several forms the first, and none within another.
+                while let Some(places) = all
+                    .iter_mut()
+                    .filter_map(|places| Some((*places.peek()?, places)))
+                    .min_by_key(|(place, _)| *place)
+                    .map(|(_, places)| places)
+                {
+                    let Some(place) = places.next() else { return };
+                    if place.0 >= end && !see(text, place) {
+                        return;
+                    }
+                    end = end.max(place.1);
+                }
             }
             Matcher::Regex(regex) => {
                 let mut places = regex.find_iter(text);
@@ -80,7 +99,7 @@ impl Term {
         let Matcher::Literal { fold, .. } = &self.matcher else {
             return places;
         };
-        // The ends are sorted as well, since all places have the same length.
+        // The ends are sorted as well, since no place is within another.
         let starts: Vec<_> = places.iter().map(|place| place.0).collect();
         let ends: Vec<_> = places.iter().map(|place| place.1).collect();
         let (starts, ends) = (fold.places(text, &starts), fold.places(text, &ends));

@@ -291,8 +291,9 @@ impl<'s> Scan<'s> {
         Fold::CASE.text(&session.project, &mut project);
         Fold::CASE.text(&session.id, &mut id);
         self.query.holds(|condition| match condition {
-            Condition::Project { name, key } => {
-                Some(project.contains(name) || project.contains(key))
+            Condition::Project { name, keys } => {
+                let has_key = keys.iter().any(|key| project.contains(key));
+                Some(project.contains(name) || has_key)
             }
             Condition::Session(start) => Some(id.starts_with(start)),
             _ => None,

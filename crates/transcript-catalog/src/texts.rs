@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
+use transcript_format::author::Author;
 use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
 use transcript_format::object::{JsonKind, Object, Raw, Str, unescape};
 use transcript_format::scan::{Body, Envelope, Flags};
@@ -101,7 +102,7 @@ impl<'a> Unit<'a> {
                 let text = string(object, "content");
                 let field = match &text {
                     _ if envelope.sub_code() == SystemKind::AwaySummary as u8 => Field::Summary,
-                    Some(text) => field_of_user(text, envelope.flags()),
+                    Some(text) => field_of_user(text, envelope.flags(), Author::Unknown),
                     None => Field::Prompt,
                 };
                 unit.add(field, text);
@@ -138,8 +139,12 @@ impl<'a> Unit<'a> {
             return;
         };
         self.model = string(message, "model");
+        let author = match is_user {
+            true => Author::of(&body.object),
+            false => Author::Unknown,
+        };
         let field = |text: &Option<Str<'a>>| match text {
-            Some(text) if is_user => field_of_user(text, envelope.flags()),
+            Some(text) if is_user => field_of_user(text, envelope.flags(), author),
             _ => Field::Text,
         };
         let Some(blocks) = &body.blocks else {
@@ -218,10 +223,10 @@ impl<'a> Unit<'a> {
 }
 
 /// Returns the field of a text of a user line.
-fn field_of_user(text: &str, flags: Flags) -> Field {
+fn field_of_user(text: &str, flags: Flags, author: Author) -> Field {
     if flags.contains(Flags::COMPACT_SUMMARY) {
         Field::Summary
-    } else if flags.contains(Flags::META) || matches!(Said::of(text), Said::Client(_)) {
+    } else if flags.contains(Flags::META) || matches!(Said::by(author, text), Said::Client(_)) {
         Field::Attachment
     } else {
         Field::Prompt

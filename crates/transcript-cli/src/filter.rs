@@ -12,6 +12,7 @@ use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{FromRaw, Raw};
 use transcript_format::time;
+use transcript_format::unicode::comparable;
 use transcript_reader::{Bodies, EntryRef, Index, Source};
 use transcript_render::blocks::{blocks, message_content, plain_text};
 use transcript_resume::PathEntry;
@@ -301,8 +302,8 @@ fn queued(entry: &Entry<'_>) -> Option<String> {
 
 /// Returns whether a text of a message, a result or a system entry contains `text`.
 fn says(entry: &Entry<'_>, content: Option<Raw<'_>>, text: &str) -> bool {
-    let text = text.to_lowercase();
-    let holds = |said: &str| said.to_lowercase().contains(&text);
+    let text = comparable(text);
+    let holds = |said: &str| comparable(said).contains(&text);
     let Some(content) = content else {
         let said = queued(entry).or_else(|| Some(entry.object().str("content")?.into_owned()));
         return said.is_some_and(|said| holds(&said));

@@ -11,6 +11,7 @@ use jiff::Zoned;
 use transcript::wire::SessionRecord;
 use transcript::{SessionRow, SessionState};
 use transcript_format::time;
+use transcript_format::unicode::comparable;
 use transcript_reader::{Listing, subagents_on};
 use transcript_render::{Escaping, Styles, TextStyle, clock, count, cut_text};
 use unicode_width::UnicodeWidthStr;
@@ -113,7 +114,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         Some(project) => listing.of_project(project, true),
         None => listing.rows.iter().collect(),
     };
-    let text = args.filter.text.as_deref().map(str::to_lowercase);
+    let text = args.filter.text.as_deref().map(comparable);
     rows.retain(|row| {
         let created = row.created.as_deref();
         let created = created.and_then(|created| time::millis(created.as_bytes()));
@@ -167,7 +168,7 @@ fn name_of(state: State) -> &'static str {
     }
 }
 
-/// Returns whether a value of the row contains a lower-case text.
+/// Returns whether a value of the row contains a text, which is [`comparable`].
 fn says(row: &SessionRow, text: &str) -> bool {
     let values = [
         &row.title,
@@ -180,7 +181,7 @@ fn says(row: &SessionRow, text: &str) -> bool {
     let values = values.into_iter().flatten().chain([&row.session_id]);
     values
         .into_iter()
-        .any(|value| value.to_lowercase().contains(text))
+        .any(|value| comparable(value).contains(text))
 }
 
 /// Sorts the rows, which are sorted by time; unknown values come last.

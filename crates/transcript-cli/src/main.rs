@@ -3,6 +3,7 @@
 //! One module for each subcommand: its arguments and a `run`. The work is a call into the
 //! libraries; this crate only has argument parsing, output and exit codes.
 
+use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,6 +14,7 @@ mod append;
 mod archive;
 mod browse;
 mod closed;
+mod dash_paths;
 mod exit;
 mod export;
 mod filter;
@@ -92,7 +94,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let arguments = dash_paths::with_paths(env::args_os(), |path| path.symlink_metadata().is_ok());
+    let arguments = match arguments {
+        Ok(arguments) => arguments,
+        Err(why) => {
+            let why = transcript_render::Escaping::Visible.one_line(&why);
+            let _ = writeln!(io::stderr(), "transcript: {why}");
+            return ExitCode::from(exit::FAILED);
+        }
+    };
+    let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers; everything else is a wrong command line.

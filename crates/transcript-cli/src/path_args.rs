@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use transcript::History;
-use transcript_format::names::is_id;
 use transcript_resume::{ConversationPath, NodeId, Policy, Story, Tree};
 
 use crate::session;
@@ -69,24 +68,23 @@ impl PathArgs {
 
     /// Returns the shell command that continues the conversation in the client, which only finds the
     /// sessions of the folder that it is started in. It continues a whole session: from an entry that is
-    /// named, a fork. `None` for names that are not safe to paste into a shell.
-    pub(crate) fn continue_command(
-        &self,
-        ui: &Ui,
-        session: &History,
-        cwd: Option<&str>,
-    ) -> Option<String> {
+    /// named, a fork. `None` for names that are not safe to paste into a shell,
+    /// and `None` for files that no client finds: outside of the folder that is named after their working folder, or with
+    /// another name than an id.
+    pub(crate) fn continue_command(&self, ui: &Ui, session: &History) -> Option<String> {
         let word = |text: &str| {
             let is_shown = !text.contains(char::is_control) && ui.escaping.escape(text) == *text;
             is_shown.then(|| format!("'{}'", text.replace('\'', r"'\''")))
         };
-        let (file, folder) = (session.source().path(), word(cwd?)?);
+        let file = session.source().path();
         if file == Path::new("-") {
             return None;
         }
+        let row = session.row();
+        let folder = word(row.home()?)?;
         let line = self.line.map(|line| line.to_string());
         let id = match self.at.as_ref().or(self.leaf.as_ref()).or(line.as_ref()) {
-            None => session.session_id().filter(|id| is_id(id))?,
+            None => row.continued_in().map(|_| row.session_id.clone())?,
             Some(entry) => {
                 let file = std::path::absolute(file).ok()?;
                 let (file, entry) = (word(file.to_str()?)?, word(entry)?);

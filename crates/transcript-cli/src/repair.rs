@@ -8,6 +8,7 @@ use clap::Args as ClapArgs;
 use transcript::verify::repair::{Health, Repair};
 use transcript::wire::{CompactedRecord, NotCopiedRecord, RepairReport};
 use transcript::{Error, ErrorKind, SessionRepair, undo_repair};
+use transcript_reader::SessionRow;
 
 use crate::progress::Progress;
 use crate::ui::Ui;
@@ -100,6 +101,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     };
     drop(progress);
     report.not_copied = NotCopiedRecord::of(&repair.not_copied());
+    let written = report.out.as_ref().unwrap_or(&report.path);
+    report.cwd = SessionRow::at(written).continued_in().map(str::to_owned);
     let refused = match done {
         Err(error)
             if matches!(
@@ -179,8 +182,9 @@ fn print(out: &mut dyn Write, repair: &Repair, report: &RepairReport) -> Result<
         return Ok(());
     }
     let session = report.out.as_ref().unwrap_or(&report.path);
-    if let Some(id) = session.file_stem().filter(|_| !repair.is_empty()) {
-        let folder = report.cwd.as_deref().unwrap_or(".");
+    if let (Some(id), Some(folder)) = (session.file_stem(), &report.cwd)
+        && !repair.is_empty()
+    {
         writeln!(
             out,
             "go on with: cd {} && claude --resume {}",

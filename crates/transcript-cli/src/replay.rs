@@ -258,8 +258,7 @@ fn write_text(
     )?;
     // An export is for others, who cannot continue the session here.
     if args.target.is_none() {
-        let cwd = header.cwd.as_deref();
-        header.command = args.path_args.continue_command(ui, session, cwd);
+        header.command = args.path_args.continue_command(ui, session);
     }
     // A subagent is printed below its call, and a pause is between items: both need the whole list.
     let is_page = args.format == Format::Html;

@@ -2,12 +2,14 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use jiff::Zoned;
 use transcript::archive::{Archive, RestoreOptions};
 use transcript::catalog::moment;
+use transcript::verify::cleanup_days;
 use transcript::wire::RestoreReport;
 use transcript_render::count;
 
@@ -38,10 +40,18 @@ pub(crate) struct Args {
     /// As they were at this time
     #[arg(long, value_name = "TIME")]
     as_of: Option<String>,
+    /// Give files that are so old that the client would delete them within 7 days the time of now
+    #[arg(long)]
+    renew: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
+
+/// The seconds of a day.
+const DAY: u64 = 24 * 60 * 60;
+/// Sessions are named that the client deletes within so many days.
+const SOON: u64 = 7;
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let root = match &args.to {
@@ -66,13 +76,22 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if let Some(time) = &args.as_of {
         let millis =
             moment::parse(time, &Zoned::now()).map_err(|why| anyhow::anyhow!("--as-of: {why}"))?;
-        let since = std::time::Duration::from_millis(u64::try_from(millis).unwrap_or_default());
-        options = options.as_of(std::time::UNIX_EPOCH + since);
+        let since = Duration::from_millis(u64::try_from(millis).unwrap_or_default());
+        options = options.as_of(UNIX_EPOCH + since);
+    }
+    // Of another folder the client knows nothing.
+    let config = root.parent().filter(|_| root.ends_with("projects"));
+    let kept = config.and_then(cleanup_days);
+    if let Some(kept) = kept.filter(|_| args.renew) {
+        let now = SystemTime::now();
+        let age = kept.saturating_sub(SOON).saturating_mul(DAY);
+        let oldest = now.checked_sub(Duration::from_secs(age));
+        options = options.renew(oldest.unwrap_or(UNIX_EPOCH), now);
     }
     let progress = Progress::start(ui);
     let restored = archive.restore(&root, &options)?;
     drop(progress);
-    let report = RestoreReport::new(&restored);
+    let report = RestoreReport::new(&restored, kept, SOON);
     let mut out = io::stdout().lock();
     if args.json {
         record::write(&mut out, &report)?;
@@ -94,6 +113,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             count(files, "file")
         ));
     }
+    warn_of_sweep(ui, &report, kept);
     for refused in &report.refused {
         let reason = ui.escaping.one_line(&refused.reason);
         ui.warn(&format!("transcript: not restored: {reason}"));
@@ -102,6 +122,25 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         true => exit::DONE,
         false => exit::NO,
     })
+}
+
+/// Says which sessions the client deletes again.
+fn warn_of_sweep(ui: &Ui, report: &RestoreReport, kept: Option<u64>) {
+    let Some(first) = report.at_risk.iter().map(|session| session.days).min() else {
+        return;
+    };
+    let when = match first {
+        0 => "when it is started next".to_owned(),
+        days => format!(
+            "in {}",
+            count(usize::try_from(days).unwrap_or(usize::MAX), "day")
+        ),
+    };
+    let sessions = count(report.at_risk.len(), "session");
+    let kept = kept.unwrap_or_default();
+    ui.warn(&format!(
+        "transcript: the client keeps sessions for {kept} days and deletes {sessions} of these again, the first {when}: restore with --renew, or raise cleanupPeriodDays in its settings before"
+    ));
 }
 
 /// Returns the project and the id of an archived session.

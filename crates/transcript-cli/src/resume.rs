@@ -304,10 +304,7 @@ fn write_text(
     if args.explain {
         write_details(out, escaping, session, answer)?;
     }
-    let folder = state.relocated_cwd.as_ref().or(state.cwd.as_ref());
-    let command = args
-        .path_args
-        .continue_command(ui, session, folder.map(String::as_str));
+    let command = args.path_args.continue_command(ui, session);
     if let Some(command) = command {
         writeln!(out, "to continue: {command}")?;
     }

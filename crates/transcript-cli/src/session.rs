@@ -85,25 +85,19 @@ pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Resul
     if is_path(argument) {
         bail!("{}: no such file", argument.display());
     }
-    let store = store(ui)?;
+    let store = match store(ui) {
+        Ok(store) => store,
+        // The whole folder may be gone.
+        Err(error) => return archived(ui, &text, project)?.ok_or(error),
+    };
     let found = match project {
         Some(project) => store.find_in(project, &text),
         None => store.find(&text),
     };
     let path = match found {
         // What is gone may be archived.
-        Err(error) if matches!(error.kind(), ErrorKind::NoSuchSession) && project.is_none() => {
-            match archive::find(ui, &text)? {
-                Some(path) => {
-                    let id = path.file_stem().unwrap_or_default().to_string_lossy();
-                    ui.note(&format!(
-                        "archived: {} (`transcript restore {id}` puts it back)",
-                        path.display()
-                    ));
-                    Ok(path)
-                }
-                None => Err(error),
-            }
+        Err(error) if matches!(error.kind(), ErrorKind::NoSuchSession) => {
+            archived(ui, &text, project)?.ok_or(error)
         }
         found => found,
     };
@@ -115,6 +109,22 @@ pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Resul
         ui.note(&format!("latest: {}", path.display()));
     }
     Ok(path)
+}
+
+/// Finds an archived session, unless those of a project are asked for.
+fn archived(ui: &Ui, text: &str, project: Option<&Path>) -> Result<Option<PathBuf>> {
+    if project.is_some() {
+        return Ok(None);
+    }
+    let found = archive::find(ui, text)?;
+    if let Some(path) = &found {
+        let id = path.file_stem().unwrap_or_default().to_string_lossy();
+        ui.note(&format!(
+            "archived: {} (`transcript restore {id}` puts it back)",
+            path.display()
+        ));
+    }
+    Ok(found)
 }
 
 /// Splits `SESSION:LINE`, as `search` prints it, unless a file has this name.

@@ -14,11 +14,12 @@
 //! 9. [`context_refs`] reads the references that some clients put before the text of a prompt.
 //! 10. [`secrets`] finds strings that look like secrets, [`redact`] also what else must not leave a machine.
 //! 11. [`texts`] lists the texts that clients write in place of a person or a model;
-//!     [`attachment_texts`] those under which they send attachments; [`unicode`] knows the characters
+//!     [`attachment_texts`] those under which they send attachments; [`author`] reads who wrote a line; [`unicode`] knows the characters
 //!     that change the text around them.
 
 pub mod attachment;
 pub mod attachment_texts;
+pub mod author;
 pub mod client_tools;
 pub mod client_version;
 pub mod compact;

@@ -3,6 +3,8 @@
 //! Text from a person, a program or a transcript becomes part of a path only when it is an id
 //! ([`is_id`]).
 
+use unicode_normalization::UnicodeNormalization;
+
 /// The longest key without a hash, in characters.
 const MAX_KEY: usize = 200;
 
@@ -28,7 +30,8 @@ pub fn project_key(path: &str) -> String {
 
 /// Returns whether `name` is the folder of the project at `path` for any client. The Python SDK
 /// counts code points, and older clients append another hash to the key of a long path, so of a
-/// long key only the part before the hash is compared.
+/// long key only the part before the hash is compared. Characters may be composed or not, and the letter of
+/// a drive may have either case: see [`same_path`].
 ///
 /// ```
 /// use transcript_format::names::is_key_of;
@@ -39,12 +42,150 @@ pub fn project_key(path: &str) -> String {
 /// ```
 #[must_use]
 pub fn is_key_of(name: &str, path: &str) -> bool {
+    if path.is_ascii() && !is_windows(path) {
+        return is_key(name, path);
+    }
+    let mut forms = vec![path.to_owned(), path.nfc().collect(), path.nfd().collect()];
+    if is_windows(path) {
+        for change in [char::to_ascii_uppercase, char::to_ascii_lowercase] {
+            let others = forms
+                .iter()
+                .map(|form| with_drive(form, |drive| change(&drive)));
+            forms.extend(others.collect::<Vec<_>>());
+        }
+    }
+    forms.iter().any(|form| is_key(name, form))
+}
+
+fn is_key(name: &str, path: &str) -> bool {
     let keys = [project_key(path), key(path.chars().map(u32::from))];
     let is_cut = |key: &String| {
         let start = key.get(..=MAX_KEY);
         start.is_some_and(|start| name.starts_with(start))
     };
     keys.iter().any(|key| key == name || is_cut(key))
+}
+
+fn with_drive(path: &str, change: impl Fn(char) -> char) -> String {
+    let mut characters = path.chars();
+    let drive = characters.next().map(change);
+    drive.into_iter().chain(characters).collect()
+}
+
+/// Returns whether a path is one of Windows, with a drive or a server.
+///
+/// ```
+/// use transcript_format::names::is_windows;
+///
+/// assert!(is_windows("c:/Users/Ada") && is_windows(r"\\server\share"));
+/// assert!(!is_windows("/home/ada") && !is_windows("c:"));
+/// ```
+#[must_use]
+pub fn is_windows(path: &str) -> bool {
+    match path.as_bytes() {
+        [drive, b':', b'/' | b'\\', ..] => drive.is_ascii_alphabetic(),
+        [b'\\', b'\\', rest @ ..] => !rest.is_empty(),
+        _ => false,
+    }
+}
+
+/// Returns whether two paths are those of one folder, whatever wrote them: with composed characters or
+/// not, as macOS names files; of Windows, with either case of the drive and either slash.
+///
+/// ```
+/// use transcript_format::names::same_path;
+///
+/// assert!(same_path("/home/ada/Über", "/home/ada/U\u{308}ber/"));
+/// assert!(same_path(r"C:\Users\Ada", "c:/Users/Ada"));
+/// assert!(!same_path("/home/ada", "/home/Ada"));
+/// ```
+#[must_use]
+pub fn same_path(one: &str, other: &str) -> bool {
+    one == other || rest_below(one, other).is_some_and(|rest| rest.is_empty())
+}
+
+/// Returns the parts of `path` below `folder`, none for the folder itself; `None` if it is elsewhere. The two
+/// are compared as [`same_path`] does.
+///
+/// ```
+/// use transcript_format::names::rest_below;
+///
+/// assert_eq!(rest_below(r"C:\Users", r"c:\Users\Ada\x"), Some(vec!["Ada", "x"]));
+/// assert_eq!(rest_below("/home/ada", "/home/adam"), None);
+/// ```
+#[must_use]
+pub fn rest_below<'p>(folder: &str, path: &'p str) -> Option<Vec<&'p str>> {
+    let is_of_windows = is_windows(folder);
+    if is_of_windows != is_windows(path) || folder.starts_with('/') != path.starts_with('/') {
+        return None;
+    }
+    let parts = |path: &'p str| path_parts(path, is_of_windows);
+    let mut rest = parts(path);
+    for (place, part) in path_parts(folder, is_of_windows).enumerate() {
+        let other = rest.next()?;
+        let is_drive = is_of_windows && place == 0;
+        let is_same = part == other
+            || part.nfc().eq(other.nfc())
+            || is_drive && part.eq_ignore_ascii_case(other);
+        if !is_same {
+            return None;
+        }
+    }
+    Some(rest.collect())
+}
+
+fn path_parts(path: &str, is_of_windows: bool) -> impl Iterator<Item = &str> {
+    let parts = path.split(move |c| c == '/' || is_of_windows && c == '\\');
+    parts.filter(|part| !part.is_empty())
+}
+
+/// The folder of worktrees that a client makes in a repository.
+const WORKTREES: &str = ".claude/worktrees";
+
+/// Returns the repository of a worktree that a client made, by its path alone: the worktree may be gone.
+///
+/// ```
+/// use transcript_format::names::repository_of;
+///
+/// assert_eq!(repository_of("/home/ada/owl/.claude/worktrees/fix"), Some("/home/ada/owl"));
+/// assert_eq!(repository_of("/home/ada/owl"), None);
+/// ```
+#[must_use]
+pub fn repository_of(path: &str) -> Option<&str> {
+    let is_slash = |byte: u8| byte == b'/' || byte == b'\\' && is_windows(path);
+    let is_here = |at: &usize| {
+        let tail = &path.as_bytes()[*at..];
+        let [before, after] = [0, WORKTREES.len() + 1].map(|place| tail.get(place).copied());
+        let names = tail.get(1..=WORKTREES.len());
+        let is_named = names.is_some_and(|names| {
+            names
+                .iter()
+                .zip(WORKTREES.as_bytes())
+                .all(|(one, other)| one == other || *other == b'/' && is_slash(*one))
+        });
+        let has_name = tail
+            .get(WORKTREES.len() + 2)
+            .is_some_and(|byte| !is_slash(*byte));
+        is_named && has_name && [before, after].iter().flatten().all(|byte| is_slash(*byte))
+    };
+    let at = (1..path.len()).find(is_here)?;
+    path.get(..at)
+}
+
+/// Returns whether a folder of this name is named like a project: after a path, with `-` for every separator.
+#[must_use]
+pub fn is_project(name: &str) -> bool {
+    let is_drive =
+        matches!(name.as_bytes(), [drive, b'-', b'-', ..] if drive.is_ascii_alphabetic());
+    name.len() > 1 && name.starts_with('-') || is_drive
+}
+
+/// Returns the first of these folders that a project folder of this name is named after: where a client that has its
+/// sessions there was started.
+#[must_use]
+pub fn named_after<'f>(name: &str, folders: impl IntoIterator<Item = &'f str>) -> Option<&'f str> {
+    let mut folders = folders.into_iter();
+    folders.find(|folder| is_key_of(name, folder))
 }
 
 /// Returns whether `text` is safe as part of a file name on every system: 1 to 128 ASCII letters,
@@ -250,6 +391,51 @@ mod tests {
         );
         assert_eq!(project_key("/p/😀q"), "-p---q");
         assert_eq!(project_key("/p/é_Ü.x"), "-p-----x");
+    }
+
+    #[test]
+    fn a_folder_has_one_key_in_every_form_of_its_path() {
+        let (composed, decomposed) = ("/p/Pr\u{16f}zkum", "/p/Pru\u{30a}zkum");
+        for name in [composed, decomposed].map(project_key) {
+            assert!(is_key_of(&name, composed) && is_key_of(&name, decomposed));
+        }
+        for path in ["c:/Users/Ada", r"C:\Users\Ada"] {
+            assert!(is_key_of("c--Users-Ada", path) && is_key_of("C--Users-Ada", path));
+            assert!(!is_key_of("d--Users-Ada", path));
+        }
+        assert!(!is_key_of("-P-q", "/p/q"));
+    }
+
+    #[test]
+    fn paths_are_compared_part_by_part() {
+        assert!(same_path("/", "/") && same_path("/a/", "/a"));
+        assert_eq!(rest_below("/", "/a/b"), Some(vec!["a", "b"]));
+        // A backslash is a character of a name outside of Windows.
+        assert_eq!(rest_below("/a", r"/a\b"), None);
+        assert_eq!(rest_below("a", "/a"), None);
+        assert_eq!(rest_below("/c:/a", "c:/a"), None);
+        // The name below keeps its bytes.
+        let below = rest_below("/\u{fc}", "/u\u{308}/u\u{308}");
+        assert_eq!(below, Some(vec!["u\u{308}"]));
+        assert!(!same_path(r"C:\Ada", r"C:\ada"));
+    }
+
+    #[test]
+    fn a_worktree_names_its_repository() {
+        let found = repository_of("/r/.claude/worktrees/a/b");
+        assert_eq!(found, Some("/r"));
+        let found = repository_of(r"C:\r\.claude\worktrees\a");
+        assert_eq!(found, Some(r"C:\r"));
+        for path in [
+            "/r/.claude/worktrees",
+            "/r/.claude/worktrees/",
+            "/r/x.claude/worktrees/a",
+            "/r/.claude/worktreesx/a",
+            r"/r\.claude\worktrees\a",
+            "",
+        ] {
+            assert_eq!(repository_of(path), None, "{path}");
+        }
     }
 
     #[test]

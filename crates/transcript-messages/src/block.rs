@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use transcript_format::object::{JsonKind, Object, Raw, Str};
 
-use super::lint::is_call_id;
+use super::lint::{is_call_id, is_tool_name};
 use super::numbers::as_doubles;
 use super::stored::{Place, SHORTEST, Stored};
 use super::text::{is_space, quoted, safe};
@@ -487,9 +487,9 @@ fn is_sound(kind: BlockKind, id: Option<&str>, object: &Object<'_>) -> bool {
                 && get("input").map(Raw::kind) == Some(JsonKind::Object)
                 && get("name").is_some_and(|name| {
                     starts_plainly(name)
-                        && name
-                            .str()
-                            .is_some_and(|name| name != RENAMED_TOOL && name != MESSAGE_TOOL)
+                        && name.str().is_some_and(|name| {
+                            name != RENAMED_TOOL && name != MESSAGE_TOOL && is_tool_name(&name)
+                        })
                 })
         }
         BlockKind::ToolResult => {

@@ -69,7 +69,7 @@ named! {
         /// A call has an id of letters, digits, `_` and `-`.
         CallId = "call-id": "the id of a call is missing or contains other characters than letters, digits, _ and -",
         /// A call has a name.
-        CallName = "call-name": "a call has no name",
+        CallName = "call-name": "a call has no name, or one of more than 200 characters",
         /// The input of a call is an object.
         CallInput = "call-input": "the input of a call is not an object",
         /// The ids of calls are unique.
@@ -347,6 +347,14 @@ pub(super) fn faults(block: &Block, role: Role) -> Vec<Rule> {
     faults
 }
 
+/// The longest name of a called tool, in characters.
+pub(super) const MAX_NAME: usize = 200;
+
+/// Returns whether the API accepts the name of a called tool.
+pub(super) fn is_tool_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.chars().count())
+}
+
 /// Returns whether the API accepts `id` as that of a call.
 pub(super) fn is_call_id(id: &str) -> bool {
     let is_plain = |c: u8| c.is_ascii_alphanumeric() || c == b'_' || c == b'-';
@@ -363,7 +371,7 @@ fn call_faults(block: &Block) -> Vec<Rule> {
             Rule::CallId,
             is_call_id(block.call_id().unwrap_or_default()),
         ),
-        (Rule::CallName, name.is_some_and(|name| !name.is_empty())),
+        (Rule::CallName, name.is_some_and(|name| is_tool_name(&name))),
         (
             Rule::CallInput,
             call.get("input").map(Raw::kind) == Some(JsonKind::Object),
@@ -598,6 +606,10 @@ mod tests {
             Rule::CallName,
         );
         bad_call(
+            &CALL.replace("Bash", &"x".repeat(MAX_NAME + 1)),
+            Rule::CallName,
+        );
+        bad_call(
             r#"{"type":"tool_use","id":"a","name":"Bash","input":"{}"}"#,
             Rule::CallInput,
         );
@@ -706,8 +718,12 @@ mod tests {
             r#""id":"""#,
             r#""id":7"#,
         ];
+        let [longest, too_long] =
+            [MAX_NAME, MAX_NAME + 1].map(|len| format!(r#""name":"{}""#, "é".repeat(len)));
         let names = [
             "",
+            &longest,
+            &too_long,
             r#""name":"Bash""#,
             r#""name":"Task""#,
             r#""name":"T\u0061sk""#,

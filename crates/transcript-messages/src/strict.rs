@@ -11,7 +11,7 @@ use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_format::texts;
 
 use super::block::{Block, BlockKind};
-use super::lint::{self, Rule};
+use super::lint::{self, MAX_NAME, Rule};
 use super::log::{Log, OmissionReason, Synthetic, SyntheticKind};
 use super::message::{Joined, Message, Role};
 use super::text::{is_space, quoted, safe, wrapped};
@@ -121,10 +121,18 @@ fn repair(mut block: Block, role: Role, log: &mut Log) -> Option<Block> {
     Some(block)
 }
 
-/// Gives a call a name and an object as its input. Its id is handled by [`attach_results`].
+/// Gives a call a name, shortens one that is too long, and gives it an object as its input. Its id is handled by [`attach_results`].
 fn repair_call(call: &mut Block, faults: &[Rule]) {
     if faults.contains(&Rule::CallName) {
-        call.set("name", &quoted(texts::UNKNOWN_TOOL));
+        let name = call
+            .object()
+            .and_then(|call| Some(call.str("name")?.into_owned()));
+        let name = name.filter(|name| !name.is_empty());
+        let name = name.map(|name| name.chars().take(MAX_NAME).collect::<String>());
+        call.set(
+            "name",
+            &quoted(name.as_deref().unwrap_or(texts::UNKNOWN_TOOL)),
+        );
     }
     if faults.contains(&Rule::CallInput) {
         let input = call.object().map(|call| as_input(call.get("input")));

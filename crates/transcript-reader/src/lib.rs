@@ -63,7 +63,7 @@ pub use listing::{Listing, SessionRow, SessionState, project_folders};
 pub use ordered::in_order;
 pub use other_files::OtherFiles;
 pub use prompt::{Prompt, shorten};
-pub use said::Said;
+pub use said::{Said, Words};
 pub use source::Source;
 pub use store_walk::{Walked, walk_store};
 pub use subagents::{Subagent, own_subagents_on, session_of_subagent, subagents_on};

@@ -8,10 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_format::metadata::CustomTitle;
 use transcript_format::named;
-use transcript_format::names::is_key_of;
+use transcript_format::names::{
+    is_key_of, is_project, is_windows, named_after, project_key, repository_of, same_path,
+};
 use transcript_format::object::Object;
 use transcript_format::scan::{Flags, Scanner};
 use transcript_format::time;
@@ -32,6 +35,12 @@ const NEAR: u64 = 64 << 10;
 const SMALL: u64 = 16 << 10;
 /// The maximum distance of a setting from the end.
 const FAR: u64 = 512 << 10;
+/// The maximum distance of a title of a person from the end. Only this is searched for beyond [`FAR`].
+const FAR_TITLE: u64 = 4 << 20;
+/// How much is searched for it at a time.
+const TITLE_PART: u64 = 512 << 10;
+/// Longer lines are no titles.
+const MAX_TITLE_LINE: u64 = 16 << 10;
 /// The maximum distance of a prompt or message from its end of the file.
 const FARTHEST: u64 = 8 << 20;
 /// The maximum size of a side file.
@@ -75,8 +84,11 @@ pub struct SessionRow {
     pub has_file: bool,
     /// The name of its folder.
     pub project: String,
-    /// The folder that the session works in: the one it moved to, else the one it started in.
+    /// The folder that the session belongs to: the one that its project folder is named after, if lines name it. Else
+    /// the one that it moved to, else the one that it started in. Clients find it only there: see [`Self::continued_in`].
     pub cwd: Option<String>,
+    /// The folder that its last `relocated` line names.
+    pub relocated: Option<String>,
     /// The title: that of the person (from a line or the side file `custom-title.json`), else that
     /// of a model.
     pub title: Option<String>,
@@ -132,6 +144,7 @@ impl SessionRow {
             has_file: true,
             project: file.project.clone(),
             cwd: None,
+            relocated: None,
             title: None,
             first_prompt: None,
             last_prompt: None,
@@ -165,6 +178,29 @@ impl SessionRow {
     #[must_use]
     pub fn of_file(disk: &Arc<dyn ReadDisk>, file: &SessionFile) -> Self {
         Self::read(disk, file, &mut Scratch::default()).0
+    }
+
+    /// Reads the row of the session whose file is `path`, as [`Self::of_file`] does on the disk of this machine.
+    #[must_use]
+    pub fn at(path: &Path) -> Self {
+        let disk = real_disk();
+        Self::of_file(&disk, &SessionFile::at(&*disk, path))
+    }
+
+    /// Returns the folder in which a client has to be started to find the session by its id. `None` if none would find it:
+    /// the file is not named after an id, or [`Self::home`] is unknown.
+    #[must_use]
+    pub fn continued_in(&self) -> Option<&str> {
+        let id = self.session_id.to_ascii_lowercase();
+        let is_found = self.has_file && Uuid::parse(id.as_bytes()).is_some();
+        self.home().filter(|_| is_found)
+    }
+
+    /// Returns the folder that its project folder is named after. `None` if it is in no project folder, or if no line names
+    /// that folder.
+    #[must_use]
+    pub fn home(&self) -> Option<&str> {
+        named_after(&self.project, self.cwd.as_deref())
     }
 
     /// Returns [`Self::modified`] in milliseconds since 1970.
@@ -255,6 +291,9 @@ impl SessionRow {
             _ => SettingsScan::read(scanner, bytes.read(source, 0, NEAR)?),
         };
         let mut tail = read_tail(source, bytes, scanner, head.is_sidechain())?;
+        if tail.settings.custom_title.is_none() {
+            tail.settings.custom_title = far_title(source, bytes, scanner)?;
+        }
         tail.settings = tail.settings.or(start);
         self.is_sidechain = head.is_sidechain();
         self.state = tail.state();
@@ -271,7 +310,8 @@ impl SessionRow {
         self.title = title(source, file, &tail);
         self.tag = tail.settings.tag();
         self.branch = tail.settings.branch;
-        self.cwd = tail.settings.relocated.or(head.cwd.take());
+        self.relocated = tail.settings.relocated.take();
+        self.cwd = self.find_home(source, head.cwd.take(), scratch)?;
         self.created = head.created.take();
         self.entrypoint = head.entrypoint.take();
         self.first_prompt = head.first_prompt();
@@ -289,6 +329,31 @@ impl SessionRow {
             self.modified = source.modified().and_then(time_text);
         }
         Ok(())
+    }
+
+    /// Returns the folder that the session belongs to; `first` is the one that it started in. A client changes the
+    /// folder of its lines with every `cd`, and leaves the file where it is.
+    fn find_home(
+        &self,
+        source: &Source,
+        first: Option<String>,
+        scratch: &mut Scratch,
+    ) -> Result<Option<String>, Error> {
+        let recorded = [&self.relocated, &first].into_iter().flatten();
+        let home = named_after(&self.project, recorded.map(String::as_str)).map(str::to_owned);
+        if home.is_some() || first.is_none() || !is_project(&self.project) {
+            return Ok(home.or_else(|| self.relocated.clone()).or(first));
+        }
+        let Scratch { bytes, scanner } = scratch;
+        let mut others = summary_scan::folders(scanner, bytes.read(source, 0, NEAR)?);
+        let end = source.len().saturating_sub(NEAR);
+        others.extend(summary_scan::folders(
+            scanner,
+            bytes.read(source, end, NEAR)?,
+        ));
+        let home = named_after(&self.project, others.iter().map(String::as_str));
+        let home = home.map(str::to_owned);
+        Ok(home.or_else(|| self.relocated.clone()).or(first))
     }
 
     fn fill_from_metadata(&mut self, disk: &dyn ReadDisk) {
@@ -311,6 +376,7 @@ impl SessionRow {
 /// | time of the last message, state | the last 64 KiB, or as much as needed, up to 8 MiB |
 /// | model, number of entries | the lines that are read for the other values; of a file up to 16 KiB all lines are counted |
 /// | titles, tag, branch, last prompt, relocation | the last 64 KiB if a title of the person is there, else the last 512 KiB; then the first 64 KiB |
+/// | title of the person | the last 4 MiB as well |
 /// | agents, side files | names in the folder of the session; side files up to 64 KiB |
 ///
 /// A session of 2 GB therefore takes as long as one of a few MB. Lines are framed and scanned; of a
@@ -389,26 +455,34 @@ impl Listing {
     /// Returns the rows of the project at `path`, the newest first: the sessions that work there
     /// according to their lines, and those in the project folder that do not work in another folder
     /// with the same key. Links are followed. With `with_worktrees`, also those of the other
-    /// worktrees of the repository.
+    /// worktrees of the repository, of those that a client made also when they are gone.
     #[must_use]
     pub fn of_project(&self, path: &Path, with_worktrees: bool) -> Vec<&SessionRow> {
         let real = |path: &Path| real(&*self.disk, path);
         let places = project_places(&*self.disk, path, with_worktrees);
         let mut known = HashMap::new();
+        let names: Vec<_> = places.iter().map(|place| place.to_string_lossy()).collect();
+        let is_place = |path: &Path| {
+            let path = path.to_string_lossy();
+            names.iter().any(|name| same_path(name, &path))
+        };
         let mut is_one = |cwd: &str| {
             *known.entry(cwd.to_owned()).or_insert_with(|| {
-                let real = real(Path::new(cwd));
-                places.contains(&real)
+                let repository = repository_of(cwd).filter(|_| with_worktrees);
+                is_place(&real(Path::new(cwd)))
+                    || repository.is_some_and(|path| is_place(&real(Path::new(path))))
             })
         };
-        let names: Vec<_> = places.iter().map(|place| place.to_string_lossy()).collect();
         let is_in_folder = |row: &SessionRow| {
             let is_key = |path: &str| is_key_of(&row.project, path);
             names.iter().any(|name| is_key(name)) && !row.cwd.as_deref().is_some_and(is_key)
         };
         let rows = self.rows.iter();
-        rows.filter(|row| row.cwd.as_deref().is_some_and(&mut is_one) || is_in_folder(row))
-            .collect()
+        rows.filter(|row| {
+            let mut folders = [&row.cwd, &row.relocated].into_iter().flatten();
+            folders.any(|folder| is_one(folder)) || is_in_folder(row)
+        })
+        .collect()
     }
 
     /// Returns the session with the newest conversation in the project at `path`, without its other
@@ -499,6 +573,27 @@ fn read_tail(
         end = before + cut as u64;
     }
     Ok(tail)
+}
+
+/// Returns the last title of a person that is further from the end than other settings are searched for.
+fn far_title(
+    source: &Source,
+    bytes: &mut Bytes,
+    scanner: &mut Scanner,
+) -> Result<Option<String>, Error> {
+    let least = source.len().saturating_sub(FAR_TITLE);
+    let mut end = source.len().saturating_sub(FAR);
+    while end > least {
+        let start = end.saturating_sub(TITLE_PART).max(least);
+        // A line may lie across the start of the part that was searched before.
+        let len = (end - start) + MAX_TITLE_LINE;
+        let title = SettingsScan::last_title(scanner, bytes.read(source, start, len)?);
+        if title.is_some() {
+            return Ok(title);
+        }
+        end = start;
+    }
+    Ok(None)
 }
 
 /// Returns the title. The precedence is that of clients: a custom title near the end, the side
@@ -636,9 +731,18 @@ fn parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T, &mut Scratch) -> R 
 /// Returns the folder at `path` without links, and with `with_worktrees` the other worktrees of its repository.
 fn project_places(disk: &dyn ReadDisk, path: &Path, with_worktrees: bool) -> Vec<PathBuf> {
     let own = real(disk, path);
-    let others = match with_worktrees {
-        true => worktrees(disk, &own),
-        false => Vec::new(),
+    let text = own.to_string_lossy();
+    let repository = repository_of(&text).map(PathBuf::from);
+    let others = match (with_worktrees, repository) {
+        (false, _) => Vec::new(),
+        // The worktree may be gone, and with it what says that it was one.
+        (true, Some(repository)) => [
+            worktrees(disk, &own),
+            worktrees(disk, &repository),
+            vec![repository],
+        ]
+        .concat(),
+        (true, None) => worktrees(disk, &own),
     };
     let others = others.into_iter().filter(|place| *place != own);
     std::iter::once(own.clone()).chain(others).collect()
@@ -661,7 +765,10 @@ pub fn project_folders(
     for place in project_places(&*disk, path, with_worktrees) {
         let place = place.to_string_lossy();
         let is_new = |folder: &PathBuf| !folders.contains(folder);
-        let of_place = names.iter().filter(|name| is_key_of(name, &place));
+        let worktree = format!("{}--claude-worktrees-", project_key(&place));
+        let of_place = names.iter().filter(|name| {
+            is_key_of(name, &place) || with_worktrees && name.starts_with(&worktree)
+        });
         let of_place: Vec<_> = of_place
             .map(|name| root.join(name))
             .filter(is_new)
@@ -673,6 +780,10 @@ pub fn project_folders(
 
 /// Returns the path without links; if it does not exist, the absolute path.
 fn real(disk: &dyn ReadDisk, path: &Path) -> PathBuf {
+    // Of another machine.
+    if cfg!(not(windows)) && is_windows(&path.to_string_lossy()) {
+        return path.to_owned();
+    }
     let real = disk.real_path(path).or_else(|_| std::path::absolute(path));
     real.unwrap_or_else(|_| path.to_owned())
 }

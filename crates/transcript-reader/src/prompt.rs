@@ -1,5 +1,6 @@
 //! Classifies user lines for lists: prompt, command, interrupt, or nothing typed by a person.
 
+use transcript_format::author::Author;
 use transcript_format::content::{Block, Content, Message};
 use transcript_format::object::Object;
 
@@ -18,6 +19,8 @@ pub enum Prompt {
     Command(String),
     /// The person stopped the turn.
     Interrupt,
+    /// An image or a document, without a text of a person.
+    Media,
     /// Nothing typed by a person.
     Nothing,
 }
@@ -26,70 +29,73 @@ impl Prompt {
     /// Returns the first text that a person wrote; if there is none, the command or interrupt.
     #[must_use]
     pub fn of(line: &Object<'_>) -> Self {
-        let message = line.read::<Message<'_>>("message");
-        let blocks = match message.and_then(|message| message.content()) {
-            Some(Content::Text(text)) => return Self::of_text(&text),
-            Some(Content::Blocks(blocks)) => blocks,
-            _ => return Self::Nothing,
-        };
-        let texts = blocks.iter().filter_map(|block| match block {
-            Block::Text(block) => block.text(),
+        let mut other = Self::Nothing;
+        let text = Self::find(line, |said| match (Self::of_said(&said), &other) {
+            (prompt @ Self::Text(_), _) => Some(prompt),
+            (prompt, Self::Nothing) => {
+                other = prompt;
+                None
+            }
             _ => None,
         });
-        let mut other = Self::Nothing;
-        for text in texts {
-            match (Self::of_text(&text), &other) {
-                (prompt @ Self::Text(_), _) => return prompt,
-                (prompt, Self::Nothing) => other = prompt,
-                _ => {}
-            }
+        match text.unwrap_or(other) {
+            Self::Nothing if is_media(line) => Self::Media,
+            prompt => prompt,
         }
-        other
     }
 
-    /// Returns the first text that a person wrote as a whole.
-    pub(crate) fn whole(line: &Object<'_>) -> Option<String> {
-        let prompt = |text: &str| match Said::of(text) {
-            Said::Prompt(text) => Some(text.to_owned()),
-            _ => None,
-        };
+    /// Passes the texts of a user line to `take`, classified, until it returns something.
+    pub fn find<T>(line: &Object<'_>, mut take: impl FnMut(Said<'_>) -> Option<T>) -> Option<T> {
+        let author = Author::of(line);
         let message = line.read::<Message<'_>>("message")?;
         match message.content()? {
-            Content::Text(text) => prompt(&text),
+            Content::Text(text) => take(Said::by(author, &text)),
             Content::Blocks(blocks) => blocks.iter().find_map(|block| match block {
-                Block::Text(block) => prompt(&block.text()?),
+                Block::Text(block) => take(Said::by(author, &block.text()?)),
                 _ => None,
             }),
             Content::One(_) => None,
         }
     }
 
+    /// Returns the first text that a person wrote as a whole.
+    pub(crate) fn whole(line: &Object<'_>) -> Option<String> {
+        Self::find(line, |said| match said {
+            Said::Prompt(text) => Some(text.to_owned()),
+            _ => None,
+        })
+    }
+
     /// Returns whether a user line starts a turn: a person asks something, in text or with an image
     /// alone.
     #[must_use]
     pub fn starts_turn(line: &Object<'_>) -> bool {
-        match Self::of(line) {
-            Self::Text(_) => true,
-            Self::Nothing => has_other_block(line),
-            Self::Command(_) | Self::Interrupt => false,
-        }
+        matches!(Self::of(line), Self::Text(_) | Self::Media)
     }
 
     /// Returns whether a person typed the line: it starts a turn or is a command.
     #[must_use]
     pub fn is_typed(line: &Object<'_>) -> bool {
-        matches!(Self::of(line), Self::Command(_)) || Self::starts_turn(line)
+        matches!(
+            Self::of(line),
+            Self::Command(_) | Self::Text(_) | Self::Media
+        )
     }
 
-    fn of_text(text: &str) -> Self {
-        match Said::of(text) {
+    fn of_said(said: &Said<'_>) -> Self {
+        match said {
             Said::Prompt(text) => Self::Text(shorten(text)),
             Said::Shell(command) => Self::Text(format!("! {}", shorten(command))),
-            Said::Command { name, .. } => Self::Command(name.to_owned()),
+            Said::Command { name, .. } => Self::Command((*name).to_owned()),
             Said::Interrupt => Self::Interrupt,
             Said::Client(_) | Said::Nothing => Self::Nothing,
         }
     }
+}
+
+/// Returns whether the line may be the image, or the document, of a person.
+fn is_media(line: &Object<'_>) -> bool {
+    has_other_block(line) && Author::of(line) != Author::Other
 }
 
 /// Returns whether the message has a block other than texts and results: an image, a document.
@@ -125,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_prompt_is_put_on_one_line_and_cut_at_200_units_without_splitting_a_character() {
-        let text = Prompt::of_text(&format!(" a\nb {}", "🦉".repeat(120)));
+        let text = Prompt::of_said(&Said::Prompt(&format!(" a\nb {}", "🦉".repeat(120))));
         let expected = format!("a b {}…", "🦉".repeat(98));
         assert_eq!(text, Prompt::Text(expected));
         assert_eq!(shorten(&"x".repeat(200)), "x".repeat(200));
@@ -135,7 +141,7 @@ mod tests {
     #[test]
     fn of_several_texts_the_first_that_a_person_wrote_counts() {
         let line = r#"{"message":{"content":[{"type":"image"},{"type":"text","text":"<command-name>/c</command-name>"},
-            {"type":"text","text":"<x>y</x>"},{"type":"text","text":"why?"}]}}"#;
+            {"type":"text","text":"<tick>y</tick>"},{"type":"text","text":"why?"}]}}"#;
         assert_eq!(
             Prompt::of(&Object::parse(line).unwrap()),
             Prompt::Text("why?".into())
@@ -150,5 +156,18 @@ mod tests {
             Prompt::of(&Object::parse(line).unwrap()),
             Prompt::Text("! ls".into())
         );
+    }
+
+    #[test]
+    fn who_wrote_a_line_counts_for_its_texts_and_its_images() {
+        let of = |line: &str| Prompt::of(&Object::parse(line).unwrap());
+        let image = r#"{"message":{"content":[{"type":"image"}]}}"#;
+        assert_eq!(of(image), Prompt::Media);
+        let image = r#"{"origin":{"kind":"peer"},"message":{"content":[{"type":"image"}]}}"#;
+        assert_eq!(of(image), Prompt::Nothing);
+        let hook = r#"{"origin":{"kind":"hook"},"message":{"content":"Check it."}}"#;
+        assert_eq!(of(hook), Prompt::Nothing);
+        let typed = r#"{"promptSource":"typed","message":{"content":"<tick>1</tick>"}}"#;
+        assert_eq!(of(typed), Prompt::Text("<tick>1</tick>".into()));
     }
 }

@@ -130,6 +130,25 @@ impl HeadScan {
     }
 }
 
+/// Returns the working folders that the lines of `bytes` name, each once, in the order of the lines.
+pub(crate) fn folders(scanner: &mut Scanner, bytes: &[u8]) -> Vec<String> {
+    let mut folders: Vec<String> = Vec::new();
+    let (mut framer, mut rest) = (Framer::new(), bytes);
+    while let Some(framed) = framer.next(&mut rest) {
+        let Framed::Line(line) = framed else {
+            continue;
+        };
+        if !has(line.bytes, &CWD) {
+            continue;
+        }
+        for_each_object(scanner, line.bytes, false, |object| {
+            let cwd = object.string("cwd").filter(|cwd| !cwd.is_empty());
+            folders.extend(cwd.filter(|cwd| !folders.contains(cwd)));
+        });
+    }
+    folders
+}
+
 /// Returns the first prompt among the lines of `bytes` as a whole.
 pub(crate) fn whole_first_prompt(bytes: &[u8]) -> Option<String> {
     let (mut scanner, mut framer) = (Scanner::new(), Framer::new());
@@ -188,6 +207,23 @@ impl SettingsScan {
             true
         });
         settings
+    }
+
+    /// Returns the last title of a person among the complete lines of `bytes`, of which only those are read that may have
+    /// one.
+    pub(crate) fn last_title(scanner: &mut Scanner, bytes: &[u8]) -> Option<String> {
+        let mut settings = Self::default();
+        let mut end = bytes.len();
+        while settings.custom_title.is_none() {
+            let at = memmem::rfind(&bytes[..end], TITLE)?;
+            let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1);
+            let line_end = memchr::memchr(b'\n', &bytes[at..]).map(|newline| at + newline);
+            if let Some(line_end) = line_end {
+                settings.add_line(scanner, &bytes[start..line_end]);
+            }
+            end = start;
+        }
+        settings.custom_title
     }
 
     /// Fills unknown fields from those of earlier lines.
@@ -451,11 +487,7 @@ impl LastTurn {
         }
         let last = match object.prompt() {
             Some(Prompt::Interrupt) => Last::Interrupt,
-            Some(Prompt::Text(_)) => Last::Unfinished,
-            // An image alone is also a prompt.
-            Some(Prompt::Nothing) if entry.flags().contains(Flags::HAS_OTHER_BLOCK) => {
-                Last::Unfinished
-            }
+            Some(Prompt::Text(_) | Prompt::Media) => Last::Unfinished,
             _ => return,
         };
         self.is_done = true;
@@ -596,6 +628,9 @@ fn kind_of(text: &[u8]) -> EntryKind {
 
 /// A name, prepared for many searches.
 type Name = LazyLock<memmem::Finder<'static>>;
+
+/// The type of a line with the title of a person.
+const TITLE: &[u8] = b"\"custom-title\"";
 
 static BRANCH: Name = LazyLock::new(|| memmem::Finder::new(br#""gitBranch""#));
 static CWD: Name = LazyLock::new(|| memmem::Finder::new(br#""cwd""#));

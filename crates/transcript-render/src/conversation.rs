@@ -287,7 +287,7 @@ impl<'s> Conversation<'s> {
         let mut reader = self.reader();
         let loaded = reader.item(0)?;
         let text = loaded.text().unwrap_or_default();
-        let is_prompt = matches!(Shown::of(item, &text), Shown::Prompt | Shown::Command(_));
+        let is_prompt = matches!(Shown::of(item, &text), Shown::Prompt(_) | Shown::Command(_));
         // The folder from before a part is not known.
         let entry = loaded.entry();
         let has_cwd = entry.is_some_and(|entry| entry.object().str("cwd").is_some());

@@ -8,9 +8,7 @@ use std::io::Write;
 use transcript_format::kind::{AttachmentKind, SystemKind};
 use transcript_format::object::Raw;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Index, Source, in_order};
-use transcript_resume::items::{
-    GroupKind, GroupRole, Item, ItemKind, ItemMarks, LoadedItem, Speaker,
-};
+use transcript_resume::items::{GroupKind, GroupRole, Item, ItemKind, ItemMarks, LoadedItem};
 use transcript_resume::{ConversationPath, Usage, UsageTotals};
 
 use crate::Result;
@@ -344,7 +342,13 @@ impl<'o> Writer<'o> {
     fn said(&mut self, item: &Item, text: &str) -> Result<()> {
         let text = text.trim();
         match Shown::of(item, text) {
-            Shown::Prompt => self.head(PERSON)?,
+            Shown::Prompt(said) => {
+                self.head(PERSON)?;
+                // Text of a person is quoted: it was not written as part of a document.
+                self.quote(said.words.trim())?;
+                self.aside("client", said.before)?;
+                return self.aside("client", said.after);
+            }
             Shown::Command(command) => {
                 self.head(PERSON)?;
                 return self.block(markup::code(self.escaping, &command));
@@ -355,12 +359,7 @@ impl<'o> Writer<'o> {
             Shown::Alarm => return self.aside("error", text),
             Shown::Nothing => return Ok(()),
         }
-        let blocks = markup::blocks(self.escaping, text);
-        // Text of a person is quoted: it was not written as part of a document.
-        self.block(match item.speaker() {
-            Speaker::Person => markup::quoted(&blocks),
-            _ => blocks,
-        })
+        self.block(markup::blocks(self.escaping, text))
     }
 
     fn call(&mut self, tool: &str, input: Option<Raw<'_>>) -> Result<()> {

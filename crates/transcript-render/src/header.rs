@@ -35,8 +35,6 @@ pub struct Header {
     pub messages: usize,
     /// The number of tokens of the context at the last answer, which included.
     pub tokens: Option<u64>,
-    /// The folder in which the session is continued.
-    pub cwd: Option<String>,
     /// The shell command that continues the conversation, if the caller knows it.
     pub command: Option<String>,
 }
@@ -61,7 +59,6 @@ impl Header {
         let branch = state.git_branch.filter(|branch| branch != "HEAD");
         Ok(Self {
             command: None,
-            cwd: state.relocated_cwd.clone().or_else(|| state.cwd.clone()),
             messages: messages(tree, path),
             tokens: context_tokens(source, tree, &last)?,
             session_id,

@@ -639,11 +639,15 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
     }
 
     fn said(&mut self, item: &Item, text: &str, entry_ref: &EntryRef<'_>) {
-        let text = text.trim();
+        let mut text = text.trim();
+        let mut notes = ["", ""];
         let markup = |text| markdown::markup(text, self.escaping);
         let (class, who, shown) = match Shown::of(item, text) {
-            // As it was typed: logs and commands are no Markdown.
-            Shown::Prompt => ("person", "User", self.typed(text)),
+            Shown::Prompt(said) => {
+                (text, notes) = (said.words.trim(), [said.before, said.after]);
+                // As it was typed: logs and commands are no Markdown.
+                ("person", "User", self.typed(text))
+            }
             Shown::Command(command) => {
                 let command = self.escaping.escape(&command).into_owned();
                 ("person", "User", html! { pre { code { (command) } } })
@@ -671,6 +675,9 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         }
         let height = 70 + lines(text) * 25;
         self.article(class, who, &shown, height, entry_ref);
+        for note in notes {
+            self.aside("client", note);
+        }
     }
 
     /// Returns the text of a person, with its lines and blanks.

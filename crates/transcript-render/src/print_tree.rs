@@ -10,9 +10,9 @@ use std::ops::Range;
 
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
-use transcript_format::object::{FromRaw, Str};
+use transcript_format::object::{FromRaw, Object, Str};
 use transcript_format::scan::Flags;
-use transcript_reader::{Bodies, EntryNo, EntryRef, Said};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Prompt, Said};
 use transcript_resume::{
     BranchStart, Branches, ConversationPath, Decision, LeafReason, PathEntry, Policy, is_prompt,
 };
@@ -399,12 +399,20 @@ impl<'s> TreePrinter<'s> {
         self.styles.escaping.one_line(text)
     }
 
-    /// Returns what a person wrote, on one line; `None` for text that the client generated.
-    fn prompt(&self, text: &str) -> Option<String> {
-        match Said::of(text) {
-            Said::Prompt(text) => Some(self.one_line(text)),
-            said => typed(&said).map(|text| self.one_line(&text)),
-        }
+    /// Returns what a person wrote in an entry, on one line; `None` if the client wrote all of it.
+    fn prompt(&mut self, entry: &EntryRef<'_>) -> Result<Option<String>> {
+        let escaping = self.styles.escaping;
+        let body = self.bodies.get(entry)?;
+        let Ok(line) = Object::parse(body.text) else {
+            return Ok(None);
+        };
+        Ok(Prompt::find(&line, |said| {
+            let text = match said {
+                Said::Prompt(text) => text.to_owned(),
+                said => typed(&said)?,
+            };
+            Some(escaping.one_line(&text.chars().take(TITLE_CHARS).collect::<String>()))
+        }))
     }
 
     fn room(&self, lead: &str) -> usize {
@@ -530,8 +538,7 @@ impl<'s> TreePrinter<'s> {
         let entries = || branches.entries(branch).map(|entry| index.entry(entry));
         let mut command = None;
         for entry in entries().filter(is_prompt).take(BODIES) {
-            let text = self.text(&entry)?;
-            match self.prompt(&text) {
+            match self.prompt(&entry)? {
                 // Prefer a prompt to a command: it describes the branch better.
                 Some(text) if text.starts_with(['/', '!']) => command = command.or(Some(text)),
                 Some(text) => return Ok(text),

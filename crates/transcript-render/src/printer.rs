@@ -176,8 +176,19 @@ impl<'o> TextPrinter<'o> {
     /// Prints a text according to its speaker.
     fn said(&mut self, rendered: RenderItem<'_>) -> Result<()> {
         let text = rendered.loaded.text().unwrap_or_default();
-        match Shown::of(rendered.item(), &text) {
-            Shown::Prompt => self.prompt(rendered, &text)?,
+        self.said_text(rendered, &text)
+    }
+
+    fn said_text(&mut self, rendered: RenderItem<'_>, text: &str) -> Result<()> {
+        match Shown::of(rendered.item(), text) {
+            Shown::Prompt(said) => {
+                self.prompt(rendered, said.words)?;
+                for note in [said.before, said.after] {
+                    if !note.trim().is_empty() {
+                        self.aside("client", note)?;
+                    }
+                }
+            }
             Shown::Command(command) => {
                 self.start_turn(&rendered.entry_ref, rendered.line)?;
                 self.name("user")?;
@@ -186,15 +197,15 @@ impl<'o> TextPrinter<'o> {
             Shown::Answer => {
                 self.page.gap();
                 self.name("assistant")?;
-                markdown::write(&mut self.page, self.styles, &text)?;
+                markdown::write(&mut self.page, self.styles, text)?;
                 self.page.gap();
             }
             Shown::Summary => {
                 self.name("summary")?;
-                markdown::write(&mut self.page, self.styles, &text)?;
+                markdown::write(&mut self.page, self.styles, text)?;
             }
             Shown::Aside(kind, text) => self.aside(kind, text)?,
-            Shown::Alarm => self.alarm(&text)?,
+            Shown::Alarm => self.alarm(text)?,
             Shown::Nothing => {}
         }
         Ok(())
@@ -275,11 +286,7 @@ impl<'o> TextPrinter<'o> {
         if kind == Some(AttachmentKind::QueuedCommand) {
             let prompt = attachment.get("prompt");
             let prompt = prompt.map(plain_text).unwrap_or_default();
-            return match Said::of(&prompt) {
-                Said::Prompt(prompt) => self.prompt(rendered, prompt),
-                Said::Client(text) => self.aside("client", text),
-                _ => self.aside("client", &prompt),
-            };
+            return self.said_text(rendered, &prompt);
         }
         match attachment_line(kind, &attachment, self.cwd.as_deref()) {
             Some(printed) => self.dim(&format!("+ {}", self.one_line(&printed))),

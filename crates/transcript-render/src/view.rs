@@ -1,14 +1,15 @@
 //! What a text shows, whatever the form of the output: the one place that decides whose it is.
 
-use transcript_reader::Said;
+use transcript_format::author::Author;
+use transcript_reader::{Said, Words};
 use transcript_resume::items::{Item, ItemMarks, Speaker};
 
 use crate::blocks::typed;
 
 /// A text as a printer shows it.
 pub(crate) enum Shown<'t> {
-    /// A person wrote it.
-    Prompt,
+    /// A person wrote the words; the client put its notes around them.
+    Prompt(Words<'t>),
     /// A person typed this command.
     Command(String),
     /// The agent wrote it.
@@ -35,8 +36,8 @@ impl<'t> Shown<'t> {
         match item.speaker() {
             Speaker::Agent => Self::Answer,
             Speaker::Summary => Self::Summary,
-            Speaker::Person => match Said::of(text) {
-                Said::Prompt(_) => Self::Prompt,
+            Speaker::Person => match Said::by(author(item), text) {
+                Said::Prompt(_) => Self::Prompt(Words::of(text)),
                 Said::Client(text) => Self::Aside("client", text),
                 Said::Nothing if text.trim().is_empty() => Self::Nothing,
                 said => match typed(&said) {
@@ -44,8 +45,19 @@ impl<'t> Shown<'t> {
                     None => Self::Aside("client", text),
                 },
             },
-            _ => Self::Aside("client", text),
+            _ => match Said::by(Author::Other, text) {
+                Said::Client(text) => Self::Aside("client", text),
+                _ => Self::Aside("client", text),
+            },
         }
+    }
+}
+
+/// Returns what the line of an item says about its author.
+fn author(item: &Item) -> Author {
+    match item.marks().contains(ItemMarks::TYPED) {
+        true => Author::Person,
+        false => Author::Unknown,
     }
 }
 

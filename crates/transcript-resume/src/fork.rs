@@ -1,8 +1,8 @@
 //! Copies a path into a session of its own, as lines. Uses no file, no clock and no randomness.
 //!
 //! A copy is a path and nothing else: one run of entries in the order of the path, each with a new
-//! id, then the title. Abandoned branches, entries of subagents and what a compaction summarized
-//! are not copied. Each line keeps its bytes except for those that tie it to its old place:
+//! id, then the folder if it is another one than that of the first line, then the title. Abandoned
+//! branches, entries of subagents and what a compaction summarized are not copied. Each line keeps its bytes except for those that tie it to its old place:
 //!
 //! - `uuid`, `sessionId`, `parentUuid` and `forkedFrom` are set, `isSidechain` becomes `false`;
 //!   `teamName`, `agentName` and `slug` go; an answer without a `requestSessionId` gets the source.
@@ -62,6 +62,8 @@ pub struct ForkOptions {
     /// The title of the copy. If missing or blank, it is the title of the source, else its first
     /// prompt, with ` (fork)` appended.
     pub title: Option<String>,
+    /// The folder that the copy belongs to; if the first line of the copy does not name it, a `relocated` line does.
+    pub home: Option<String>,
     /// The time of the copy, as written to `timestamp` (ISO 8601).
     pub now: String,
 }
@@ -113,9 +115,14 @@ pub fn fork<B: BodySource, E: From<B::Error>>(
     }
     let mut copy = PathCopy::new(tree, entries, options, new_id);
     let mut forked = Forked::default();
+    let mut first_cwd = None;
     for place in 0..copy.entries.len() {
         let entry_ref = copy.entry(place);
         let body = bodies.body(&entry_ref)?;
+        if first_cwd.is_none() && options.home.is_some() {
+            let line = Object::parse(body).ok();
+            first_cwd = line.and_then(|line| Some(line.str("cwd")?.into_owned()));
+        }
         match copy.line(place, body) {
             Some(line) => {
                 missing::note(&mut copy.missing, &entry_ref, &copy.open, body);
@@ -132,6 +139,13 @@ pub fn fork<B: BodySource, E: From<B::Error>>(
     }
     if let Some(line) = replacements(tree.index(), bodies, options, new_id)? {
         write(&line)?;
+    }
+    if let Some(home) = options.home.as_ref().filter(|_| first_cwd != options.home) {
+        write(
+            &side_line("relocated", options)
+                .with("relocatedCwd", home.as_str())
+                .text(),
+        )?;
     }
     let title = match options.title.as_deref().map(str::trim) {
         Some(title) if !title.is_empty() => title.to_owned(),

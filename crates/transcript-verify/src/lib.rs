@@ -78,7 +78,7 @@ pub fn verify_folder(
 ) -> Result<(), Error> {
     /// The number of reports that wait for an earlier one.
     const WAITING: usize = 256;
-    let found = store::Found::in_folder(&**disk, folder)?;
+    let found = store::Found::in_folder(disk, folder)?;
     let processors = thread::available_parallelism()
         .map_or(1, usize::from)
         .min(16);
@@ -94,13 +94,9 @@ pub fn verify_folder(
             scope.spawn(move || {
                 while let Some(path) = found.files.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let report = verify(disk, path, options).map(|mut report| {
-                        if let Some(others) = found.copies.get(path) {
-                            let detail =
-                                format!("other projects have {others} sessions with this id");
-                            report
-                                .findings
-                                .insert(0, LocatedFinding::of_file(Code::SameId, detail));
-                        }
+                        let copies = found.copies(path);
+                        let copies = copies.map(|of| LocatedFinding::of_file(Code::SameId, of));
+                        report.findings.splice(0..0, copies);
                         report
                     });
                     if sender.send((path, report)).is_err() {

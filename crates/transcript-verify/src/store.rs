@@ -14,7 +14,7 @@ use transcript_format::entry::Entry;
 use transcript_format::finding::Code;
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
-use transcript_format::names::{agent_of, is_id, project_key};
+use transcript_format::names::{self, agent_of, is_id, is_key_of};
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::Flags;
 use transcript_reader::{
@@ -180,15 +180,10 @@ fn distance(one: SystemTime, other: SystemTime) -> Duration {
     later.unwrap_or_default()
 }
 
-/// Returns whether a folder is named like a project: after a path, with `-` for every separator.
+/// Returns whether a folder is named like a project.
 fn is_project(folder: &Path) -> bool {
-    let name = folder
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or_default();
-    let is_drive =
-        matches!(name.as_bytes(), [drive, b'-', b'-', ..] if drive.is_ascii_alphabetic());
-    name.len() > 1 && name.starts_with('-') || is_drive
+    let name = folder.file_name().and_then(|name| name.to_str());
+    name.is_some_and(names::is_project)
 }
 
 /// Returns the mode if it gives others any rights.
@@ -233,24 +228,31 @@ pub fn days_until_deleted(kept: u64, modified: SystemTime) -> u64 {
     kept.saturating_sub(age.as_secs() / DAY.as_secs())
 }
 
-/// Returns whether any message was written in the folder that the project is named after.
+/// Returns whether the session belongs to the folder that the project is named after: it was moved there, or a message
+/// was written there.
 fn is_named_after(project: &Path, index: &Index, bodies: &mut Bodies<'_>) -> Result<bool, Error> {
     let name = project
         .file_name()
         .and_then(|name| name.to_str())
         .unwrap_or_default();
-    let messages = || index.entries().filter(|entry| entry.kind().is_message());
+    let of_kind = |entry: &EntryRef<'_>| entry.kind().is_message();
+    let messages = || index.entries().filter(of_kind);
+    let moves = index
+        .entries()
+        .rev()
+        .filter(|entry| entry.kind() == EntryKind::Relocated);
     let ends = messages()
         .take(MAX_FOLDERS)
         .chain(messages().rev().take(MAX_FOLDERS));
     let mut is_known = false;
-    for entry in ends {
+    for entry in moves.take(1).chain(ends) {
         let Ok(line) = Entry::parse(bodies.get(&entry)?.text) else {
             continue;
         };
-        if let Some(cwd) = line.cwd() {
+        let moved = line.object().str("relocatedCwd");
+        if let Some(folder) = moved.or_else(|| line.cwd()) {
             is_known = true;
-            if project_key(&cwd) == name {
+            if is_key_of(name, &folder) {
                 return Ok(true);
             }
         }
@@ -373,7 +375,73 @@ fn of_agents(
     Ok(found)
 }
 
-/// The sessions in a folder, found without opening them.
+/// Returns the names of the other files of a folder that are the same session: they start with the same entry of the same
+/// session. A client finds only the file that is named after the id.
+fn beside(disk: &Arc<dyn ReadDisk>, files: &[PathBuf]) -> HashMap<PathBuf, Vec<String>> {
+    let id_of = |path: &Path| {
+        let stem = path.file_stem().and_then(|stem| stem.to_str())?;
+        Uuid::parse(stem.to_ascii_lowercase().as_bytes())
+    };
+    let in_project = |path: &&PathBuf| path.parent().is_some_and(is_project);
+    let is_agent = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| agent_of(name).is_some())
+    };
+    let mut sessions: HashMap<(&Path, Start), Vec<&PathBuf>> = HashMap::new();
+    let other = |path: &&PathBuf| in_project(path) && !is_agent(path) && id_of(path).is_none();
+    for path in files.iter().filter(other) {
+        if let (Some(folder), Some(start)) = (path.parent(), Start::of(disk, path)) {
+            let own = || folder.join(format!("{}.jsonl", start.session));
+            let copies = sessions.entry((folder, start.clone())).or_insert_with(|| {
+                let own = files.binary_search(&own()).ok().map(|at| &files[at]);
+                let own = own.filter(|path| Start::of(disk, path).as_ref() == Some(&start));
+                own.into_iter().collect()
+            });
+            copies.push(path);
+        }
+    }
+    let mut beside = HashMap::new();
+    for copies in sessions.values().filter(|copies| copies.len() > 1) {
+        for path in copies {
+            let others = copies.iter().filter(|other| *other != path);
+            let names = others.filter_map(|other| other.file_name());
+            let names = names
+                .map(|name| name.to_string_lossy().into_owned())
+                .collect();
+            beside.insert((*path).clone(), names);
+        }
+    }
+    beside
+}
+
+/// The first entry of a file that has an id.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Start {
+    session: String,
+    entry: String,
+}
+
+impl Start {
+    /// Reads the start of a file.
+    fn of(disk: &Arc<dyn ReadDisk>, path: &Path) -> Option<Self> {
+        /// The most bytes that are read.
+        const MAX_START: u64 = 256 << 10;
+        let source = Source::open_on(disk, path).ok()?;
+        let mut bytes = vec![0; source.len().min(MAX_START) as usize];
+        let read = source.read_at(0, &mut bytes).ok()?;
+        let mut lines = bytes[..read].split(|byte| *byte == b'\n');
+        lines.find_map(|line| {
+            let line = Object::parse(std::str::from_utf8(line).ok()?).ok()?;
+            let (session, entry) = (line.str("sessionId")?, line.str("uuid")?);
+            Some(Self {
+                session: session.into_owned(),
+                entry: entry.into_owned(),
+            })
+        })
+    }
+}
+
+/// The sessions in a folder. Only those are opened whose names are no ids.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Their files, sorted by path.
@@ -383,15 +451,17 @@ pub(crate) struct Found {
     /// The folders that cannot be read.
     pub(crate) problems: Vec<Error>,
     /// For each session that another project has as well: how many others do.
-    pub(crate) copies: HashMap<PathBuf, usize>,
+    elsewhere: HashMap<PathBuf, usize>,
+    /// For each session that its folder has under other names as well, as programs that sync folders leave them: the names.
+    beside: HashMap<PathBuf, Vec<String>>,
 }
 
 impl Found {
     /// Finds the sessions in a folder and those below it.
-    pub(crate) fn in_folder(disk: &dyn ReadDisk, folder: &Path) -> Result<Self, Error> {
+    pub(crate) fn in_folder(disk: &Arc<dyn ReadDisk>, folder: &Path) -> Result<Self, Error> {
         let mut found = Self::default();
-        walk_store(disk, folder, MAX_DEPTH, &mut |walked| {
-            found.add(disk, walked)
+        walk_store(&**disk, folder, MAX_DEPTH, &mut |walked| {
+            found.add(&**disk, walked)
         })?;
         found.files.sort();
         found.absent.sort();
@@ -408,8 +478,21 @@ impl Found {
         let several = paths.values().filter(|paths| paths.len() > 1);
         let copies =
             several.flat_map(|paths| paths.iter().map(|path| ((*path).clone(), paths.len() - 1)));
-        found.copies = copies.collect();
+        found.elsewhere = copies.collect();
+        found.beside = beside(disk, &found.files);
         Ok(found)
+    }
+
+    /// Returns what is to be said about copies of a session.
+    pub(crate) fn copies(&self, path: &Path) -> impl Iterator<Item = String> {
+        let elsewhere = self.elsewhere.get(path);
+        let elsewhere =
+            elsewhere.map(|others| format!("other projects have {others} sessions with this id"));
+        let beside = self.beside.get(path).map(|names| {
+            let names = names.join(", ");
+            format!("the folder has a copy of the session under another name: {names}")
+        });
+        elsewhere.into_iter().chain(beside)
     }
 
     fn add(&mut self, disk: &dyn ReadDisk, walked: Walked<'_>) -> bool {

@@ -1,6 +1,7 @@
 //! Lists archived sessions by what was kept when they were captured.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -110,8 +111,41 @@ pub fn add_archived(listing: &mut Listing, disk: &Arc<ArchiveDisk>) -> Result<()
     let name = |row: &SessionRow| (row.project.clone(), row.session_id.clone());
     let live: HashSet<_> = listing.rows.iter().map(name).collect();
     archived.rows.retain(|row| !live.contains(&name(row)));
+    // A session that was moved since it was captured is there under its id.
+    let mut ids = HashMap::<&str, Vec<&Path>>::new();
+    for row in listing.rows.iter().filter(|row| row.has_file) {
+        ids.entry(&row.session_id).or_default().push(&row.path);
+    }
+    let shared: Arc<dyn ReadDisk> = Arc::clone(disk) as _;
+    archived.rows.retain(|row| {
+        let files = ids.get(&*row.session_id).into_iter().flatten();
+        !files
+            .into_iter()
+            .any(|live| starts_like(&*shared, live, &row.path).unwrap_or(false))
+    });
     listing.add(archived.rows, archived.problems);
     Ok(())
+}
+
+/// Returns whether a file starts with all bytes of another one.
+fn starts_like(disk: &dyn ReadDisk, file: &Path, other: &Path) -> io::Result<bool> {
+    const READ: usize = 256 << 10;
+    let (file, other) = (disk.open_to_read(file)?, disk.open_to_read(other)?);
+    let len = other.metadata()?.len;
+    let (mut one, mut two) = (vec![0; READ], vec![0; READ]);
+    let mut at = 0;
+    while at < len {
+        let part = usize::try_from(len - at).map_or(READ, |left| left.min(READ));
+        let read = [
+            file.fill(at, &mut one[..part])?,
+            other.fill(at, &mut two[..part])?,
+        ];
+        if read != [part, part] || one[..part] != two[..part] {
+            return Ok(false);
+        }
+        at += part as u64;
+    }
+    Ok(true)
 }
 
 /// Returns the row of a session by its summary, if that is about the bytes that are archived.

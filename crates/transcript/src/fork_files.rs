@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{self, PathBuf};
 
 use transcript_format::ids::Uuid;
+use transcript_format::names::is_key_of;
 use transcript_reader::Bodies;
 use transcript_resume::{ConversationPath, Policy, Refusal, Tree, fork};
 use transcript_storage::{Disk, NewFile, RealDisk, folder_of};
@@ -72,7 +73,14 @@ impl History {
         if copy.exists() {
             return Err(Error::new(ErrorKind::Exists, &copy));
         }
+        // In the folder of another project only its own folder would be right, which is not known.
+        let project = folder_of(&copy).file_name().unwrap_or_default();
+        let row = self.row();
+        let home = row
+            .cwd
+            .filter(|cwd| is_key_of(&project.to_string_lossy(), cwd));
         let options = fork::ForkOptions {
+            home,
             source: self.session_id().unwrap_or_default(),
             session: session.to_string(),
             title: title.clone(),

@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use transcript_format::ids::Uuid;
 use transcript_messages::OmissionReason;
-use transcript_reader::{Bodies, EndOptions, FileEnd, Index, LoadOptions, OtherFiles, Source};
+use transcript_reader::{
+    Bodies, EndOptions, FileEnd, Index, LoadOptions, OtherFiles, SessionFile, SessionRow, Source,
+};
 use transcript_resume::items::ItemList;
 use transcript_resume::request::{self, Request};
 use transcript_resume::{PathState, Policy, Tree, Unclosed, Usage, UsageTotals, close};
@@ -177,6 +179,14 @@ impl History {
         let named = stem.filter(|stem| Uuid::parse(stem.to_ascii_lowercase().as_bytes()).is_some());
         let named = named.map(str::to_owned);
         named.or_else(|| self.index.sessions().next().map(str::to_owned))
+    }
+
+    /// Reads what a list says about the session: see [`SessionRow`].
+    #[must_use]
+    pub fn row(&self) -> SessionRow {
+        let disk = self.source.disk();
+        let file = SessionFile::at(&*disk, self.source.path());
+        SessionRow::of_file(&disk, &file)
     }
 
     /// Builds the request that continues the session, as

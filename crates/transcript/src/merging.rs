@@ -1,14 +1,15 @@
 //! Merges two copies of one session that were continued apart (see `docs/moving.md`).
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memchr::memmem;
+use serde_json::Value;
 use transcript_format::ids::Uuid;
 use transcript_format::make;
 use transcript_format::scan::Flags;
@@ -61,7 +62,9 @@ pub struct Conflict {
 
 /// Merges two copies of one session, such as those of two machines, into the new file `out`.
 ///
-/// Every line of both is in it once, byte for byte, those of `a` in their order. Both branches of the
+/// Every line of both is in it once, byte for byte, those of `a` in their order. Lines with the same entry are one, however
+/// they are written: its id, its parent and its content count, not the folder, the version or the order of the keys; the line
+/// with more keys is written. Both branches of the
 /// conversation can be reached, and it continues where the newer copy alone would, under each policy.
 /// Subagents and side files of both go to the folder of `out`. Neither `a` nor `b` is changed, and
 /// `out` appears complete or not at all.
@@ -112,10 +115,16 @@ pub fn merge_on(disk: &Arc<dyn ReadDisk>, a: &Path, b: &Path, out: &Path) -> Res
     let [of_a, of_b] = histories;
     // A fork that a client made has the same entries with another session id.
     let is_fork = ids[0] != ids[1];
-    let files = [
-        Copy::of(of_a, ids[0].as_deref().filter(|_| is_fork), &hashers)?,
-        Copy::of(of_b, ids[1].as_deref().filter(|_| is_fork), &hashers)?,
+    let sessions = ids.each_ref().map(|id| id.as_deref().filter(|_| is_fork));
+    let mut files = [
+        Copy::of(of_a, sessions[0], &hashers)?,
+        Copy::of(of_b, sessions[1], &hashers)?,
     ];
+    if differ(&files) {
+        for (file, session) in files.iter_mut().zip(sessions) {
+            file.compare_by_meaning(session, &hashers)?;
+        }
+    }
     let order = Order::of(&files);
     if order.both == 0 && is_fork {
         return Err(Error::new(ErrorKind::OtherSession, b));
@@ -178,7 +187,10 @@ struct Line {
     start: u64,
     /// The offset after its newline.
     end: u64,
+    /// Once either file has lines that the other lacks: of what makes an entry the same, however it is written.
     hash: (u64, u64),
+    /// How many members the object has, if that was counted.
+    members: usize,
     /// The entries on it, as a range of the index: one, unless it is damaged or no entry at all.
     entries: Range<usize>,
     has_uuid: bool,
@@ -193,6 +205,21 @@ impl Copy {
     ) -> Result<Self, Error> {
         let lines = lines_of(&history, session, hashers)?;
         Ok(Self { history, lines })
+    }
+
+    /// Gives lines that say the same, written differently, the same hash.
+    fn compare_by_meaning(
+        &mut self,
+        session: Option<&str>,
+        hashers: &[RandomState; 2],
+    ) -> Result<(), Error> {
+        let mut lines = self.lines.iter_mut();
+        each_line(self.history.source(), &mut |_, _, bytes| {
+            if let (Some(line), Some((text, members))) = (lines.next(), meaning(bytes, session)) {
+                line.hash = hash(hashers, text);
+                line.members = members;
+            }
+        })
     }
 
     fn entries(&self, line: &Line) -> impl Iterator<Item = EntryRef<'_>> {
@@ -246,13 +273,19 @@ fn lines_of(
         lines.push(Line {
             start,
             end,
-            hash: (hashers[0].hash_one(bytes), hashers[1].hash_one(bytes)),
+            hash: hash(hashers, bytes),
+            members: 0,
             entries: first..number,
             has_uuid,
             is_blank: bytes.trim_ascii().is_empty(),
         });
     };
-    let source = history.source();
+    each_line(history.source(), &mut add)?;
+    Ok(lines)
+}
+
+/// Passes the lines of a file to `add`, each with its start and the offset after its newline.
+fn each_line(source: &Source, add: &mut dyn FnMut(u64, u64, &[u8])) -> Result<(), Error> {
     let mut buffer = vec![0; 256 << 10];
     let (mut at, mut start, mut carry) = (0, 0, Vec::new());
     loop {
@@ -273,8 +306,59 @@ fn lines_of(
     if !carry.is_empty() {
         add(start, at, &carry);
     }
-    Ok(lines)
+    Ok(())
 }
+
+fn hash(hashers: &[RandomState; 2], value: impl Hash) -> (u64, u64) {
+    (hashers[0].hash_one(&value), hashers[1].hash_one(&value))
+}
+
+/// Returns whether either file has entries that the other has not, byte for byte.
+fn differ(files: &[Copy; 2]) -> bool {
+    let hashes = files.each_ref().map(|file| {
+        let lines = file.lines.iter().filter(|line| line.has_uuid);
+        lines.map(|line| line.hash).collect::<HashSet<_>>()
+    });
+    !hashes[0].is_subset(&hashes[1]) && !hashes[1].is_subset(&hashes[0])
+}
+
+/// Returns what makes an entry the same wherever it is written, and how many members it has: its id, its place, its time
+/// and its content, in one order and without the spaces between. The folder, the branch, the version of the client and other keys
+/// around them differ after a move, or when a newer client writes the session again. `None` for what is no whole entry.
+fn meaning(line: &[u8], session: Option<&str>) -> Option<(String, usize)> {
+    let Value::Object(mut line) = serde_json::from_slice(line).ok()? else {
+        return None;
+    };
+    let members = line.len();
+    if line.get("uuid").is_some_and(Value::is_string) {
+        let is_nothing = |value: &Value| value.is_null() || *value == "" || *value == false;
+        line.retain(|key, value| SAME.contains(&&**key) && !is_nothing(value));
+    } else if session.is_some() && line.get("sessionId").and_then(Value::as_str) == session {
+        line.remove("sessionId");
+    }
+    line.sort_keys();
+    line.values_mut().for_each(Value::sort_all_objects);
+    Some((serde_json::to_string(&line).ok()?, members))
+}
+
+/// The members by which an entry with a uuid is the same.
+const SAME: [&str; 15] = [
+    "timestamp",
+    "type",
+    "subtype",
+    "uuid",
+    "parentUuid",
+    "logicalParentUuid",
+    "isSidechain",
+    "isMeta",
+    "isCompactSummary",
+    "message",
+    "content",
+    "attachment",
+    "data",
+    "toolUseResult",
+    "compactMetadata",
+];
 
 #[derive(PartialEq, Eq, Hash)]
 enum IdKey {
@@ -306,6 +390,8 @@ impl Order {
         // The lines that only B has, each with the line of A that it follows.
         let mut own: Vec<(Option<usize>, usize)> = Vec::new();
         let mut seen = HashSet::new();
+        // The lines of A in whose place those of B are written: they have more members.
+        let mut instead = BTreeMap::new();
         let (mut anchor, mut fork) = (None, (None, 0));
         for (at, line) in b.lines.iter().enumerate() {
             let of_a = in_a.get(&line.hash).map_or(&[][..], |all| all);
@@ -323,6 +409,9 @@ impl Order {
                     std::slice::from_ref(place)
                 };
                 all.iter().for_each(|at| is_common[*at] = true);
+                if line.has_uuid && line.members > a.lines[*place].members {
+                    instead.insert(*place, at);
+                }
                 anchor = Some(*place);
                 if line.has_uuid {
                     fork = (anchor, own.len());
@@ -359,7 +448,7 @@ impl Order {
             sum(b, &mut own.iter().map(|(_, at)| *at)),
         ];
         Self {
-            parts: parts(a.lines.len(), &own),
+            parts: with_others(parts(a.lines.len(), &own), &instead),
             newest,
             both: counts[0],
             own: [counts[1], counts[2]],
@@ -417,6 +506,25 @@ fn parts(lines_of_a: usize, own: &[(Option<usize>, usize)]) -> Vec<(usize, Range
     }
     parts.push((0, written..lines_of_a));
     parts
+}
+
+/// Puts lines of B in the place of lines of A.
+fn with_others(
+    parts: Vec<(usize, Range<usize>)>,
+    instead: &BTreeMap<usize, usize>,
+) -> Vec<(usize, Range<usize>)> {
+    let mut all = Vec::new();
+    for (file, mut range) in parts {
+        if file == 0 {
+            for (at, other) in instead.range(range.clone()) {
+                all.push((0, range.start..*at));
+                all.push((1, *other..*other + 1));
+                range.start = at + 1;
+            }
+        }
+        all.push((file, range));
+    }
+    all
 }
 
 /// Returns the uuid of the end of the conversation.

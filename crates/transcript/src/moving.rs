@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use transcript_format::json::ObjectBuf;
 use transcript_format::kind::EntryKind;
 use transcript_format::make;
-use transcript_format::names::{is_key_of, project_key};
+use transcript_format::names::{is_key_of, is_windows, project_key, rest_below};
 use transcript_format::object::Object;
 use transcript_reader::{Listing, SessionRow, subagents_on};
 use transcript_storage::{Client, Disk, File, Identity, ReadDisk, RealDisk, folder_of};
@@ -217,6 +217,10 @@ struct Folder(Vec<PathBuf>);
 
 impl Folder {
     fn at(path: &Path) -> Self {
+        // Of another machine: it has no links here.
+        if cfg!(not(windows)) && is_windows(&path.to_string_lossy()) {
+            return Self(vec![path.to_owned()]);
+        }
         let given = plain(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
         let mut names = vec![real_path(&given)];
         if !names.contains(&given) {
@@ -232,8 +236,8 @@ impl Folder {
     /// Returns the path of `cwd` below this folder; an empty path for the folder itself.
     fn rest(&self, cwd: &str) -> Option<PathBuf> {
         let rests = self.0.iter();
-        let mut rests = rests.filter_map(|name| Path::new(cwd).strip_prefix(name).ok());
-        rests.next().map(Path::to_owned)
+        let mut rests = rests.filter_map(|name| rest_below(&name.to_string_lossy(), cwd));
+        Some(rests.next()?.into_iter().collect())
     }
 
     fn below(&self, rest: &Path) -> PathBuf {
@@ -249,10 +253,17 @@ impl Folder {
 
 /// Joins without a slash at the end.
 fn below(folder: &Path, rest: &Path) -> PathBuf {
-    match rest.as_os_str().is_empty() {
-        true => folder.to_owned(),
-        false => folder.join(rest),
+    if rest.as_os_str().is_empty() {
+        return folder.to_owned();
     }
+    let text = folder.to_string_lossy();
+    if cfg!(windows) || !is_windows(&text) {
+        return folder.join(rest);
+    }
+    let separator = if text.contains('\\') { "\\" } else { "/" };
+    let parts = rest.iter().map(|part| part.to_string_lossy());
+    let parts = std::iter::once(text.trim_end_matches(['\\', '/']).into()).chain(parts);
+    PathBuf::from(parts.collect::<Vec<_>>().join(separator))
 }
 
 /// Removes `..` and slashes at the end: an absolute path may have both.
@@ -296,8 +307,8 @@ fn plans(root: &Path, listing: &Listing, old: &Folder, new: &Folder) -> (Vec<Pla
             Place::Elsewhere => {}
             Place::Stays => left.push(row.path.clone()),
             Place::Project(project) => {
-                let rest = row.cwd.as_deref().and_then(|cwd| old.rest(cwd));
-                let was = row.cwd.clone();
+                let rest = recorded(row).and_then(|cwd| old.rest(cwd));
+                let was = recorded(row).map(str::to_owned);
                 plans.push(Plan {
                     from: row.path.clone(),
                     to: moved_to(root, row, &project),
@@ -315,10 +326,7 @@ fn plans(root: &Path, listing: &Listing, old: &Folder, new: &Folder) -> (Vec<Pla
 fn plans_back(root: &Path, listing: &Listing, old: &Folder, new: &Folder) -> Vec<Plan> {
     let mut plans = Vec::new();
     for row in listing.rows.iter().filter(|row| row.has_file) {
-        let is_here = row
-            .cwd
-            .as_deref()
-            .is_some_and(|cwd| new.rest(cwd).is_some());
+        let is_here = recorded(row).is_some_and(|cwd| new.rest(cwd).is_some());
         if !is_here && !new.has_key(&row.project, Path::new("")) {
             continue;
         }
@@ -349,6 +357,12 @@ fn each_once(mut plans: Vec<Plan>) -> Vec<Plan> {
     plans
 }
 
+/// Returns the folder that the last move wrote down, even if the file is back at its old place: a call that undoes the
+/// move may have been killed.
+fn recorded(row: &SessionRow) -> Option<&str> {
+    row.relocated.as_deref().or(row.cwd.as_deref())
+}
+
 fn moved_to(root: &Path, row: &SessionRow, project: &str) -> PathBuf {
     if project == row.project {
         return row.path.clone();
@@ -370,12 +384,12 @@ enum Place {
 fn place(row: &SessionRow, listing: &Listing, old: &Folder, new: &Folder) -> Place {
     let new_project = |rest: &Path| Place::Project(project_key(&text(&new.below(rest))));
     let top = Path::new("");
-    let Some(cwd) = row.cwd.as_deref() else {
+    let Some(cwd) = recorded(row) else {
         // Another folder with the same key could be its own.
         let others = listing.rows.iter();
         let mut others = others.filter(|other| other.project == row.project);
         let is_other = |other: &SessionRow| {
-            let cwd = other.cwd.as_deref();
+            let cwd = recorded(other);
             cwd.is_some_and(|cwd| is_key_of(&row.project, cwd) && old.rest(cwd).is_none())
         };
         return match old.has_key(&row.project, top) {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use transcript_format::names::{agent_of, project_key};
+use transcript_format::names::{agent_of, is_key_of};
 use transcript_reader::{
     Listing, SessionFile, SessionFiles, Walked, session_of_subagent, subagents_on, walk_store,
 };
@@ -85,8 +85,10 @@ pub fn keep_project(
     files.sessions.retain(is_of);
     files.orphans.retain(is_of);
     // Nothing in them names the folder.
-    let key = project_key(&project.to_string_lossy());
-    files.leftovers.retain(|file| file.project == key);
+    let project = project.to_string_lossy();
+    files
+        .leftovers
+        .retain(|file| is_key_of(&file.project, &project));
     files.agents.retain(|path| {
         let session = session_of_subagent(disk, path);
         session.is_some_and(|session| ids.contains(&*session))

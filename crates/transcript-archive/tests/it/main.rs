@@ -5,6 +5,7 @@
 mod crash;
 mod damage;
 mod encryption;
+mod moved;
 mod prune;
 mod repack;
 mod round_trip;

@@ -28,7 +28,9 @@ const MAX_RATES: usize = 200;
 const FAST: &str = "fast";
 
 /// What may be before the name of a model, where the name alone is in no row.
-const MAKERS: [&str; 7] = [
+const MAKERS: [&str; 9] = [
+    "vertex_ai/",
+    "azure_ai/",
     "moonshot/",
     "deepseek/",
     "minimax/",
@@ -125,21 +127,32 @@ impl Prices {
     /// once for each name: a row is parsed each time.
     ///
     /// The row with exactly this name counts; then that without `[1m]` at its end, which says how long a prompt
-    /// may be; then that with the name of a maker before it or not, if there is only one such row. Names that
-    /// are merely alike are other models.
+    /// may be; then that with the name of a maker or a platform before it or not, if all such rows have the same prices.
+    /// Of the address of a resource of Bedrock or Vertex, the name at its end counts, in its region if that has a row. Names
+    /// that are merely alike are other models.
     #[must_use]
     pub fn model(&self, name: &str) -> Option<ModelPrices> {
         let short = name.strip_suffix("[1m]").unwrap_or(name);
-        self.row(name).or_else(|| self.row(short)).or_else(|| {
+        self.row(name).or_else(|| self.named(short)).or_else(|| {
+            let Resource { region, model } = Resource::parse(short)?;
+            let in_region =
+                region.and_then(|region| self.row(&format!("bedrock/{region}/{model}")));
+            in_region.or_else(|| self.named(model))
+        })
+    }
+
+    fn named(&self, name: &str) -> Option<ModelPrices> {
+        self.row(name).or_else(|| {
             let bare = BARE_MAKERS
                 .iter()
-                .filter_map(|maker| self.row(short.strip_prefix(maker)?));
+                .filter_map(|maker| self.row(name.strip_prefix(maker)?));
             let mut rows = bare.chain(
                 MAKERS
                     .iter()
-                    .filter_map(|maker| self.row(&format!("{maker}{short}"))),
+                    .filter_map(|maker| self.row(&format!("{maker}{name}"))),
             );
-            rows.next().filter(|_| rows.next().is_none())
+            let first = rows.next()?;
+            rows.all(|row| row.costs_like(&first)).then_some(first)
         })
     }
 
@@ -161,6 +174,41 @@ pub struct ModelPrices {
     /// By the geo of the call, or `fast`; in thousandths.
     factors: Vec<(String, u64)>,
     max_input_tokens: Option<u64>,
+}
+
+/// The address of a model on a platform.
+struct Resource<'n> {
+    /// The region, of one that has prices of its own.
+    region: Option<&'n str>,
+    /// The model as the platform names it.
+    model: &'n str,
+}
+
+impl<'n> Resource<'n> {
+    /// Parses an address: of Bedrock, `arn:aws:bedrock:REGION:ACCOUNT:KIND/MODEL` or `bedrock/MODEL`; of Vertex,
+    /// `projects/…/publishers/anthropic/models/MODEL`. The name that a person chose for a profile is in no row.
+    fn parse(name: &'n str) -> Option<Self> {
+        if let Some((_, model)) = name.split_once("publishers/anthropic/models/") {
+            return Some(Self {
+                region: None,
+                model,
+            });
+        }
+        if let Some(model) = name.strip_prefix("bedrock/") {
+            let (region, model) = match model.split_once('/') {
+                Some((region, model)) => (Some(region), model),
+                None => (None, model),
+            };
+            return Some(Self { region, model });
+        }
+        let mut parts = name.splitn(6, ':');
+        let is_bedrock = parts.next() == Some("arn")
+            && parts.next().is_some_and(|part| part.starts_with("aws"))
+            && parts.next() == Some("bedrock");
+        let region = parts.next().filter(|region| !region.is_empty());
+        let (_, model) = parts.nth(1)?.split_once('/')?;
+        is_bedrock.then_some(Self { region, model })
+    }
 }
 
 /// What all tokens of a call cost.
@@ -250,6 +298,11 @@ impl ModelPrices {
         }
         let unit = 10_u128.pow(PLACES - 9) * u128::from(ONE * ONE);
         Some(sum / unit + u128::from(sum % unit >= unit / 2))
+    }
+
+    /// Returns whether every call costs the same by both.
+    fn costs_like(&self, other: &Self) -> bool {
+        self.bands == other.bands && self.search == other.search && self.factors == other.factors
     }
 
     /// Returns the longest prompt that the model accepts in tokens, where that is known.

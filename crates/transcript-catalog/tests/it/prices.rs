@@ -328,7 +328,7 @@ fn a_call_is_rounded_once_half_up() {
 }
 
 #[test]
-fn names_are_found_exactly_or_by_one_maker() {
+fn names_are_found_exactly_or_by_makers_of_one_price() {
     let prices = Prices::embedded();
     let found = |name: &str| prices.model(name);
     let opus = found("claude-opus-5");
@@ -367,13 +367,66 @@ fn names_are_found_exactly_or_by_one_maker() {
     ] {
         assert_eq!(found(name), None, "{name}");
     }
-    // Two makers.
-    let prices = read(
-        r#"{"zai/m": {"input_cost_per_token": 1e-6}, "xai/m": {"input_cost_per_token": 1e-6}}"#,
-    )
-    .unwrap();
-    assert_eq!(prices.model("m"), None);
-    assert!(prices.model("zai/m").is_some());
+    // Two makers, of different prices and of equal ones.
+    let two = |price: &str| {
+        read(&format!(
+            r#"{{"zai/m": {{"input_cost_per_token": 1e-6}}, "xai/m": {{"input_cost_per_token": {price}, "max_input_tokens": 9}}}}"#
+        ))
+        .unwrap()
+    };
+    assert_eq!(two("2e-6").model("m"), None);
+    assert!(two("2e-6").model("zai/m").is_some());
+    assert!(two("1e-6").model("m").is_some());
+}
+
+#[test]
+fn names_of_platforms_have_the_prices_of_their_rows() {
+    let prices = Prices::embedded();
+    let platforms = TABLE.lines().filter_map(|line| {
+        let name = line.split_once('\t')?.0.strip_prefix("vertex_ai/")?;
+        name.contains('@').then_some(name)
+    });
+    let mut count = 0;
+    for name in platforms {
+        let row = prices.model(&format!("vertex_ai/{name}"));
+        assert!(row.is_some());
+        assert_eq!(prices.model(name), row, "{name}");
+        assert_eq!(prices.model(&format!("{name}[1m]")), row, "{name}");
+        let address = format!("projects/p/locations/us-east5/publishers/anthropic/models/{name}");
+        assert_eq!(prices.model(&address), row, "{name}");
+        count += 1;
+    }
+    assert!(count > 10, "{count}");
+    let profile = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";
+    for address in [
+        "arn:aws:bedrock:us-west-2:123456789012:inference-profile/",
+        "arn:aws:bedrock:us-west-2::foundation-model/",
+        "bedrock/",
+    ] {
+        let found = prices.model(&format!("{address}{profile}"));
+        assert!(found.is_some(), "{address}");
+        assert_eq!(found, prices.model(profile), "{address}");
+    }
+    // A region with prices of its own.
+    let model = "anthropic.claude-sonnet-5";
+    let governmental = prices.model(&format!(
+        "arn:aws-us-gov:bedrock:us-gov-west-1::foundation-model/{model}"
+    ));
+    assert_eq!(
+        governmental,
+        prices.model(&format!("bedrock/us-gov-west-1/{model}"))
+    );
+    assert_ne!(governmental, prices.model(model));
+    for unknown in [
+        "arn:aws:bedrock:us-west-2:123456789012:application-inference-profile/a1b2c3",
+        "arn:aws:bedrock:us-west-2",
+        "arn:aws:sagemaker:us-west-2:1:model/claude-opus-5",
+        "arn:",
+        "publishers/anthropic/models/",
+        "bedrock/",
+    ] {
+        assert_eq!(prices.model(unknown), None, "{unknown}");
+    }
 }
 
 #[test]

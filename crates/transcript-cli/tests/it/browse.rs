@@ -562,6 +562,9 @@ fn resuming_is_asked_first_and_runs_the_client_in_the_right_folder() {
     let Some(walk) = Walk::new(100, 30) else {
         return;
     };
+    // Where the client looks for it.
+    let key = transcript_format::names::project_key(walk.folder.path().to_str().unwrap());
+    fs::rename(walk.root().join("-home-leap"), walk.root().join(key)).unwrap();
     let client = walk.folder.path().join("claude");
     let mut file = fs::File::create(&client).unwrap();
     writeln!(file, "#!/bin/sh\necho \"client $1 $2 in $(pwd)\"").unwrap();

@@ -385,3 +385,82 @@ fn an_encrypted_archive_is_written_without_the_key_and_read_with_it() {
         stderr(&refused)
     );
 }
+
+#[test]
+fn who_restores_what_the_client_deletes_again_is_told() {
+    let place = Place::new();
+    let old = SystemTime::now() - Duration::from_secs(60 * 86_400);
+    let set = || {
+        let file = fs::File::options().append(true).open(place.file());
+        file.unwrap().set_modified(old).unwrap();
+    };
+    set();
+    assert_eq!(place.run(&["keep"]).status.code(), Some(0));
+    let modified = || fs::metadata(place.file()).unwrap().modified().unwrap();
+    let restore = |arguments: &[&str]| {
+        fs::remove_file(place.file()).unwrap();
+        let restored = place.run(&[&["restore", &place.id], arguments].concat());
+        assert_eq!(restored.status.code(), Some(0), "{}", stderr(&restored));
+        (stdout(&restored), stderr(&restored))
+    };
+    let (_, said) = restore(&[]);
+    assert!(
+        said.contains("deletes 1 session of these again, the first when it is started next"),
+        "{said}"
+    );
+    assert_eq!(modified(), old);
+    let (json, _) = restore(&["--json"]);
+    assert!(
+        json.contains(&format!(
+            "\"atRisk\":[{{\"sessionId\":\"{}\",\"days\":0}}]",
+            place.id
+        )),
+        "{json}"
+    );
+    let (_, said) = restore(&["--renew"]);
+    assert!(!said.contains("deletes"), "{said}");
+    assert!(modified() > old + Duration::from_secs(59 * 86_400));
+    let settings = place.root().parent().unwrap().join("settings.json");
+    fs::write(settings, "{\"cleanupPeriodDays\": 365}").unwrap();
+    let (_, said) = restore(&["--renew"]);
+    assert!(!said.contains("deletes"), "{said}");
+    assert_eq!(modified(), old);
+}
+
+#[test]
+fn a_session_that_was_moved_is_one_session_in_the_archive() {
+    let place = Place::new();
+    let moved = place.root().join("-home-ada-moved");
+    let path = moved.join(format!("{}.jsonl", place.id));
+    assert_eq!(place.run(&["keep"]).status.code(), Some(0));
+    fs::create_dir(&moved).unwrap();
+    let bytes = fs::read(place.file()).unwrap();
+    fs::write(
+        &path,
+        [
+            &bytes[..],
+            b"{\"type\":\"relocated\",\"relocatedCwd\":\"/home/ada/moved\"}\n",
+        ]
+        .concat(),
+    )
+    .unwrap();
+    fs::remove_file(place.file()).unwrap();
+    let rows = |arguments: &[&str]| {
+        let listed = stdout(&place.run(&[&["list", "--json"], arguments].concat()));
+        listed
+            .lines()
+            .filter(|line| line.contains(&place.id))
+            .count()
+    };
+    // Before it was captured there, and after that.
+    assert_eq!(rows(&["--all"]), 1);
+    assert_eq!(place.run(&["keep"]).status.code(), Some(0));
+    assert_eq!((rows(&["--all"]), rows(&["--archived"])), (1, 1));
+    fs::remove_dir_all(place.root()).unwrap();
+    let replayed = place.run(&["replay", &place.id]);
+    assert_eq!(replayed.status.code(), Some(0), "{}", stderr(&replayed));
+    fs::create_dir_all(place.root()).unwrap();
+    let restored = place.run(&["restore", &place.id]);
+    assert_eq!(restored.status.code(), Some(0), "{}", stderr(&restored));
+    assert!(path.exists() && !place.file().exists());
+}

@@ -44,6 +44,24 @@ fn a_moved_session_continues_in_the_new_folder() {
         "{}",
         stdout(&list)
     );
+    // Everything else names the new folder as well, and so does what is made of the session.
+    let to_path = key(&new).join(format!("{ID}.jsonl"));
+    let replay = run(&["replay", ID]);
+    assert!(stdout(&replay).contains(&expected), "{}", stdout(&replay));
+    let verified = run(&["verify", key(&new).to_str().unwrap()]);
+    assert!(
+        !stdout(&verified).contains("F-DIR"),
+        "{}",
+        stdout(&verified)
+    );
+    let forked = run(&["fork", ID]);
+    let fork = stdout(&forked).trim().to_owned();
+    let replay = run(&["replay", &fork]);
+    let expected = format!("cd '{quoted}' && claude --resume {fork}");
+    assert!(stdout(&replay).contains(&expected), "{}", stdout(&replay));
+    let list = stdout(&run(&["list", "--json"]));
+    assert!(!list.contains(&format!("\"cwd\":\"{from}\"")), "{list}");
+    fs::remove_file(to_path.with_file_name(format!("{fork}.jsonl"))).unwrap();
 
     // Taken at the old place: refused, exit code 1.
     fs::create_dir_all(path.parent().unwrap()).unwrap();

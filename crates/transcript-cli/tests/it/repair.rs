@@ -11,7 +11,7 @@ use transcript_testkit::running_client::RunningClient;
 use crate::{stderr, stdout, transcript};
 
 struct Damaged {
-    folder: TempDir,
+    _folder: TempDir,
     path: PathBuf,
     bytes: Vec<u8>,
 }
@@ -30,9 +30,9 @@ fn entry(name: &str, parent: &str) -> String {
 /// A session with a torn and a glued line, and a missing parent.
 fn damaged() -> Damaged {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder
-        .path()
-        .join("0b932c9f-9928-4cec-9e82-22c1703d5f54.jsonl");
+    let project = folder.path().join("-home-dev-my-work");
+    fs::create_dir(&project).unwrap();
+    let path = project.join("0b932c9f-9928-4cec-9e82-22c1703d5f54.jsonl");
     let lines = [
         entry("u1", "null"),
         format!("{}{}", r#"{"type":"pr-link","prNu"#, entry("a1", r#""u1""#)),
@@ -42,7 +42,7 @@ fn damaged() -> Damaged {
     let bytes = (lines.join("\n") + "\n").into_bytes();
     fs::write(&path, &bytes).unwrap();
     Damaged {
-        folder,
+        _folder: folder,
         path,
         bytes,
     }
@@ -60,10 +60,14 @@ impl Damaged {
 
     fn names(&self) -> Vec<String> {
         let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
-        let entries = fs::read_dir(self.folder.path()).unwrap().map(name);
+        let entries = fs::read_dir(self.project()).unwrap().map(name);
         let mut names: Vec<_> = entries.map(|name| name.into_string().unwrap()).collect();
         names.sort();
         names
+    }
+
+    fn project(&self) -> &Path {
+        self.path.parent().unwrap()
     }
 
     fn name(&self, more: &str) -> String {
@@ -92,7 +96,7 @@ nothing was written; --keep-id replaces the session, --out FILE writes a copy
 #[test]
 fn a_copy_is_written_beside_what_it_does_not_contain() {
     let session = damaged();
-    let copy = session.folder.path().join("copy.jsonl");
+    let copy = session.project().join("copy.jsonl");
     let (code, out, _) = session.run(&["--json", "--out", copy.to_str().unwrap()]);
     assert_eq!(code, 0);
     let report: Value = serde_json::from_str(&out).unwrap();
@@ -110,10 +114,10 @@ fn a_copy_is_written_beside_what_it_does_not_contain() {
     let names = ["copy.jsonl", "copy.jsonl.lost", "copy.jsonl.lost.json"];
     assert_eq!(session.names()[1..], names);
     assert_eq!(
-        fs::read(session.folder.path().join(names[1])).unwrap(),
+        fs::read(session.project().join(names[1])).unwrap(),
         br#"{"type":"pr-link","prNu"#
     );
-    let map = fs::read_to_string(session.folder.path().join(names[2])).unwrap();
+    let map = fs::read_to_string(session.project().join(names[2])).unwrap();
     assert_eq!(
         map,
         "{\"offset\":213,\"len\":23,\"code\":\"L-TORN-MID\",\"at\":0}\n"
@@ -144,7 +148,7 @@ fn the_session_is_replaced_and_brought_back() {
     assert!(out.ends_with(go_on), "{out}");
     let expected = ["", ".before-repair", ".lost", ".lost.json"].map(|more| session.name(more));
     assert_eq!(session.names(), expected);
-    let old = session.folder.path().join(&expected[1]);
+    let old = session.project().join(&expected[1]);
     assert!(fs::read(&old).unwrap() == session.bytes);
     assert_eq!(modified(&old), before);
     assert_eq!(session.run(&["--keep-id"]).0, 0);
@@ -221,7 +225,7 @@ nothing was written; --keep-id replaces the session, --out FILE writes a copy
     assert_eq!(out, expected);
     assert_eq!(session.names(), [session.name("")]);
 
-    let copy = session.folder.path().join("copy.jsonl");
+    let copy = session.project().join("copy.jsonl");
     let (code, out, _) = session.run(&["--compact", "--json", "--out", copy.to_str().unwrap()]);
     assert_eq!(code, 0);
     let report: Value = serde_json::from_str(&out).unwrap();
@@ -237,7 +241,7 @@ nothing was written; --keep-id replaces the session, --out FILE writes a copy
         "copy.jsonl.archive.json",
     ];
     assert_eq!(session.names()[1..], names);
-    let [new, archive, map] = names.map(|name| fs::read(session.folder.path().join(name)).unwrap());
+    let [new, archive, map] = names.map(|name| fs::read(session.project().join(name)).unwrap());
     let mut bytes = new;
     for line in std::str::from_utf8(&map).unwrap().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -259,7 +263,7 @@ fn a_compacted_session_takes_the_place_of_the_old_one_until_undone() {
     let expected = ["", ".archive", ".archive.json", ".before-repair"];
     assert_eq!(session.names(), expected.map(|more| session.name(more)));
     assert!(fs::metadata(&session.path).unwrap().len() < session.bytes.len() as u64);
-    let archived = fs::read_to_string(session.folder.path().join(session.name(".archive")));
+    let archived = fs::read_to_string(session.project().join(session.name(".archive")));
     assert_eq!(archived.unwrap().lines().count(), 3);
     assert_eq!(session.run(&["--compact", "--keep-id"]).0, 0);
     assert_eq!(session.names(), expected.map(|more| session.name(more)));
@@ -392,7 +396,7 @@ fn a_session_that_a_client_runs_is_not_replaced_and_a_copy_can_be_written() {
     assert_eq!(fs::read(&path).unwrap(), torn.bytes);
     let names = fs::read_dir(path.parent().unwrap()).unwrap();
     assert_eq!(names.count(), 1);
-    let copy = torn.folder.path().join("copy.jsonl");
+    let copy = torn.project().join("copy.jsonl");
     let (code, said) = run(&["--out", copy.to_str().unwrap()]);
     assert_eq!(code, Some(0), "{said}");
     drop(client);

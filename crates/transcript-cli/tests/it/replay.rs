@@ -931,3 +931,78 @@ fn ids_are_below_the_name_and_only_of_what_is_shown() {
         "{shown}"
     );
 }
+
+/// Returns a session with these user lines, each after the one before; `%` stands for what all have.
+fn user_lines(lines: &[&str]) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("-home-ada");
+    fs::create_dir(&project).unwrap();
+    let path = project.join("0a1b2c3d-0000-4000-8000-000000000001.jsonl");
+    let mut parent = "null".to_owned();
+    let mut text = String::new();
+    for (at, line) in lines.iter().enumerate() {
+        let common = format!(
+            r#""type":"user","uuid":"u{at}","parentUuid":{parent},"isSidechain":false,"sessionId":"0a1b2c3d-0000-4000-8000-000000000001","cwd":"/home/ada","timestamp":"2026-01-01T00:00:0{at}.000Z""#
+        );
+        text.push_str(&format!("{}\n", line.replace('%', &common)));
+        parent = format!("\"u{at}\"");
+    }
+    fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (folder, path)
+}
+
+#[test]
+fn who_wrote_a_prompt_is_read_from_its_line_before_its_text() {
+    let (folder, session) = user_lines(&[
+        r#"{%,"message":{"content":"<task>\nCount the owls.\n</task>"}}"#,
+        r#"{%,"message":{"content":"<my_tag>x</my_tag> Draw the lynx"}}"#,
+        r#"{%,"origin":{"kind":"human"},"message":{"content":"<system-reminder>\nSmall note\n</system-reminder>\nName the stoat"}}"#,
+        r#"{%,"message":{"content":"Feed the otter\n<ide_opened_file>otter.rs</ide_opened_file>"}}"#,
+        r#"{%,"origin":{"kind":"hook"},"message":{"content":"Checked the heron"}}"#,
+        r#"{%,"promptSource":"typed","message":{"content":"<task-notification>the gull</task-notification>"}}"#,
+        r#"{%,"message":{"content":"<task-notification><summary>the swift</summary></task-notification>"}}"#,
+    ]);
+    let words = [
+        "Count the owls.",
+        "Draw the lynx",
+        "Name the stoat",
+        "Feed the otter",
+        "the gull",
+    ];
+    let of_clients = ["Checked the heron", "the swift", "Small note", "otter.rs"];
+    for arguments in [
+        &["replay"][..],
+        &["export", "--text", "-"],
+        &["export", "--markdown", "-"],
+    ] {
+        let shown = transcript(&[arguments, &[&session]].concat());
+        assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
+        let shown = stdout(&shown);
+        for said in words.iter().chain(&of_clients[..2]) {
+            assert!(shown.contains(said), "{arguments:?} {said}: {shown}");
+        }
+    }
+    let shown = stdout(&transcript(&["replay", &session]));
+    for said in words {
+        let line = shown.lines().find(|line| line.contains(said)).unwrap();
+        assert!(!line.starts_with("client"), "{said}: {shown}");
+    }
+    for said in &of_clients[..2] {
+        let line = shown.lines().find(|line| line.contains(said)).unwrap();
+        assert!(!line.starts_with("user"), "{shown}");
+    }
+    let page = folder.path().join("page.html");
+    let made = transcript(&["export", "--html", page.to_str().unwrap(), &session]);
+    assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
+    let root = folder.path().to_str().unwrap();
+    let listed = stdout(&transcript(&["list", "--json", "--root", root]));
+    assert!(
+        listed.contains(r#""firstPrompt":"<task> Count the owls. </task>""#),
+        "{listed}"
+    );
+    assert!(
+        listed.contains(r#""lastPrompt":"<task-notification>the gull"#),
+        "{listed}"
+    );
+}

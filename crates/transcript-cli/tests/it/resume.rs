@@ -256,9 +256,12 @@ fn what_is_the_same_for_several_entries_is_one_line() {
             number - 1
         ));
     }
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), lines.join("\n") + "\n").unwrap();
-    let file = file.path().to_str().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("-home-ada-it-s");
+    std::fs::create_dir(&project).unwrap();
+    let file = project.join("0a1b2c3d-0000-4000-8000-000000000001.jsonl");
+    std::fs::write(&file, lines.join("\n") + "\n").unwrap();
+    let file = file.to_str().unwrap();
     let explained = stdout(&transcript(&["resume", "--explain", file]));
     assert!(explained.lines().count() < 20, "{explained}");
     assert!(explained.contains(" times, lines "), "{explained}");
@@ -275,6 +278,31 @@ fn what_is_the_same_for_several_entries_is_one_line() {
     );
     assert!(text.contains(&command), "{text}");
     assert!(stdout(&transcript(&["replay", "--at", "3", file])).contains(&command));
+}
+
+#[test]
+fn a_file_that_no_client_finds_has_no_command_that_continues_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = r#"{"type":"user","uuid":"u0","parentUuid":null,"sessionId":"0a1b2c3d-0000-4000-8000-000000000001","cwd":"/home/ada","timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"Go"}}"#;
+    let name = "0a1b2c3d-0000-4000-8000-000000000001.jsonl";
+    for (place, is_found) in [
+        (format!("-home-ada/{name}"), true),
+        ("-home-ada/merged.jsonl".to_owned(), false),
+        (format!("-home-eve/{name}"), false),
+        (format!("sent/{name}"), false),
+    ] {
+        let file = folder.path().join(&place);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, format!("{line}\n")).unwrap();
+        for command in ["resume", "replay"] {
+            let text = stdout(&transcript(&[command, file.to_str().unwrap()]));
+            assert_eq!(
+                text.contains("claude --resume"),
+                is_found,
+                "{command} {place}: {text}"
+            );
+        }
+    }
 }
 
 /// Writes a session of 4 MiB and some lines, with a compaction before its last prompt.

@@ -134,6 +134,16 @@ fn what_a_provider_refuses_is_mended_and_said() {
     assert_eq!(called["name"], UNKNOWN_TOOL);
     assert_eq!(called["id"], messages[2]["content"][0]["tool_use_id"]);
     assert_eq!(messages[2]["content"][0]["content"][0]["text"], NO_CONTENT);
+    let long = "é".repeat(201);
+    let named = build([
+        user().text("A"),
+        call_with("c1", &long, "{}"),
+        user().tool_error("c1", "no"),
+    ]);
+    assert_eq!(
+        values(&named.messages)[1]["content"][0]["name"],
+        "é".repeat(200)
+    );
     let expected = [
         refused(1, Rule::CallId),
         refused(1, Rule::CallName),

@@ -39,6 +39,23 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
     let parts = "{\"uuid\":\"q1\",\"parentUuid\":null,\"sessionId\":\"q\",\"type\":\"user\",\
         \"message\":{\"role\":\"user\",\"parts\":[{\"text\":\"Q\"}]}}\n";
     let open = |text: &str| Source::open(&Scratch::new(text.as_bytes()).path).map(|_| ());
+    let history = "{\"display\": \"Q\", \"pastedContents\": {\"1\": {\"type\": \"text\"}}, \
+        \"timestamp\": 1763632800000, \"project\": \"/w\", \"sessionId\": \"s\"}\n";
+    let error = open(history).unwrap_err().to_string();
+    assert!(error.contains("the list of all prompts"), "{error}");
+    let array =
+        "[{\"role\":\"user\",\"content\":\"Q\"},{\"role\":\"assistant\",\"content\":\"A\"}]";
+    let object = "{\n  \"title\": \"T\",\n  \"messages\": [\n    {\"role\": \"user\"}\n  ]\n}\n";
+    for text in [array, object] {
+        let error = open(text).unwrap_err().to_string();
+        assert!(error.contains("one JSON value"), "{error}");
+        open(
+            &format!("{{\"uuid\":\"u\",\"type\":\"user\",\"message\":{{\"content\":[{text}]}}}}")
+                .replace('\n', ""),
+        )
+        .unwrap();
+    }
+    open("[{\"type\":\"user\",\"uuid\":\"u\",\"message\":{\"content\":\"Q\"}}]").unwrap();
     for (text, name) in [
         (rollout, "a Codex rollout"),
         (gemini, "a Gemini"),
@@ -54,7 +71,7 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
         let text = text.replace('"', "\\\"").replace('\n', "\\n");
         format!("{{\"type\":\"user\",\"message\":{{\"content\":\"{text}\"}},\"uuid\":\"u\"}}\n")
     };
-    for text in [rollout, gemini, lines, parts] {
+    for text in [rollout, gemini, lines, parts, history] {
         open(&quoted(text)).unwrap();
     }
     // A transcript that contains such a message as data.

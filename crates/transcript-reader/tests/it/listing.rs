@@ -273,6 +273,30 @@ fn windows_grow_over_a_long_first_prompt_and_find_a_title_far_from_the_end() {
 }
 
 #[test]
+fn the_title_of_a_person_is_found_in_the_middle_of_a_large_file() {
+    let root = Root::new();
+    let titled = |before: usize, after: usize, more: &[Value]| {
+        let title = json!({"type": "custom-title", "customTitle": "Eclipses", "sessionId": ID});
+        let mut lines = padding(before);
+        lines.push(title);
+        lines.extend_from_slice(more);
+        lines.extend(padding(after));
+        root.row(&lines).title
+    };
+    let found = Some("Eclipses".to_owned());
+    // Where two parts that are searched one after the other meet, too.
+    for after in [600, 1000, 1023, 1024, 1025, 1100, 3 << 10] {
+        assert_eq!(titled(600 << 10, after << 10, &[]), found, "{after} KiB");
+    }
+    assert_eq!(titled(600 << 10, 5 << 20, &[]), None);
+    // A later title counts, and the words of a message are none.
+    let cleared = json!({"type": "custom-title", "customTitle": "", "sessionId": ID});
+    assert_eq!(titled(600 << 10, 600 << 10, &[cleared]), None);
+    let quoted = user(r#"{"type":"custom-title","customTitle":"No","sessionId":"s"}"#);
+    assert_eq!(titled(600 << 10, 600 << 10, &[quoted]), found);
+}
+
+#[test]
 fn titles_have_the_precedence_of_the_clients() {
     let custom = |title: &str| json!({"type": "custom-title", "customTitle": title});
     let made = json!({"type": "ai-title", "aiTitle": "made"});
@@ -496,6 +520,100 @@ fn a_project_is_matched_by_the_folders_its_sessions_name() {
 
 #[cfg(unix)]
 #[test]
+fn a_session_belongs_to_the_folder_that_its_project_is_named_after() {
+    let root = Root::new();
+    let in_folder = |cwd: &str| with(user("a"), "cwd", cwd);
+    let home = Some("/home/ada/notes");
+    // After a `cd`, there and back, from elsewhere, and with the folder in a line in the middle.
+    for lines in [
+        vec![
+            in_folder("/home/ada/notes"),
+            in_folder("/home/ada/notes/api"),
+        ],
+        vec![
+            in_folder("/home/ada/notes"),
+            in_folder("/tmp"),
+            in_folder("/home/ada/notes"),
+        ],
+        vec![
+            in_folder("/tmp"),
+            in_folder("/home/ada/notes"),
+            in_folder("/var"),
+        ],
+        vec![
+            in_folder("/home/ada/old"),
+            json!({"type": "relocated", "relocatedCwd": "/home/ada/notes"}),
+        ],
+        // It was moved back by hand.
+        vec![
+            in_folder("/home/ada/notes"),
+            json!({"type": "relocated", "relocatedCwd": "/home/ada/new"}),
+        ],
+    ] {
+        let row = root.row(&lines);
+        assert_eq!(
+            (row.cwd.as_deref(), row.continued_in()),
+            (home, home),
+            "{lines:?}"
+        );
+    }
+    let row = root.row(&[in_folder("/home/ada/old")]);
+    assert_eq!(
+        (row.cwd.as_deref(), row.continued_in()),
+        (Some("/home/ada/old"), None)
+    );
+    let lines = text(&[in_folder("/home/ada/notes")]);
+    // A client finds neither a file with another name nor one elsewhere.
+    for path in [
+        format!("{KEY}/{ID} (1).jsonl"),
+        format!("{KEY}/merged.jsonl"),
+        format!("sent/{ID}.jsonl"),
+    ] {
+        let row = SessionRow::at(&root.write(&path, &lines));
+        assert_eq!(row.continued_in(), None, "{path}");
+    }
+    let row = SessionRow::at(&root.write(&format!("{KEY}/merged.jsonl"), &lines));
+    assert_eq!(row.home(), home);
+}
+
+#[test]
+fn a_project_is_matched_in_every_form_of_its_path_and_with_worktrees_that_are_gone() {
+    let root = Root::new();
+    let session = |folder: &str, number: u8, cwd: &str| {
+        let id = ID.replace("0b93", &format!("0b9{number}"));
+        root.write(
+            &format!("{folder}/{id}.jsonl"),
+            text(&[with(user("a"), "cwd", cwd)]),
+        );
+    };
+    session("-home-ada-Pru-zkum", 1, "/home/ada/Pru\u{30a}zkum");
+    session("c--Users-Ada-Elm", 2, r"c:\Users\Ada\Elm");
+    session("-r", 3, "/r");
+    session("-r--claude-worktrees-fix", 4, "/r/.claude/worktrees/fix");
+    session("-rx", 5, "/rx");
+    let listing = root.list();
+    let count =
+        |path: &str, with_worktrees| listing.of_project(Path::new(path), with_worktrees).len();
+    for (path, expected) in [
+        ("/home/ada/Pr\u{16f}zkum", 1),
+        ("/home/ada/Pru\u{30a}zkum", 1),
+        ("/home/ada/Pruzkum", 0),
+        (r"C:\Users\Ada\Elm", 1),
+        ("c:/Users/Ada/Elm", 1),
+        ("d:/Users/Ada/Elm", 0),
+        ("/r", 2),
+        ("/r/.claude/worktrees/fix", 2),
+        ("/r/.claude/worktrees/other", 2),
+    ] {
+        assert_eq!(count(path, true), expected, "{path}");
+    }
+    assert_eq!(count("/r", false), 1);
+    assert_eq!(count("/r/.claude/worktrees/fix", false), 1);
+    let folders = transcript_reader::project_folders(root.path(), Path::new("/r"), true).unwrap();
+    assert_eq!(folders.len(), 2, "{folders:?}");
+}
+
+#[test]
 fn entries_that_are_not_files_are_problems_and_never_block() {
     use std::os::unix::fs::symlink;
     let root = Root::new();
@@ -586,21 +704,41 @@ fn model(bytes: &[u8]) -> [Option<String>; 7] {
             _ => vec![],
         }
     };
+    let is_of_others = |line: &Value| {
+        let kind = line["origin"]["kind"].as_str();
+        kind.is_some_and(|kind| kind != "human") || line["promptSource"] == "system"
+    };
     let typed = |text: &String| {
-        let text = text.replace('\n', " ").trim().to_owned();
+        let mut text = text.replace('\n', " ").trim().to_owned();
+        // A note of the client before the words.
+        while let Some((_, rest)) = text
+            .strip_prefix("<system-reminder>")
+            .and_then(|text| text.split_once("</system-reminder>"))
+        {
+            text = rest.trim().to_owned();
+        }
         if let Some((_, rest)) = text.split_once("<bash-input>") {
             let command = rest.split_once("</bash-input>")?.0;
             return Some(format!("! {command}"));
         }
-        let is_tag =
-            text.starts_with('<') && text[1..].starts_with(|c: char| c.is_ascii_lowercase());
+        let tags = [
+            "local-command-",
+            "bash-",
+            "task-notification",
+            "tick",
+            "ide_",
+            "teammate-",
+            "command-",
+        ];
+        let is_tag = tags.iter().any(|tag| text.starts_with(&format!("<{tag}")));
         let is_synthetic = transcript_format::texts::is_synthetic(&text);
         let is_own = is_tag || is_synthetic || text.contains("<command-name>");
         (!text.is_empty() && !is_own && !text.starts_with("[Request interrupted")).then_some(text)
     };
     let prompt = |lines: &[Value]| {
         let lines = prompts(lines);
-        lines.iter().flat_map(texts).find_map(|text| typed(&text))
+        let lines = lines.iter().filter(|line| !is_of_others(line));
+        lines.flat_map(texts).find_map(|text| typed(&text))
     };
     let command = |lines: &[Value]| {
         let lines = prompts(lines);

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use transcript_format::author::Author;
 use transcript_format::compact::CompactMetadata;
 use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
@@ -115,12 +116,15 @@ impl<'t, 'i> Builder<'t, 'i> {
         entry_ref: &EntryRef<'_>,
         (text, body): (&str, Option<&Body<'_>>),
     ) {
-        let new = NewItem {
+        let mut new = NewItem {
             id: ItemId::of_entry(self.index, entry_ref),
             marks: self.marks(entry, entry_ref),
+            author: body.and_then(author).unwrap_or_default(),
             entry_ref: *entry_ref,
             text,
         };
+        new.marks
+            .set(ItemMarks::TYPED, new.author == Author::Person);
         let first = self.items.len();
         if entry_ref.flags().contains(Flags::TOO_MANY) {
             self.push(&new, ItemKind::TooMany, Speaker::Client);
@@ -278,7 +282,7 @@ impl<'t, 'i> Builder<'t, 'i> {
     fn add_attachment(&mut self, new: &NewItem<'_>, entry: &Object<'_>) {
         let kind = new.entry_ref.attachment_kind().unwrap_or_default();
         let speaker = match kind {
-            AttachmentKind::QueuedCommand => Speaker::Person,
+            AttachmentKind::QueuedCommand if new.author != Author::Other => Speaker::Person,
             _ => Speaker::Client,
         };
         self.push(new, ItemKind::Attachment, speaker);
@@ -398,6 +402,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         let new = NewItem {
             id: ItemId::of_entry(self.index, line),
             marks,
+            author: Author::Unknown,
             entry_ref: *line,
             text: "",
         };
@@ -741,6 +746,7 @@ impl Parents<'_, '_> {
 struct NewItem<'b> {
     id: ItemId,
     marks: ItemMarks,
+    author: Author,
     entry_ref: EntryRef<'b>,
     /// The text of the body.
     text: &'b str,
@@ -754,6 +760,7 @@ impl NewItem<'_> {
         } else if self
             .marks
             .intersects(ItemMarks::META | ItemMarks::API_ERROR)
+            || self.author == Author::Other
         {
             Speaker::Client
         } else if self.entry_ref.kind() == EntryKind::Assistant {
@@ -797,6 +804,15 @@ fn link_marks(decisions: &[Decision], entry_ref: &EntryRef<'_>) -> ItemMarks {
     };
     let own = about(decisions, entry_ref.number());
     own.iter().map(mark).collect()
+}
+
+/// Returns the author of a user line or of a queued prompt.
+fn author(body: &Body<'_>) -> Option<Author> {
+    match kind_of(body) {
+        EntryKind::User => Some(Author::of(&body.object)),
+        EntryKind::Attachment => Some(Author::of(&body.object.object("attachment")?)),
+        _ => None,
+    }
 }
 
 /// Returns whether a block is a result, of a tool of the client or of the API.

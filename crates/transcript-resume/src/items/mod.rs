@@ -237,6 +237,8 @@ bitflags! {
         /// A turn starts with it in what is shown, as what is before it was omitted
         /// ([`PathEntry::after_hidden`](crate::PathEntry::after_hidden)).
         const AFTER_HIDDEN = 1 << 19;
+        /// Its line says that a person wrote it.
+        const TYPED = 1 << 20;
         /// Everything that the client does not show in a conversation.
         const HIDDEN = Self::META.bits() | Self::VIRTUAL.bits() | Self::TRANSCRIPT_ONLY.bits()
             | Self::TEAM.bits();

@@ -25,6 +25,7 @@ const NOW: &str = "2026-12-01T00:00:00.000Z";
 
 fn options() -> ForkOptions {
     ForkOptions {
+        home: None,
         source: SOURCE.to_owned(),
         session: COPY.to_owned(),
         title: None,
@@ -558,7 +559,7 @@ fn a_session_without_a_prompt_has_a_title_all_the_same() {
     let long = user(
         1,
         0,
-        json!([{"type": "text", "text": "<x>"}, {"type": "text", "text": "ö".repeat(300)}]),
+        json!([{"type": "text", "text": "<tick>"}, {"type": "text", "text": "ö".repeat(300)}]),
     );
     assert_eq!(title(&[long]), format!("{}… (fork)", "ö".repeat(200)));
 }

@@ -487,6 +487,42 @@ fn a_queued_prompt_is_said_by_the_person() {
     assert_eq!(display.items()[1].speaker(), Speaker::Person);
 }
 
+#[test]
+fn a_line_says_who_wrote_it() {
+    let message = json!({"role": "user", "content": "text"});
+    let by = |key: &str, value: Value| json!({key: value, "message": message.clone()});
+    let queued = |kind: &str| json!({"attachment": {"type": "queued_command", "prompt": "and this", "origin": {"kind": kind}}});
+    let task =
+        json!({"origin": {"kind": "coordinator"}, "isSidechain": true, "message": message.clone()});
+    let (file, display) = Session::default()
+        .entry("user", "human", &by("origin", json!({"kind": "human"})))
+        .entry("user", "typed", &by("promptSource", json!("typed")))
+        .entry("user", "hook", &by("origin", json!({"kind": "hook"})))
+        .entry("user", "system", &by("promptSource", json!("system")))
+        .entry("user", "sdk", &by("promptSource", json!("sdk")))
+        .entry("attachment", "queued", &queued("human"))
+        .entry("attachment", "peer", &queued("peer"))
+        .display();
+    let expected = [
+        ("human", true, Speaker::Person),
+        ("typed", true, Speaker::Person),
+        ("hook", false, Speaker::Client),
+        ("system", false, Speaker::Client),
+        ("sdk", false, Speaker::Person),
+        ("queued", true, Speaker::Person),
+        ("peer", false, Speaker::Client),
+    ];
+    assert_eq!(display.items().len(), expected.len());
+    for (item, (name, is_typed, speaker)) in display.items().iter().zip(expected) {
+        assert_eq!(file.name(item.entry_no()), name);
+        let found = (item.marks().contains(ItemMarks::TYPED), item.speaker());
+        assert_eq!(found, (is_typed, speaker), "{name}");
+    }
+    // What started a subagent is its prompt, from any sender.
+    let (_, display) = Session::default().entry("user", "task", &task).display();
+    assert_eq!(display.items()[0].speaker(), Speaker::Person);
+}
+
 fn uuid(number: u128) -> Uuid {
     Uuid(0x0b93_2c9f_9928_4cec_9e82_22c1_703d_5f54 + (number << 64))
 }

@@ -152,9 +152,7 @@ impl TurnLine {
         }
         match Object::parse(text).map(|line| Prompt::of(&line)) {
             Ok(Prompt::Interrupt) => Self::Break,
-            Ok(Prompt::Text(_)) => Self::Prompt,
-            // An image alone is a prompt, too.
-            Ok(Prompt::Nothing) if flags.contains(Flags::HAS_OTHER_BLOCK) => Self::Prompt,
+            Ok(Prompt::Text(_) | Prompt::Media) => Self::Prompt,
             _ => Self::Nothing,
         }
     }

@@ -4,13 +4,14 @@
 //! What is defined and tested elsewhere comes in through [`Elsewhere`]: which bytes of a file are
 //! entries, which of them are live, and which texts of user lines clients wrote.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use regex::{Regex, RegexBuilder};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use unicode_normalization::UnicodeNormalization;
 
 use super::lines::replace_lone_surrogates;
 use super::time;
@@ -22,8 +23,8 @@ const MAX_STORED: u64 = 64 << 20;
 pub trait Elsewhere {
     /// Returns the entries of a file, by offset.
     fn entries(&self, path: &Path) -> Vec<Place>;
-    /// Returns whether a client wrote this text of a user line.
-    fn is_of_client(&self, text: &str) -> bool;
+    /// Returns whether a client wrote this text of a user line, which may say that a person wrote it, or not.
+    fn is_of_client(&self, is_by_person: Option<bool>, text: &str) -> bool;
 }
 
 /// The place of an entry in its file.
@@ -472,6 +473,24 @@ fn role(entry: &Json) -> Option<&'static str> {
     }
 }
 
+/// Returns whether a user line says that a person wrote it. The prompt of a subagent is one from any sender.
+fn is_by_person(entry: &Json) -> Option<bool> {
+    if entry.text("type") != Some("user") {
+        return None;
+    }
+    let origin = entry["origin"].text("kind").or(entry.text("origin"));
+    let said = match (origin.unwrap_or_default(), entry.text("promptSource")) {
+        ("human", _) | ("", Some("typed")) => Some(true),
+        ("", Some("system")) => Some(false),
+        ("", _) => match entry.text("rowSource") {
+            Some("recorded" | "harness" | "hook") => Some(false),
+            _ => (entry.text("commandMode") == Some("task-notification")).then_some(false),
+        },
+        _ => Some(false),
+    };
+    said.filter(|is_person| *is_person || !entry["isSidechain"].is_true())
+}
+
 /// Returns the texts of an entry, without the empty ones.
 fn texts(entry: &Json, calls: &HashMap<String, Call>, elsewhere: &dyn Elsewhere) -> Vec<Text> {
     let mut texts: Vec<Text> = Vec::new();
@@ -488,7 +507,7 @@ fn texts(entry: &Json, calls: &HashMap<String, Call>, elsewhere: &dyn Elsewhere)
     let prompt = |text: &str| {
         if entry["isCompactSummary"].is_true() {
             "summary"
-        } else if entry["isMeta"].is_true() || elsewhere.is_of_client(text) {
+        } else if entry["isMeta"].is_true() || elsewhere.is_of_client(is_by_person(entry), text) {
             "attachment"
         } else {
             "prompt"
@@ -860,16 +879,29 @@ fn lower(c: char) -> char {
 
 /// Returns the places of a term in a text, in characters.
 fn places(term: &Term, text: &str) -> Vec<(usize, usize)> {
-    let term = match term {
+    match term {
         Term::Expression(expression) => {
             let chars = |bytes: usize| text[..bytes].chars().count();
             let found = expression.find_iter(text);
-            return found
+            found
                 .map(|found| (chars(found.start()), chars(found.end())))
-                .collect();
+                .collect()
         }
-        Term::Words(term) => term,
-    };
+        Term::Words(term) => {
+            let typed: String = term.iter().collect();
+            let forms = [typed.clone(), typed.nfc().collect(), typed.nfd().collect()];
+            let mut all: Vec<(usize, usize)> = Vec::new();
+            for form in forms.iter().collect::<BTreeSet<_>>() {
+                all.extend(places_of(&form.chars().collect::<Vec<_>>(), text));
+            }
+            all.sort_unstable();
+            all
+        }
+    }
+}
+
+/// Returns the places of a term as it is written.
+fn places_of(term: &[char], text: &str) -> Vec<(usize, usize)> {
     let ignores_case = term.iter().all(|c| lower(*c) == *c);
     let ignores_diacritics = term.iter().all(|c| plain(*c) == Some(*c));
     // The characters that are compared, with their places in the text.
@@ -969,8 +1001,15 @@ impl Query {
             "live" => unit.live == (value == "true"),
             "project" => {
                 let key = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-                let key: String = value.chars().map(key).collect();
-                contains(&unit.project, value) || contains(&unit.project, &key)
+                let forms = [
+                    value.to_owned(),
+                    value.nfc().collect(),
+                    value.nfd().collect(),
+                ];
+                let has_key = |form: &String| {
+                    contains(&unit.project, &form.chars().map(key).collect::<String>())
+                };
+                contains(&unit.project, value) || forms.iter().any(has_key)
             }
             _ => starts_with(&unit.session, value),
         })

@@ -150,7 +150,6 @@ pub struct Repair {
     before: Health,
     after: Health,
     refusal: Option<RepairRefusal>,
-    cwd: Option<String>,
     compaction: Option<Compaction>,
 }
 
@@ -174,7 +173,6 @@ impl Repair {
             before,
             after: before,
             refusal: None,
-            cwd: None,
             compaction: None,
         };
         repair.run(now, new_id)?;
@@ -185,7 +183,6 @@ impl Repair {
         let planner = Planner::new(&self.original);
         let mut step = planner.gentle(new_id)?;
         let goal = Goal::new(&planner, &step);
-        self.cwd = planner.cwd()?;
         drop(planner);
         let mut made: HashSet<String> = HashSet::new();
         let mut at: Option<Reading> = None;
@@ -359,12 +356,6 @@ impl Repair {
     #[must_use]
     pub fn refusal(&self) -> Option<RepairRefusal> {
         self.refusal
-    }
-
-    /// Returns the folder that the conversation was last in, if its last entries name one.
-    #[must_use]
-    pub fn cwd(&self) -> Option<&str> {
-        self.cwd.as_deref()
     }
 
     /// Returns the old file.

@@ -8,7 +8,6 @@ use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::make::ENGINE_VERSION;
-use transcript_format::object::Object;
 use transcript_format::scan::Flags;
 use transcript_reader::{Bodies, EntryMarks, EntryNo, EntryRef, Error};
 use transcript_resume::fork::missing_results;
@@ -76,20 +75,6 @@ impl<'r> Planner<'r> {
             tree,
             path,
         }
-    }
-
-    /// Returns the folder that the last entries of the conversation name.
-    pub(super) fn cwd(&self) -> Result<Option<String>, Error> {
-        const LOOKED_AT: usize = 100;
-        let mut bodies = Bodies::new(&self.reading.source);
-        for entry in self.path.entries.iter().rev().take(LOOKED_AT) {
-            let entry = self.reading.index.entry(entry.entry_no());
-            let body = Object::parse(bodies.get(&entry)?.text).ok();
-            if let Some(cwd) = body.and_then(|body| Some(body.str("cwd")?.into_owned())) {
-                return Ok(Some(cwd));
-            }
-        }
-        Ok(None)
     }
 
     /// Plans what can be done without a change of the conversation.

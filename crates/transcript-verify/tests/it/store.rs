@@ -183,3 +183,55 @@ fn many_sessions_are_reported_in_order() {
     assert_eq!(names.len(), 600);
     assert!(names.is_sorted());
 }
+
+#[test]
+fn copies_of_programs_that_sync_folders_are_reported_beside_the_session() {
+    let store = Store::new();
+    let bytes = fixture_of(ID, "/home/ada/almanac");
+    let session = store.session("-home-ada-almanac", &bytes, Duration::ZERO);
+    for name in [" (1)", "-LAPTOP", ".sync-conflict-20260814-101112-ABCDEFG"] {
+        let copy = session.with_file_name(format!("{ID}{name}.jsonl"));
+        assert!(!store.codes().contains("F-COPY"), "{name}");
+        fs::write(&copy, [&bytes[..], b"\n"].concat()).unwrap();
+        assert_eq!(store.codes().matches("F-COPY").count(), 2, "{name}");
+        // Without the session two copies are copies of each other.
+        let other = session.with_file_name("other.jsonl");
+        fs::rename(&session, &other).unwrap();
+        assert_eq!(store.codes().matches("F-COPY").count(), 2, "{name}");
+        fs::rename(&other, &session).unwrap();
+        fs::remove_file(&copy).unwrap();
+    }
+    // Another session under a name that is no id.
+    let other = fixture_of("6c1d8a52-0b7e-4c3f-9d21-6a4e8f7b1c20", "/home/ada/almanac");
+    fs::write(session.with_file_name("notes.jsonl"), other).unwrap();
+    assert!(!store.codes().contains("F-COPY"));
+}
+
+#[test]
+fn a_session_belongs_to_the_folder_that_it_was_moved_to() {
+    let store = Store::new();
+    let bytes = fixture_of(ID, "/home/ada/old");
+    store.session("-home-ada-almanac", &bytes, Duration::ZERO);
+    assert!(store.codes().contains("F-DIR"));
+    let moved = |cwd: &str| {
+        let line = format!(
+            "{{\"type\":\"relocated\",\"relocatedCwd\":\"{cwd}\",\"sessionId\":\"{ID}\"}}\n"
+        );
+        store.session(
+            "-home-ada-almanac",
+            &[&bytes[..], line.as_bytes()].concat(),
+            Duration::ZERO,
+        );
+        store.codes()
+    };
+    assert!(!moved("/home/ada/almanac").contains("F-DIR"));
+    assert!(moved("/home/ada/other").contains("F-DIR"));
+}
+
+/// A session with one message in a folder.
+fn fixture_of(id: &str, cwd: &str) -> Vec<u8> {
+    format!(
+        "{{\"type\":\"user\",\"uuid\":\"{id}\",\"parentUuid\":null,\"isSidechain\":false,\"sessionId\":\"{id}\",\"cwd\":\"{cwd}\",\"timestamp\":\"2026-02-03T04:05:06.007Z\",\"message\":{{\"role\":\"user\",\"content\":\"When is the next eclipse?\"}}}}\n"
+    )
+    .into_bytes()
+}

@@ -94,6 +94,9 @@ pub struct RestoreReport {
     /// another name.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: u64,
+    /// The sessions that the client deletes soon, since their files have their old times.
+    #[serde(default)]
+    pub at_risk: Vec<AtRiskRecord>,
     /// What was not restored, and why.
     pub refused: Vec<RefusedFileRecord>,
 }
@@ -115,9 +118,21 @@ pub struct RefusedFileRecord {
 }
 
 impl RestoreReport {
-    /// Describes what was restored.
+    /// Describes what was restored. `kept` is the number of days for which the client keeps sessions, and those that it
+    /// deletes within `within` days are at risk.
     #[must_use]
-    pub fn new(restored: &Restored) -> Self {
+    pub fn new(restored: &Restored, kept: Option<u64>, within: u64) -> Self {
+        let at_risk = restored.sessions.iter().filter_map(|path| {
+            let modified = std::fs::metadata(path).ok()?.modified().ok()?;
+            let days = transcript_verify::days_until_deleted(kept?, modified);
+            (days <= within).then(|| AtRiskRecord {
+                session_id: path
+                    .file_stem()
+                    .map(|stem| stem.to_string_lossy().into_owned())
+                    .unwrap_or_default(),
+                days,
+            })
+        });
         let refused = restored.problems.iter().map(|problem| RefusedFileRecord {
             path: problem.path().display().to_string(),
             reason: problem.to_string(),
@@ -130,6 +145,7 @@ impl RestoreReport {
             bytes: restored.bytes,
             present: restored.present,
             omitted: restored.omitted,
+            at_risk: at_risk.collect(),
             refused: refused.collect(),
         }
     }

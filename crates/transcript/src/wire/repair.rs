@@ -30,7 +30,8 @@ pub struct RepairReport {
     /// The path of the repaired session, if it was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out: Option<PathBuf>,
-    /// The folder that the conversation was last in, if the file names one.
+    /// The folder in which a client continues the session, or the copy that was written; missing if no client finds that
+    /// file by its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The path of the old file, if it was replaced.
@@ -115,7 +116,7 @@ impl RepairReport {
             after: HealthRecord::of(&repair.after()),
             refused: repair.refusal().map(|refusal| refusal.name().into()),
             out: None,
-            cwd: repair.cwd().map(str::to_owned),
+            cwd: None,
             old: None,
             compacted: repair
                 .compaction()

@@ -119,6 +119,77 @@ fn an_entry_that_differs_is_kept_twice_and_reported() {
 }
 
 #[test]
+fn an_entry_that_is_written_differently_is_there_once() {
+    let lines = [line("u1", None, 1), line("u2", Some("u1"), 2)];
+    let parsed = |line: &String| serde_json::from_str::<Value>(line).unwrap();
+    // Of another folder, with spaces, with keys in another order, with a key of a newer client; and an empty parent.
+    let rewritten = |change: &dyn Fn(&mut Value)| {
+        let lines = lines.iter().map(|line| {
+            let mut line = parsed(line);
+            change(&mut line);
+            line
+        });
+        lines.collect::<Vec<_>>()
+    };
+    let plain = |lines: Vec<Value>| {
+        lines
+            .iter()
+            .map(|line| format!("{line}\n"))
+            .collect::<String>()
+    };
+    let reversed = |lines: Vec<Value>| {
+        let reverse = |line: &Value| {
+            let members = line.as_object().unwrap().iter().rev();
+            let members: Vec<_> = members
+                .map(|(key, value)| format!("{key:?} : {value}"))
+                .collect();
+            format!("{{ {} }}\n", members.join(" , "))
+        };
+        lines.iter().map(reverse).collect::<String>()
+    };
+    let moved = plain(rewritten(&|line| line["cwd"] = json!("/elsewhere")));
+    let newer = plain(rewritten(&|line| {
+        line["ownNote"] = json!(true);
+        line["version"] = json!("9");
+    }));
+    let empty = plain(rewritten(&|line| {
+        if line["parentUuid"].is_null() {
+            line["parentUuid"] = json!("");
+        }
+    }));
+    let own = [line("a1", Some("u2"), 3), line("b1", Some("u2"), 4)];
+    for other in [moved, newer.clone(), empty, reversed(rewritten(&|_| ()))] {
+        let [a, b] = [
+            format!("{}{}", lines.concat(), own[0]),
+            format!("{other}{}", own[1]),
+        ];
+        for (a, b) in [(&a, &b), (&b, &a)] {
+            let copies = Copies::new(a.as_bytes(), b.as_bytes());
+            let merged = copies.merge("out");
+            assert_eq!((merged.entries, merged.both), (4, 2), "{other}");
+            assert_eq!(merged.conflicts, [], "{other}");
+            let text = fs::read_to_string(&merged.out).unwrap();
+            assert_eq!(text.matches("say u1").count(), 1, "{text}");
+            // A line with more keys says more.
+            assert!(other != newer || text.contains("ownNote"), "{text}");
+        }
+    }
+    // What the model saw is another entry.
+    let [a, b] = [
+        format!("{}{}", lines.concat(), own[0]),
+        format!(
+            "{}{}",
+            plain(rewritten(&|line| {
+                line["message"]["content"] = json!("say something else");
+            })),
+            own[1]
+        ),
+    ];
+    let merged = Copies::new(a.as_bytes(), b.as_bytes()).merge("out");
+    assert_eq!((merged.both, merged.conflicts.len()), (0, 2));
+}
+
+#[test]
 fn damaged_bytes_of_both_are_kept_and_reported() {
     let (u1, u2, u3) = (
         line("u1", None, 1),

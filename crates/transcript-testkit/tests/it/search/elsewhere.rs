@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use transcript_format::author::Author;
 use transcript_format::salvage;
 use transcript_reader::{Index, Said, Source};
 use transcript_resume::{Policy, Tree};
@@ -46,7 +47,12 @@ impl Elsewhere for Reader {
         places
     }
 
-    fn is_of_client(&self, text: &str) -> bool {
-        matches!(Said::of(text), Said::Client(_))
+    fn is_of_client(&self, is_by_person: Option<bool>, text: &str) -> bool {
+        let author = match is_by_person {
+            Some(true) => Author::Person,
+            Some(false) => Author::Other,
+            None => Author::Unknown,
+        };
+        matches!(Said::by(author, text), Said::Client(_))
     }
 }
