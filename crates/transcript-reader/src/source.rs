@@ -265,9 +265,8 @@ fn dense(head: &[u8]) -> Vec<u8> {
 fn other_agent(head: &[u8]) -> Option<&'static str> {
     let is_claudes = |head: &[u8]| memchr::memmem::find(head, b"\"parentUuid\":").is_some();
     // The first test of these is the fast path for transcripts.
-    let text = head.trim_ascii_start();
-    if !text.starts_with(b"{") || is_claudes(head) {
-        return (text.starts_with(b"[") && is_one_value(&dense(head))).then_some(ONE_VALUE);
+    if !head.trim_ascii_start().starts_with(b"{") || is_claudes(head) {
+        return None;
     }
     let dense = dense(head);
     let has = |text: &str| memchr::memmem::find(&dense, text.as_bytes()).is_some();
@@ -285,36 +284,9 @@ fn other_agent(head: &[u8]) -> Option<&'static str> {
         Some("a Codex rollout, which transcript does not read yet")
     } else if has("\"projectHash\":\"") && has("\"sessionId\":\"") && has("\"startTime\":\"") {
         Some("a Gemini session, which transcript does not read yet")
-    } else if is_history(&dense) {
-        Some(
-            "the list of all prompts of a client, without answers; the sessions are in the projects folder next to it",
-        )
-    } else if is_one_value(&dense) {
-        Some(ONE_VALUE)
     } else {
         None
     }
-}
-
-/// What a file with all messages in one array or object is.
-const ONE_VALUE: &str = "one JSON value with all messages, in place of a line for each entry";
-
-/// Returns whether the head, without white space, is that of messages in one array or object, as other tools write them.
-/// Entries of a transcript are read even in an array.
-fn is_one_value(dense: &[u8]) -> bool {
-    let has = |text: &str| memchr::memmem::find(dense, text.as_bytes()).is_some();
-    let is_list = dense.starts_with(b"[{\"") && has("\"role\":\"");
-    let is_object = dense.starts_with(b"{\"") && has("\"messages\":[{\"role\":\"");
-    let is_entry = || has("\"uuid\":") || has("\"message\":") || has("\"type\":\"user\"");
-    (is_list || is_object) && !is_entry()
-}
-
-/// Returns whether the head, without white space, is that of `history.jsonl`: lines with a prompt as it was shown and its
-/// project, and neither a message nor an id.
-fn is_history(dense: &[u8]) -> bool {
-    let has = |text: &str| memchr::memmem::find(dense, text.as_bytes()).is_some();
-    let is_entry = || has("\"message\":") || has("\"uuid\":");
-    has("\"display\":\"") && has("\"project\":\"") && has("\"timestamp\":") && !is_entry()
 }
 
 /// Returns the name of the format of a file with this head, if it is not a transcript.

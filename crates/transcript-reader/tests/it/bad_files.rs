@@ -41,21 +41,23 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
     let open = |text: &str| Source::open(&Scratch::new(text.as_bytes()).path).map(|_| ());
     let history = "{\"display\": \"Q\", \"pastedContents\": {\"1\": {\"type\": \"text\"}}, \
         \"timestamp\": 1763632800000, \"project\": \"/w\", \"sessionId\": \"s\"}\n";
-    let error = open(history).unwrap_err().to_string();
-    assert!(error.contains("the list of all prompts"), "{error}");
+    let check = |text: &str| Source::open(&Scratch::new(text.as_bytes()).path)?.check_messages();
     let array =
         "[{\"role\":\"user\",\"content\":\"Q\"},{\"role\":\"assistant\",\"content\":\"A\"}]";
     let object = "{\n  \"title\": \"T\",\n  \"messages\": [\n    {\"role\": \"user\"}\n  ]\n}\n";
-    for text in [array, object] {
-        let error = open(text).unwrap_err().to_string();
-        assert!(error.contains("one JSON value"), "{error}");
-        open(
+    for (text, name) in [
+        (history, "the history of prompts"),
+        (array, "a JSON array"),
+        (object, "JSON without an entry"),
+    ] {
+        let error = check(text).unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
+        check(
             &format!("{{\"uuid\":\"u\",\"type\":\"user\",\"message\":{{\"content\":[{text}]}}}}")
                 .replace('\n', ""),
         )
         .unwrap();
     }
-    open("[{\"type\":\"user\",\"uuid\":\"u\",\"message\":{\"content\":\"Q\"}}]").unwrap();
     for (text, name) in [
         (rollout, "a Codex rollout"),
         (gemini, "a Gemini"),

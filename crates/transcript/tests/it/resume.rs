@@ -38,7 +38,10 @@ fn a_file_that_is_no_transcript_is_refused_and_not_changed() {
             Session::resume(&place.path, &options()).map(drop),
         ] {
             let refused = opened.unwrap_err().to_string();
-            assert!(refused.contains("a file without an entry"), "{refused}");
+            assert!(
+                refused.contains("without an entry of a session"),
+                "{refused}"
+            );
         }
         assert_eq!(fs::read_to_string(&place.path).unwrap(), text);
         assert_eq!(
