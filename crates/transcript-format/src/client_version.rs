@@ -18,16 +18,18 @@ impl ClientVersion {
     /// What follows them, as in `2.1.331-beta.2`, is ignored.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
-        let mut rest = text;
-        let mut numbers = [0; 3];
+        let mut bytes = text.iter().copied().peekable();
+        let mut numbers = [0_u32; 3];
         for (at, number) in numbers.iter_mut().enumerate() {
-            if at > 0 {
-                rest = rest.strip_prefix(b".")?;
+            if at > 0 && bytes.next() != Some(b'.') || !bytes.peek()?.is_ascii_digit() {
+                return None;
             }
-            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            let (text, after) = rest.split_at(digits);
-            *number = std::str::from_utf8(text).ok()?.parse().ok()?;
-            rest = after;
+            // By hand, as every line has a version.
+            while let Some(digit) = bytes.next_if(u8::is_ascii_digit) {
+                *number = number
+                    .checked_mul(10)?
+                    .checked_add(u32::from(digit - b'0'))?;
+            }
         }
         Some(Self(numbers))
     }

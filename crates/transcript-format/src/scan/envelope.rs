@@ -850,7 +850,8 @@ impl<'l> Reader<'l, '_> {
 /// Looks up a name that may contain escapes. Known names are plain ASCII.
 #[inline(always)]
 fn escaped<T>(name: &[u8], look_up: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
-    if !name.contains(&b'\\') {
+    // `id`, the shortest one, has seven bytes when one of them is escaped.
+    if name.len() < 7 || !name.contains(&b'\\') {
         return None;
     }
     look_up(&Text::new(name).bytes())

@@ -10,21 +10,9 @@ use super::step::{Step, StepKind};
 use super::wants_system_role;
 use crate::tree::Policy;
 
-/// Returns the tools that an attachment records with their definitions, as those that a tool search
-/// may find (MSG-14).
-pub(super) fn recorded_tools(entry: &Object<'_>) -> Vec<String> {
-    let attachment = entry.get("attachment").and_then(Raw::object);
-    let is_record = |attachment: &Object<'_>| {
-        let kind = attachment.get("type").and_then(Raw::str);
-        kind.as_deref() == Some("deferred_tools_record")
-    };
-    let Some(record) = attachment.filter(is_record) else {
-        return Vec::new();
-    };
-    let tools = record
-        .get("entries")
-        .and_then(Raw::array)
-        .unwrap_or_default();
+/// Returns the tools in a record of definitions that a tool search may find (MSG-14).
+pub(super) fn recorded_tools(entries: Option<Raw<'_>>) -> Vec<String> {
+    let tools = entries.and_then(Raw::array).unwrap_or_default();
     let name = |tool: Raw<'_>| {
         let tool = tool.object()?;
         let schema = tool.get("input_schema")?.object()?;

@@ -12,7 +12,8 @@ use transcript_messages::{
 };
 use transcript_reader::{EntryMarks, EntryNo, EntryRef, Index};
 
-use super::{frames, references, reminders};
+use super::frames;
+use super::reminders::Attachment;
 use crate::state::{NO_MODEL, StateReader};
 use crate::tree::Tree;
 
@@ -220,13 +221,14 @@ impl Step {
                 };
             }
             EntryKind::Attachment => {
-                step.is_unusable = reminders::is_unusable(object);
+                let attachment = Attachment::of(object);
+                step.is_unusable = attachment.is_unusable();
                 let reminder = Reminder {
-                    is_for_system_role: reminders::is_for_system_role(object),
-                    is_for_older_models: reminders::is_for_older_models(object),
-                    is_file: reminders::is_file(object),
-                    parts: reminders::parts(object, origin, names.now, log),
-                    tools: references::recorded_tools(object),
+                    is_for_system_role: attachment.is_for_system_role(),
+                    is_for_older_models: attachment.is_for_older_models(),
+                    is_file: attachment.is_file(),
+                    parts: attachment.parts(origin, names.now, log),
+                    tools: attachment.recorded_tools(),
                 };
                 if !reminder.parts.is_empty() {
                     step.kind = StepKind::Reminder;

@@ -21,6 +21,7 @@ pub(super) use self::escape::brackets;
 use self::fields::Fields;
 pub(super) use self::queued::notification;
 use self::rendered::{Piece, Rendered};
+use super::references;
 
 /// Returns whether a block is the one reminder that is never folded into a tool result (NOTE-5).
 pub(super) fn is_attribution(block: &Block) -> bool {
@@ -31,34 +32,102 @@ pub(super) fn is_attribution(block: &Block) -> bool {
             .is_some_and(|text| text.starts_with(ATTRIBUTION))
 }
 
-/// Returns what an attachment is sent as: a list of messages, each a list of texts and images. Empty
-/// when nothing is sent.
-///
-/// `now` is the time of the request in milliseconds, from which the client counts the age of
-/// memories; by default that at which the attachment was written.
-pub(super) fn parts(
-    object: &Object<'_>,
-    origin: Option<usize>,
-    now: Option<i64>,
-    log: &mut Log,
-) -> Vec<Vec<Block>> {
-    // The text that was sent the first time counts, whatever the attachment contains (NOTE-1).
-    if let Some(contents) = stored::contents(object) {
-        return stored::parts(contents, origin);
-    }
-    let attachment = attachment(object);
-    let Rendered { parts, is_own } =
-        rendered::rendered(&attachment, now.or_else(|| written_at(object)));
-    let parts: Vec<Vec<Block>> = parts
-        .into_iter()
-        .map(|pieces| blocks(&pieces, origin, log))
-        .collect();
-    if is_own {
-        for block in parts.iter().flatten() {
-            log.add_synthetic(SyntheticKind::Reminder, Role::User, block, origin);
+/// The attachment of an entry, which is parsed once.
+pub(super) struct Attachment<'o, 'a> {
+    entry: &'o Object<'a>,
+    fields: Fields<'a>,
+    kind: Kind,
+    /// The texts that were sent the first time; they count, whatever the attachment contains (NOTE-1).
+    stored: Option<Vec<Raw<'a>>>,
+}
+
+impl<'o, 'a> Attachment<'o, 'a> {
+    pub(super) fn of(entry: &'o Object<'a>) -> Self {
+        let fields = Fields::of(entry.get("attachment"));
+        Self {
+            entry,
+            kind: fields.kind(),
+            fields,
+            stored: stored::contents(entry),
         }
     }
-    parts
+
+    /// Returns what it is sent as: a list of messages, each a list of texts and images. Empty when
+    /// nothing is sent.
+    ///
+    /// `now` is the time of the request in milliseconds, from which the client counts the age of
+    /// memories; by default that at which the attachment was written.
+    pub(super) fn parts(
+        &self,
+        origin: Option<usize>,
+        now: Option<i64>,
+        log: &mut Log,
+    ) -> Vec<Vec<Block>> {
+        if let Some(contents) = &self.stored {
+            return stored::parts(contents, origin);
+        }
+        let now = now.or_else(|| self.written_at());
+        let Rendered { parts, is_own } = rendered::rendered(&self.fields, now);
+        let parts: Vec<Vec<Block>> = parts
+            .into_iter()
+            .map(|pieces| blocks(&pieces, origin, log))
+            .collect();
+        if is_own {
+            for block in parts.iter().flatten() {
+                log.add_synthetic(SyntheticKind::Reminder, Role::User, block, origin);
+            }
+        }
+        parts
+    }
+
+    /// Returns whether a reminder is about tools that newer models do not have.
+    pub(super) fn is_for_older_models(&self) -> bool {
+        self.kind == Kind::TaskReminder && self.stored.is_none()
+    }
+
+    /// Returns whether the client fails on it, which ends the resume (NOTE-9).
+    pub(super) fn is_unusable(&self) -> bool {
+        let lacks = |key: &str| self.fields.get(key).is_none_or(Raw::is_null);
+        let is_unusable = match self.kind {
+            Kind::NestedMemory | Kind::SelectedLinesInIde => lacks("content"),
+            Kind::RelevantMemories => self.fields.get("memories").and_then(Raw::array).is_none(),
+            Kind::HookBlockingError => lacks("blockingError"),
+            _ => false,
+        };
+        is_unusable && self.stored.is_none()
+    }
+
+    /// Returns the time in milliseconds at which it was written.
+    fn written_at(&self) -> Option<i64> {
+        let timestamp = self.entry.get("timestamp")?.str()?;
+        time::millis(timestamp.as_bytes())
+    }
+
+    /// Returns whether a reminder goes into a `role: system` message in the role form. Without a stored
+    /// role all do, except stored files that the user mentioned, and reminders with an image (NOTE-6).
+    pub(super) fn is_for_system_role(&self) -> bool {
+        if self.stored.is_none() {
+            return !rendered::holds_image(&self.fields);
+        }
+        match self.entry.get("renderedRole").and_then(Raw::str) {
+            Some(role) => role != "user",
+            None => !matches!(self.kind, Kind::File | Kind::Directory),
+        }
+    }
+
+    /// Returns whether a stored reminder contains a file, a folder or a memory file (NOTE-7).
+    pub(super) fn is_file(&self) -> bool {
+        let is_file = matches!(self.kind, Kind::File | Kind::Directory | Kind::NestedMemory);
+        is_file && self.stored.is_some()
+    }
+
+    /// Returns the tools that it records with their definitions, as those that a tool search may find (MSG-14).
+    pub(super) fn recorded_tools(&self) -> Vec<String> {
+        match &*self.fields.str("type") {
+            "deferred_tools_record" => references::recorded_tools(self.fields.get("entries")),
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// Returns the blocks of one message.
@@ -73,59 +142,6 @@ fn blocks(pieces: &[Piece], origin: Option<usize>, log: &mut Log) -> Vec<Block> 
         Some(within_limits(block.with_origin(origin), log))
     };
     pieces.iter().filter_map(&mut block).collect()
-}
-
-/// Returns whether a reminder is about tools that newer models do not have.
-pub(super) fn is_for_older_models(object: &Object<'_>) -> bool {
-    kind(object) == Kind::TaskReminder && stored::contents(object).is_none()
-}
-
-/// Returns whether the client fails on an attachment, which ends the resume (NOTE-9).
-pub(super) fn is_unusable(object: &Object<'_>) -> bool {
-    let attachment = attachment(object);
-    let lacks = |key: &str| attachment.get(key).is_none_or(Raw::is_null);
-    let is_unusable = match attachment.kind() {
-        Kind::NestedMemory | Kind::SelectedLinesInIde => lacks("content"),
-        Kind::RelevantMemories => attachment.get("memories").and_then(Raw::array).is_none(),
-        Kind::HookBlockingError => lacks("blockingError"),
-        _ => false,
-    };
-    is_unusable && stored::contents(object).is_none()
-}
-
-/// Returns the time in milliseconds at which an attachment was written.
-fn written_at(object: &Object<'_>) -> Option<i64> {
-    let timestamp = object.get("timestamp")?.str()?;
-    time::millis(timestamp.as_bytes())
-}
-
-/// Returns whether a reminder goes into a `role: system` message in the role form. Without a stored
-/// role all do, except stored files that the user mentioned, and reminders with an image (NOTE-6).
-pub(super) fn is_for_system_role(object: &Object<'_>) -> bool {
-    let is_mentioned_file = || matches!(kind(object), Kind::File | Kind::Directory);
-    if stored::contents(object).is_none() {
-        return !rendered::holds_image(&attachment(object));
-    }
-    match object.get("renderedRole").and_then(Raw::str) {
-        Some(role) => role != "user",
-        None => !is_mentioned_file(),
-    }
-}
-
-/// Returns whether a stored reminder contains a file, a folder or a memory file (NOTE-7).
-pub(super) fn is_file(object: &Object<'_>) -> bool {
-    matches!(
-        kind(object),
-        Kind::File | Kind::Directory | Kind::NestedMemory
-    ) && stored::contents(object).is_some()
-}
-
-fn attachment<'o>(object: &Object<'o>) -> Fields<'o> {
-    Fields::of(object.get("attachment"))
-}
-
-fn kind(object: &Object<'_>) -> Kind {
-    attachment(object).kind()
 }
 
 pub(super) fn unwrapped(text: &str) -> &str {

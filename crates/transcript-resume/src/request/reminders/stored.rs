@@ -33,13 +33,13 @@ fn is_text(content: Raw<'_>) -> bool {
 }
 
 /// Returns the blocks of stored messages.
-pub(super) fn parts(contents: Vec<Raw<'_>>, origin: Option<usize>) -> Vec<Vec<Block>> {
+pub(super) fn parts(contents: &[Raw<'_>], origin: Option<usize>) -> Vec<Vec<Block>> {
     let blocks = |content: Raw<'_>| match content.array() {
         Some(blocks) => blocks.into_iter().map(Block::read).collect(),
         None => vec![Block::plain(content)],
     };
-    let parts = contents.into_iter().map(|content| {
-        let blocks: Vec<Block> = blocks(content);
+    let parts = contents.iter().map(|content| {
+        let blocks: Vec<Block> = blocks(*content);
         let blocks = blocks.into_iter();
         blocks.map(|block| block.with_origin(origin)).collect()
     });
