@@ -474,7 +474,7 @@ impl SessionHandle {
 
 impl Drop for SessionHandle {
     fn drop(&mut self) {
-        // In a child that was forked the threads of the session do not exist: its end would wait for them.
+        // In a child that was forked the threads that work for the session do not exist: its end would wait for them.
         if self.process != process::id() {
             std::mem::forget(self.lock().take());
         }

@@ -561,7 +561,7 @@ impl Session {
         Ok(self.writer.sync()?)
     }
 
-    /// Writes and syncs everything and ends the session's threads. After that no crash loses any of
+    /// Writes and syncs everything and closes the file. After that no crash loses any of
     /// it.
     ///
     /// ```

@@ -1,68 +1,83 @@
-//! A session on a thread of its own, for event loops.
+//! The commands of a session for event loops, which wait for nothing.
 
-use std::iter;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use transcript::stream;
+use transcript_storage::crew::{Next, Task, Work};
 
 use crate::failure::Failure;
 use crate::session_handle::{Reply, SessionHandle};
 use crate::stream_reply::StreamReply;
 
-/// How long [`SessionThread::ask`] waits for an answer: an append takes less, and to wake an event loop takes more.
+/// How long [`SessionQueue::ask`] waits for an answer: an append takes less, and to wake an event loop takes more.
 const WAIT: Duration = Duration::from_micros(50);
 
 /// One of so many answers is passed through the event loop: a program that appends in a loop and is always answered at once
 /// would keep everything else in the event loop waiting.
 const TURN_EVERY: usize = 50;
 
-/// How long the thread looks for another command before it sleeps: to be woken takes longer than to run one.
-const LINGER: Duration = Duration::from_micros(100);
+/// So many commands are run before it is the turn of another session.
+const MOST: usize = 1_000;
 
 type Then = Box<dyn FnOnce(Reply) + Send>;
 
-/// Runs the commands of a session in order, on a thread of its own; those that wait together are run together.
+/// Runs the commands of a session in order, as a task of the [crew](transcript_storage::crew); those that wait together are
+/// run together.
 #[derive(Debug)]
-pub struct SessionThread {
-    /// `None` after the session was closed and the thread has ended.
-    commands: Arc<Mutex<Option<Sender<Job>>>>,
+pub struct SessionQueue {
+    jobs: Arc<Jobs>,
     handle: Arc<SessionHandle>,
-    /// The commands that were added and have no answer yet.
-    unanswered: Arc<AtomicUsize>,
+    task: Task,
     asked: AtomicUsize,
 }
 
+#[derive(Debug, Default)]
+struct Jobs {
+    waiting: Mutex<Waiting>,
+    /// The commands that were added and have no answer yet.
+    unanswered: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    /// The session was closed, and the task has ended.
+    is_closed: bool,
+}
+
 struct Job {
-    work: Work,
+    work: JobWork,
     then: Then,
 }
 
-enum Work {
+impl std::fmt::Debug for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Job").finish_non_exhaustive()
+    }
+}
+
+enum JobWork {
     Command(String),
     Reply(Option<stream::Reply>),
 }
 
-impl SessionThread {
-    /// Starts the thread of a session.
+impl SessionQueue {
+    /// Makes the queue of a session.
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn start(handle: Arc<SessionHandle>) -> Result<Self, Failure> {
-        let (sender, jobs) = mpsc::channel();
-        let commands = Arc::new(Mutex::new(Some(sender)));
-        let unanswered = Arc::new(AtomicUsize::new(0));
-        let (served, count) = (Arc::clone(&handle), Arc::clone(&unanswered));
-        let open = Arc::downgrade(&commands);
-        let thread = thread::Builder::new().name("transcript".into());
-        thread.spawn(move || serve(&served, &jobs, &count, &open))?;
+    pub fn new(handle: Arc<SessionHandle>) -> Result<Self, Failure> {
+        let jobs = Arc::new(Jobs::default());
+        let (served, queue) = (Arc::clone(&handle), Arc::clone(&jobs));
+        let task = Task::new(Work::Command, move |_| queue.step(&served))?;
         Ok(Self {
-            commands,
+            jobs,
             handle,
-            unanswered,
+            task,
             asked: AtomicUsize::new(0),
         })
     }
@@ -73,17 +88,17 @@ impl SessionThread {
         &self.handle
     }
 
-    /// Runs a command, and calls `then` with its answer on the thread of the session.
+    /// Runs a command, and calls `then` with its answer on a thread of the crew.
     pub fn run(&self, command: String, then: impl FnOnce(Reply) + Send + 'static) {
-        self.add(Work::Command(command), Box::new(then));
+        self.add(JobWork::Command(command), Box::new(then));
     }
 
     /// Runs a command, and returns its answer if it is there within 50 µs. Else, and for one of 50 calls in any case,
-    /// returns nothing, and `then` is called with the answer on the thread of the session. A command never waits here
+    /// returns nothing, and `then` is called with the answer on a thread of the crew. A command never waits here
     /// while others have no answer yet.
     pub fn ask(&self, command: String, then: impl FnOnce(Reply) + Send + 'static) -> Option<Reply> {
         let asked = self.asked.fetch_add(1, Ordering::Relaxed);
-        let is_busy = self.unanswered.load(Ordering::Acquire) > 0;
+        let is_busy = self.jobs.unanswered.load(Ordering::Acquire) > 0;
         if is_busy || asked % TURN_EVERY == TURN_EVERY - 1 {
             self.run(command, then);
             return None;
@@ -94,95 +109,114 @@ impl SessionThread {
         slot.wait(then)
     }
 
-    /// Appends a streamed reply, and calls `then` with the answer on the thread of the session.
+    /// Appends a streamed reply, and calls `then` with the answer on a thread of the crew.
     pub fn append_reply(&self, reply: &StreamReply, then: impl FnOnce(Reply) + Send + 'static) {
-        self.add(Work::Reply(reply.reply()), Box::new(then));
+        self.add(JobWork::Reply(reply.reply()), Box::new(then));
     }
 
-    fn add(&self, work: Work, then: Then) {
+    fn add(&self, work: JobWork, then: Then) {
+        // In a child that was forked nobody may hold the lock or run the task.
         if let Err(failure) = self.handle.check_process() {
             return then(Err(failure));
         }
         let job = Job { work, then };
-        let commands = self.commands.lock();
-        let commands = commands.unwrap_or_else(PoisonError::into_inner);
-        let unsent = match &*commands {
-            Some(sender) => {
-                self.unanswered.fetch_add(1, Ordering::AcqRel);
-                sender.send(job).err().map(|unsent| unsent.0)
-            }
-            None => Some(job),
-        };
-        drop(commands);
-        if let Some(job) = unsent {
+        let mut waiting = self.jobs.lock();
+        if waiting.is_closed {
+            drop(waiting);
             // Of a session that was closed every command ends at once.
-            (job.then)(match job.work {
-                Work::Command(command) => self.handle.run(&command),
-                Work::Reply(reply) => self.handle.append_received(reply.as_ref()),
-            });
+            return job.run(&self.handle);
+        }
+        self.jobs.unanswered.fetch_add(1, Ordering::AcqRel);
+        waiting.jobs.push_back(job);
+        drop(waiting);
+        self.task.wake();
+    }
+}
+
+impl Drop for SessionQueue {
+    fn drop(&mut self) {
+        if self.handle.check_process().is_ok() {
+            // The commands that were given are run, then the task ends.
+            self.jobs.lock().is_closed = true;
+            self.task.wake();
         }
     }
 }
 
-/// Waits for the next job; `None` after the last.
-fn next(jobs: &Receiver<Job>) -> Option<Job> {
-    let start = Instant::now();
-    while start.elapsed() < LINGER {
-        match jobs.try_recv() {
-            Ok(job) => return Some(job),
-            Err(TryRecvError::Empty) => std::hint::spin_loop(),
-            Err(TryRecvError::Disconnected) => return None,
-        }
-    }
-    jobs.recv().ok()
-}
-
-/// Runs commands until the session is closed, or nobody can give another one.
-fn serve(
-    handle: &SessionHandle,
-    jobs: &Receiver<Job>,
-    unanswered: &AtomicUsize,
-    open: &Weak<Mutex<Option<Sender<Job>>>>,
-) {
-    while let Some(first) = next(jobs) {
-        run_waiting(first, handle, jobs, unanswered);
-        if handle.is_closed() {
-            // No more commands come; those that did are answered.
-            if let Some(open) = open.upgrade() {
-                open.lock().unwrap_or_else(PoisonError::into_inner).take();
-            }
-        }
+impl Job {
+    fn run(self, handle: &SessionHandle) {
+        (self.then)(match self.work {
+            JobWork::Command(command) => handle.run(&command),
+            JobWork::Reply(reply) => handle.append_received(reply.as_ref()),
+        });
     }
 }
 
-/// Runs a command, and those that wait with it.
-fn run_waiting(first: Job, handle: &SessionHandle, jobs: &Receiver<Job>, unanswered: &AtomicUsize) {
-    let answer = |then: Then, reply: Reply| {
-        unanswered.fetch_sub(1, Ordering::AcqRel);
-        then(reply);
-    };
-    let mut commands = Vec::new();
-    let mut thens = Vec::new();
-    let mut reply = None;
-    for job in iter::once(first).chain(jobs.try_iter()) {
-        match job.work {
-            Work::Command(command) => {
-                commands.push(command);
-                thens.push(job.then);
-            }
-            Work::Reply(received) => {
-                reply = Some((received, job.then));
-                break;
+impl Jobs {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs commands that wait, together where they can be.
+    fn step(&self, handle: &SessionHandle) -> Next {
+        let mut commands = Vec::new();
+        let mut thens = Vec::new();
+        let mut last = None;
+        {
+            let mut waiting = self.lock();
+            while commands.len() < MOST
+                && let Some(job) = waiting.jobs.pop_front()
+            {
+                match job.work {
+                    JobWork::Command(command) => {
+                        commands.push(command);
+                        thens.push(job.then);
+                    }
+                    JobWork::Reply(reply) => {
+                        last = Some((reply, job.then));
+                        break;
+                    }
+                }
             }
         }
+        let replies = handle.run_all(&commands);
+        for (then, reply) in thens.into_iter().zip(replies) {
+            self.answer(then, reply);
+        }
+        if let Some((reply, then)) = last {
+            self.answer(then, handle.append_received(reply.as_ref()));
+        }
+        let is_closed = handle.is_closed();
+        let mut waiting = self.lock();
+        waiting.is_closed |= is_closed;
+        match waiting.jobs.is_empty() {
+            false => Next::Again,
+            true if waiting.is_closed => Next::End,
+            true => Next::Wait,
+        }
     }
-    let replies = handle.run_all(&commands);
-    for (then, reply) in thens.into_iter().zip(replies) {
-        answer(then, reply);
+
+    fn answer(&self, then: Then, reply: Reply) {
+        self.unanswered.fetch_sub(1, Ordering::AcqRel);
+        // Who is told may panic; the commands after this one are run all the same.
+        let _ = catch_unwind(AssertUnwindSafe(|| then(reply)));
     }
-    if let Some((reply, then)) = reply {
-        answer(then, handle.append_received(reply.as_ref()));
-    }
+}
+
+/// Runs something once on a thread of the crew, as what opens a session.
+///
+/// # Errors
+/// When no thread can be started.
+pub fn run_once(run: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let mut run = Some(run);
+    let task = Task::new(Work::Command, move |_| {
+        if let Some(run) = run.take() {
+            run();
+        }
+        Next::End
+    })?;
+    task.wake();
+    Ok(())
 }
 
 /// Where the answer to a command goes: to the caller while it waits, later to its callback.
@@ -231,6 +265,8 @@ impl Slot {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
 
     /// Returns a new session, and the folder that it is in.
@@ -245,29 +281,29 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_ends_when_the_session_is_closed_and_later_commands_are_answered() {
+    fn the_task_ends_when_the_session_is_closed_and_later_commands_are_answered() {
         let (_folder, session) = created();
-        let thread = SessionThread::start(Arc::clone(&session)).unwrap();
+        let queue = SessionQueue::new(Arc::clone(&session)).unwrap();
         let (sender, answers) = mpsc::channel();
         for op in ["leaf", "close", "leaf"] {
             let sender = sender.clone();
             let command = format!("{{\"op\":\"{op}\"}}");
-            thread.run(command, move |reply| sender.send(reply).unwrap());
+            queue.run(command, move |reply| sender.send(reply).unwrap());
         }
         let answered: Vec<_> = answers.iter().take(3).collect();
         assert!(answered[0].is_ok() && answered[1].is_ok());
         assert_eq!(answered[2].as_ref().unwrap_err().kind, "closed");
-        // The thread gives its part of the session back when it ends.
+        // The task gives its part of the session back when it ends.
         let deadline = Instant::now() + Duration::from_secs(10);
         while Arc::strong_count(&session) > 2 {
-            assert!(Instant::now() < deadline, "the thread does not end");
-            thread::yield_now();
+            assert!(Instant::now() < deadline, "the task does not end");
+            std::thread::yield_now();
         }
         let (sender, answers) = mpsc::channel();
         for op in ["close", "leaf"] {
             let sender = sender.clone();
             let command = format!("{{\"op\":\"{op}\"}}");
-            thread.run(command, move |reply| sender.send(reply).unwrap());
+            queue.run(command, move |reply| sender.send(reply).unwrap());
         }
         assert!(
             answers.recv().unwrap().is_ok(),
@@ -279,13 +315,13 @@ mod tests {
     #[test]
     fn each_command_has_one_answer_and_an_event_loop_gets_its_turns() {
         let (_folder, session) = created();
-        let thread = SessionThread::start(session).unwrap();
+        let queue = SessionQueue::new(session).unwrap();
         let (sender, answers) = mpsc::channel();
         let mut in_a_row = 0;
         for _ in 0..1_000 {
             let sender = sender.clone();
             let command = r#"{"op":"append","user":"x"}"#.to_owned();
-            let answer = thread.ask(command, move |reply| sender.send(reply).unwrap());
+            let answer = queue.ask(command, move |reply| sender.send(reply).unwrap());
             in_a_row = if answer.is_some() { in_a_row + 1 } else { 0 };
             assert!(in_a_row < TURN_EVERY);
             answer
@@ -298,9 +334,9 @@ mod tests {
         for _ in 0..wait {
             let sender = sender.clone();
             let command = r#"{"op":"append","user":"y"}"#.to_owned();
-            thread.run(command, move |reply| sender.send(reply).unwrap());
+            queue.run(command, move |reply| sender.send(reply).unwrap());
         }
-        let direct = thread.ask(r#"{"op":"leaf"}"#.to_owned(), move |reply| {
+        let direct = queue.ask(r#"{"op":"leaf"}"#.to_owned(), move |reply| {
             sender.send(reply).unwrap();
         });
         let answered: Vec<_> = answers
