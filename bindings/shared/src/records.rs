@@ -84,8 +84,8 @@ impl Records {
         Ok(records)
     }
 
-    /// Runs a function that waits most of the time, in steps and without a thread of its own. It is made in the first
-    /// step, and has ended when a step returns a result.
+    /// Runs a function that waits most of the time, in steps and without a thread of its own. It has ended when a step
+    /// returns a result.
     pub(crate) fn in_steps<F>(
         make: impl FnOnce(Sender) -> F,
         mut step: impl FnMut(&mut F, &Task) -> ControlFlow<Result<(), Failure>, Then> + Send + 'static,

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use transcript::stream;
+use transcript::{Draft, stream};
 use transcript_storage::crew::{Next, Task, Work};
 
 use crate::failure::Failure;
-use crate::session_handle::{Reply, SessionHandle};
+use crate::session_handle::{Reply, SessionHandle, appended};
 use crate::stream_reply::StreamReply;
 
 /// How long [`SessionQueue::ask`] waits for an answer: an append takes less, and to wake an event loop takes more.
@@ -45,6 +45,8 @@ struct Jobs {
 #[derive(Debug, Default)]
 struct Waiting {
     jobs: VecDeque<Job>,
+    /// The answers to appends that had to be synced.
+    synced: Option<Vec<Reply>>,
     /// The session was closed, and the task has ended.
     is_closed: bool,
 }
@@ -72,8 +74,13 @@ impl SessionQueue {
     /// When no thread can be started.
     pub fn new(handle: Arc<SessionHandle>) -> Result<Self, Failure> {
         let jobs = Arc::new(Jobs::default());
-        let (served, queue) = (Arc::clone(&handle), Arc::clone(&jobs));
-        let task = Task::new(Work::Command, move |_| queue.step(&served))?;
+        let mut runner = Runner {
+            jobs: Arc::clone(&jobs),
+            handle: Arc::clone(&handle),
+            taken: VecDeque::new(),
+            syncing: None,
+        };
+        let task = Task::new(Work::Command, move |task| runner.step(task))?;
         Ok(Self {
             jobs,
             handle,
@@ -124,7 +131,7 @@ impl SessionQueue {
         if waiting.is_closed {
             drop(waiting);
             // Of a session that was closed every command ends at once.
-            return job.run(&self.handle);
+            return (job.then)(job.work.run(&self.handle));
         }
         self.jobs.unanswered.fetch_add(1, Ordering::AcqRel);
         waiting.jobs.push_back(job);
@@ -143,12 +150,12 @@ impl Drop for SessionQueue {
     }
 }
 
-impl Job {
-    fn run(self, handle: &SessionHandle) {
-        (self.then)(match self.work {
-            JobWork::Command(command) => handle.run(&command),
-            JobWork::Reply(reply) => handle.append_received(reply.as_ref()),
-        });
+impl JobWork {
+    fn run(&self, handle: &SessionHandle) -> Reply {
+        match self {
+            Self::Command(command) => handle.run(command),
+            Self::Reply(reply) => handle.append_received(reply.as_ref()),
+        }
     }
 }
 
@@ -156,38 +163,62 @@ impl Jobs {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Runs commands that wait, together where they can be.
-    fn step(&self, handle: &SessionHandle) -> Next {
-        let mut commands = Vec::new();
-        let mut thens = Vec::new();
-        let mut last = None;
-        {
-            let mut waiting = self.lock();
-            while commands.len() < MOST
-                && let Some(job) = waiting.jobs.pop_front()
-            {
-                match job.work {
-                    JobWork::Command(command) => {
-                        commands.push(command);
-                        thens.push(job.then);
-                    }
-                    JobWork::Reply(reply) => {
-                        last = Some((reply, job.then));
-                        break;
-                    }
+/// The task of a session.
+struct Runner {
+    jobs: Arc<Jobs>,
+    handle: Arc<SessionHandle>,
+    /// What it has taken from those that wait, and not run yet.
+    taken: VecDeque<Job>,
+    /// Those who wait for a sync, and nobody after them is answered before.
+    syncing: Option<Vec<Then>>,
+}
+
+impl Runner {
+    /// Runs commands that wait, appends together where they can be.
+    fn step(&mut self, task: &Task) -> Next {
+        let mut waiting = self.jobs.lock();
+        if let Some(thens) = self.syncing.take() {
+            let Some(replies) = waiting.synced.take() else {
+                self.syncing = Some(thens);
+                return Next::Wait;
+            };
+            drop(waiting);
+            let answers = thens.into_iter().zip(replies);
+            answers.for_each(|(then, reply)| self.answer(then, reply));
+            waiting = self.jobs.lock();
+        }
+        let room = MOST.saturating_sub(self.taken.len());
+        let count = room.min(waiting.jobs.len());
+        self.taken.extend(waiting.jobs.drain(..count));
+        drop(waiting);
+        while !self.taken.is_empty() {
+            let (batches, thens) = self.take_appends();
+            if batches.is_empty() {
+                if let Some(job) = self.taken.pop_front() {
+                    self.answer(job.then, job.work.run(&self.handle));
+                }
+                continue;
+            }
+            let (jobs, task) = (Arc::clone(&self.jobs), task.clone());
+            let synced = move |replies| {
+                jobs.lock().synced = Some(replies);
+                task.wake();
+            };
+            match self.handle.append_each(batches, synced) {
+                Some(replies) => {
+                    let answers = thens.into_iter().zip(replies);
+                    answers.for_each(|(then, reply)| self.answer(then, reply));
+                }
+                None => {
+                    self.syncing = Some(thens);
+                    return Next::Wait;
                 }
             }
         }
-        let replies = handle.run_all(&commands);
-        for (then, reply) in thens.into_iter().zip(replies) {
-            self.answer(then, reply);
-        }
-        if let Some((reply, then)) = last {
-            self.answer(then, handle.append_received(reply.as_ref()));
-        }
-        let is_closed = handle.is_closed();
-        let mut waiting = self.lock();
+        let is_closed = self.handle.is_closed();
+        let mut waiting = self.jobs.lock();
         waiting.is_closed |= is_closed;
         match waiting.jobs.is_empty() {
             false => Next::Again,
@@ -196,8 +227,23 @@ impl Jobs {
         }
     }
 
+    /// Takes the appends that come first.
+    fn take_appends(&mut self) -> (Vec<Vec<Draft>>, Vec<Then>) {
+        let (mut batches, mut thens) = (Vec::new(), Vec::new());
+        while let Some(Job {
+            work: JobWork::Command(command),
+            ..
+        }) = self.taken.front()
+            && let Some(drafts) = appended(command)
+        {
+            batches.push(drafts);
+            thens.extend(self.taken.pop_front().map(|job| job.then));
+        }
+        (batches, thens)
+    }
+
     fn answer(&self, then: Then, reply: Reply) {
-        self.unanswered.fetch_sub(1, Ordering::AcqRel);
+        self.jobs.unanswered.fetch_sub(1, Ordering::AcqRel);
         // Who is told may panic; the commands after this one are run all the same.
         let _ = catch_unwind(AssertUnwindSafe(|| then(reply)));
     }

@@ -110,6 +110,7 @@ fn start(following: Following) -> std::result::Result<Records, Failure> {
         out: Some(Out::new(sender)),
         following,
         source: None,
+        is_once: false,
         is_started: false,
     };
     Records::in_steps(make, |tail, task| match tail.step(task) {
@@ -126,6 +127,8 @@ struct Tail {
     following: Following,
     /// `None` before the first step.
     source: Option<Source>,
+    /// Whether it ends where the files end.
+    is_once: bool,
     /// Whether it is known where the files end, if that matters.
     is_started: bool,
     out: Option<Out>,
@@ -165,25 +168,25 @@ impl Following {
         }
     }
 
-    /// Where it starts by default.
-    fn from(&self) -> &'static str {
+    fn default_start(&self) -> &'static str {
         match self {
             Self::Follow(_) => "start",
             Self::Watch(_) => "end",
         }
     }
 
-    fn open(&self) -> std::result::Result<Source, Failure> {
-        let how = self.shared().options(self.from())?;
+    /// Returns what follows the files, and whether it ends where they end.
+    fn open(&self) -> std::result::Result<(Source, bool), Failure> {
+        let how = self.shared().options(self.default_start())?;
         match self {
             Self::Follow(options) => options.open(how),
-            Self::Watch(options) => options.open(&how),
+            Self::Watch(options) => Ok((options.open(&how)?, options.shared.once)),
         }
     }
 }
 
 impl FollowOptions {
-    fn open(&self, how: follow::FollowOptions) -> std::result::Result<Source, Failure> {
+    fn open(&self, mut how: follow::FollowOptions) -> std::result::Result<(Source, bool), Failure> {
         // A session that does not exist yet is waited for.
         let path = match self.place.find(&self.session) {
             Err(failure) if failure.kind == "not-found" && self.session.ends_with(".jsonl") => {
@@ -192,13 +195,14 @@ impl FollowOptions {
             found => found?,
         };
         let path = std::path::absolute(&path)?;
-        let mut how = how;
         let disk = self.place.disk()?;
         // What is only in the archive does not grow.
-        if !path.exists() && disk.metadata(&path).is_ok() {
+        let is_archived = !path.exists() && disk.metadata(&path).is_ok();
+        if is_archived {
             how = how.disk(disk).once();
         }
-        Ok(Source::Follower(Box::new(Follower::new(&path, &how))))
+        let follower = Source::Follower(Box::new(Follower::new(&path, &how)));
+        Ok((follower, is_archived || self.shared.once))
     }
 }
 
@@ -225,14 +229,16 @@ impl Tail {
         };
         let options = self.following.shared();
         let Some(source) = &mut self.source else {
-            self.source = Some(self.following.open()?);
+            let (source, is_once) = self.following.open()?;
+            self.source = Some(source);
+            self.is_once = is_once;
             return Ok(Next::Again);
         };
         if !self.is_started {
             // What is written from now on is emitted only if it is known where the files end. Nobody need read meanwhile.
             out.hold(true)?;
             let mut events = 0;
-            while options.is_from_end(self.following.from())
+            while options.is_from_end(self.following.default_start())
                 && let Some(event) = source.try_next()?
             {
                 write(&event, options, out)?;
@@ -250,7 +256,7 @@ impl Tail {
         }
         let mut bytes = 0;
         while bytes < BATCH {
-            let polled = match options.once {
+            let polled = match self.is_once {
                 true => source.try_next()?.map_or(Polling::Stopped, Polling::Event),
                 false => source.poll_in(task)?,
             };

@@ -28,7 +28,7 @@ use crate::threads::{AtomicUsize, Builder, Condvar, Instant, Mutex, MutexGuard, 
 const MOST: usize = 5;
 
 /// How long a step may keep others waiting.
-const PATIENCE: Duration = Duration::from_millis(250);
+const LIMIT: Duration = Duration::from_millis(250);
 
 /// What the steps of a task do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,17 +239,17 @@ impl State {
 
     /// How long a step may keep others waiting: not so long where it is not the first, as a disk that does not respond
     /// may have many files.
-    fn patience(&self) -> Duration {
+    fn limit(&self) -> Duration {
         let kept = u32::try_from(self.kept / MOST).unwrap_or(u32::MAX - 1);
-        PATIENCE / (1 + kept)
+        LIMIT / (1 + kept)
     }
 
     /// Gives up the threads that have been kept too long. Returns when to look for the next one.
     fn give_up(&mut self, now: Instant) -> Option<Instant> {
-        let patience = self.patience();
+        let limit = self.limit();
         let mut next: Option<Instant> = None;
         for running in self.running.values_mut().filter(|running| !running.is_kept) {
-            let due = running.since + patience;
+            let due = running.since + limit;
             if due <= now {
                 running.is_kept = true;
                 self.busy[running.work as usize] -= 1;
@@ -323,7 +323,7 @@ impl Crew {
                 // One of the threads may never come back.
                 let others = state.running.values().filter(|running| !running.is_kept);
                 if let Some(since) = others.map(|running| running.since).min() {
-                    self.look_at(state, since + state.patience());
+                    self.look_at(state, since + state.limit());
                 }
             }
         } else if state.lingering > 0 {
@@ -491,7 +491,7 @@ impl Crew {
             self.set_going(&mut state);
             if state.next().is_some() {
                 // No thread could be started, or one has not taken it yet.
-                looks_at = looks_at.into_iter().chain([now + PATIENCE]).min();
+                looks_at = looks_at.into_iter().chain([now + LIMIT]).min();
             }
             state.looks_at = looks_at;
             let rest = looks_at.map(|time| time.saturating_duration_since(now));

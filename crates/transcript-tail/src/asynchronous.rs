@@ -153,9 +153,11 @@ impl Stream for Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
+        self.batches.close();
         self.stopper.stop();
+        // Its next step is the last: what it has is not dropped here.
         if let Some(task) = &self.task {
-            task.end();
+            task.wake();
         }
     }
 }
@@ -171,6 +173,9 @@ struct Following<S> {
 
 impl<S: Source> Following<S> {
     fn step(&mut self, task: &Task) -> Next {
+        if self.sender.is_closed() {
+            return Next::End;
+        }
         if let Some(batch) = self.unsent.take()
             && let Err(next) = self.send(batch)
         {

@@ -144,12 +144,13 @@ struct WrittenBatch {
 
 pub(crate) type WriteResult = Result<Vec<Written>, Error>;
 
+type Acknowledge = Box<dyn FnOnce(WriteResult) + Send>;
+
 enum Reply {
     /// To the caller who holds the lock.
     Here,
     /// To a callback. The entries are discarded when they cannot be written.
-    #[cfg(feature = "async")]
-    Call(Box<dyn FnOnce(WriteResult) + Send>),
+    Call(Acknowledge),
     /// To a ticket. The entry stays queued until it is written.
     Ticket(u64, Arc<TicketState>),
 }
@@ -239,6 +240,26 @@ impl Writer {
     /// As for [`append`](Self::append).
     pub fn append_all(&self, drafts: Vec<Draft>) -> Result<Vec<Written>, Error> {
         self.shared.append(drafts)
+    }
+
+    /// Writes entries as [`append_all`](Self::append_all) does. On return they are in the kernel. `then` gets them when they are
+    /// acknowledged: before this returns, or, where [every append is synced](Self::syncs_each), after the sync. It is called on a thread
+    /// of the [crew](transcript_storage::crew), which it must not keep.
+    ///
+    /// # Errors
+    /// When they could not be written. `then` is not called.
+    pub fn append_all_then(
+        &self,
+        drafts: Vec<Draft>,
+        then: impl FnOnce(Result<Vec<Written>, Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        self.shared.append_then(drafts, Box::new(then))
+    }
+
+    /// Returns whether an append is synced before it is acknowledged.
+    #[must_use]
+    pub fn syncs_each(&self) -> bool {
+        self.shared.syncer.syncs_each()
     }
 
     /// Queues an entry. It is written within 100 ms, before any entry that is appended later; until
@@ -452,6 +473,21 @@ impl Shared {
         let drained = self.write_queue(&mut core, QueuedGroup::here(drafts))?;
         drop(core);
         self.acknowledge(drained)
+    }
+
+    fn append_then(&self, mut drafts: Vec<Draft>, then: Acknowledge) -> Result<(), Error> {
+        self.identify(&mut drafts);
+        self.syncer.wait_for_room();
+        let mut core = self.core();
+        if core.is_closed {
+            return Err(self.closed());
+        }
+        let mut drained = self.write_queue(&mut core, QueuedGroup::here(drafts))?;
+        drop(core);
+        let own = std::mem::take(&mut drained.own);
+        drained.others.push((Reply::Call(then), own));
+        self.acknowledge_later(drained);
+        Ok(())
     }
 
     /// Waits for the sync if every write is synced, notifies the other callers, and returns the
@@ -943,7 +979,6 @@ impl Reply {
     fn send(self, outcome: WriteResult) {
         match self {
             Self::Here => {}
-            #[cfg(feature = "async")]
             Self::Call(call) => call(outcome),
             Self::Ticket(_, state) => state.set(outcome.and_then(|mut written| {
                 let closed = || Error::new(ErrorKind::Closed, Path::new(""));

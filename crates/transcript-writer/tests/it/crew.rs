@@ -1,10 +1,10 @@
 //! Many sessions of one process, whose disks respond or do not.
 
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::Duration;
 
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
-use transcript_writer::{Draft, SyncPolicy, Writer};
+use transcript_writer::{Draft, Error, ErrorKind, SyncPolicy, Writer};
 
 use crate::fake::{PATH, open_with, options, texts, texts_of, user};
 
@@ -120,4 +120,40 @@ fn hundreds_of_sessions_that_are_written_at_once_lose_nothing_and_sync_by_themse
         writer.close().unwrap();
         assert_eq!(texts(&disk.durable(PATH).unwrap()), all);
     }
+}
+
+#[test]
+fn an_append_that_has_to_be_synced_keeps_no_thread_and_is_acknowledged_after_the_sync() {
+    let disk = FakeDisk::new(1);
+    let writer = open_with(&disk, &options(&disk).sync(SyncPolicy::Each));
+    let gate = Arc::new(Gate::default());
+    let theirs = Arc::clone(&gate);
+    disk.set(Fault::hook(move |_| theirs.pass()).at(Op::Sync, 1));
+    let (sender, acknowledged) = mpsc::channel();
+    let append = |number: usize| {
+        let sender = sender.clone();
+        let then = move |written: Result<Vec<_>, Error>| sender.send((number, written)).unwrap();
+        writer.append_all_then(vec![user(number)], then).unwrap();
+    };
+    // None of these calls waits.
+    (0..20).for_each(append);
+    gate.wait_for(1);
+    assert_eq!(texts(&disk.bytes(PATH).unwrap()), texts_of(0..20));
+    assert!(acknowledged.try_recv().is_err());
+    gate.open();
+    for number in 0..20 {
+        let (answered, written) = acknowledged.recv_timeout(LONG).unwrap();
+        assert_eq!((answered, written.unwrap().len()), (number, 1));
+        let durable = texts(&disk.durable(PATH).unwrap());
+        assert!(durable.contains(&texts_of([number])[0]), "{number}");
+    }
+    // One that cannot be written is not acknowledged, and one that cannot be synced is told.
+    disk.set(Fault::error(std::io::ErrorKind::StorageFull).at(Op::Append, 1));
+    let refused = writer.append_all_then(vec![user(50)], |_| panic!("it is not written"));
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Full);
+    disk.set(Fault::lost_sync().at(Op::Sync, 1));
+    append(20);
+    let (_, written) = acknowledged.recv_timeout(LONG).unwrap();
+    assert_eq!(written.unwrap_err().kind(), ErrorKind::SyncFailed);
+    assert_eq!(texts(&disk.bytes(PATH).unwrap()), texts_of(0..21));
 }
