@@ -113,8 +113,8 @@ async function every(name, options) {
 }
 
 /**
- * Records that a function finds, as they are found. The function runs on a thread of its own, at most 16 MiB
- * ahead; `return()`, the end of a `for await` loop, or aborting `signal` ends it.
+ * Records that a function finds, as they are found. The function runs on another thread, at most 16 MiB
+ * ahead; a follow has none while it waits. `return()`, the end of a `for await` loop, or aborting `signal` ends it.
  */
 class Records {
   #records;

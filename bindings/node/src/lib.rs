@@ -8,7 +8,7 @@ use napi::Status;
 use napi::bindgen_prelude::{Buffer, Env, Error, FnArgs, Function, Object, Result};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi_derive::napi;
-use transcript_bindings::{self as shared, Failure, Next, Reply, SessionHandle, SessionThread};
+use transcript_bindings::{self as shared, Failure, Next, Reply, SessionHandle, SessionQueue};
 
 type Resolver<T> = Box<dyn FnOnce(Env) -> Result<T> + Send>;
 
@@ -122,7 +122,7 @@ type SettleFunction<'f> = Function<'f, FnArgs<(u32, Option<String>, Option<Strin
 /// A session that is open for writing.
 #[napi]
 pub struct Session {
-    thread: Arc<SessionThread>,
+    queue: Arc<SessionQueue>,
     settle: Arc<Settle>,
 }
 
@@ -144,19 +144,19 @@ impl Session {
     /// The file of the session.
     #[napi(getter, catch_unwind)]
     pub fn path(&self) -> String {
-        self.thread.handle().path().to_string_lossy().into_owned()
+        self.queue.handle().path().to_string_lossy().into_owned()
     }
 
     /// Runs a command: JSON in. Its answer is that to the command of this number.
     #[napi(catch_unwind)]
     pub fn run(&self, number: u32, command: String) {
-        self.thread.run(command, self.then(number));
+        self.queue.run(command, self.then(number));
     }
 
     /// Runs a command: JSON in. Returns its answer if it is there at once, which is before the event loop could be woken.
     #[napi(catch_unwind)]
     pub fn ask(&self, number: u32, command: String) -> Result<Option<String>> {
-        let answer = self.thread.ask(command, self.then(number));
+        let answer = self.queue.ask(command, self.then(number));
         let answer = answer.map(|reply| reply.and_then(text)).transpose();
         answer.map_err(|failure| error(&failure))
     }
@@ -164,13 +164,13 @@ impl Session {
     /// Appends what was received of a streamed reply.
     #[napi(catch_unwind)]
     pub fn append_reply(&self, number: u32, reply: &StreamReply) {
-        self.thread.append_reply(&reply.0, self.then(number));
+        self.queue.append_reply(&reply.0, self.then(number));
     }
 
     /// Opens the session of a subagent.
     #[napi(ts_return_type = "Promise<Opened>", catch_unwind)]
     pub fn agent<'env>(&self, env: &'env Env, options: String) -> Result<Object<'env>> {
-        let parent = Arc::clone(&self.thread);
+        let parent = Arc::clone(&self.queue);
         open_elsewhere(env, move || {
             Ok((parent.handle().agent(&options)?, "{}".to_owned()))
         })
@@ -180,7 +180,7 @@ impl Session {
 /// A session, and what there is to say about it as JSON.
 #[napi]
 pub struct Opened {
-    thread: Arc<SessionThread>,
+    queue: Arc<SessionQueue>,
     about: String,
 }
 
@@ -195,7 +195,7 @@ impl Opened {
             .weak::<true>()
             .build()?;
         Ok(Session {
-            thread: Arc::clone(&self.thread),
+            queue: Arc::clone(&self.queue),
             settle: Arc::new(settle),
         })
     }
@@ -213,7 +213,7 @@ pub fn open<'env>(env: &'env Env, options: String) -> Result<Object<'env>> {
     open_elsewhere(env, move || SessionHandle::open(&options))
 }
 
-/// Opens a session on a thread of its own: those that Node has for files may be needed for others.
+/// Opens a session on a thread of the crew: those that Node has for files may be needed for others.
 fn open_elsewhere(
     env: &Env,
     open: impl FnOnce() -> std::result::Result<(SessionHandle, String), Failure> + Send + 'static,
@@ -222,15 +222,14 @@ fn open_elsewhere(
     let start = move || -> std::result::Result<Opened, Failure> {
         let (handle, about) = open()?;
         let about = text(about)?;
-        let thread = Arc::new(SessionThread::start(Arc::new(handle))?);
-        Ok(Opened { thread, about })
+        let queue = Arc::new(SessionQueue::new(Arc::new(handle))?);
+        Ok(Opened { queue, about })
     };
     let run = move || match start() {
         Ok(opened) => deferred.resolve(Box::new(move |_| Ok(opened))),
         Err(failure) => deferred.reject(error(&failure)),
     };
-    let thread = std::thread::Builder::new().name("transcript".into());
-    thread.spawn(run).map_err(|cause| error(&cause.into()))?;
+    shared::run_once(run).map_err(|failure| error(&failure))?;
     Ok(promise)
 }
 

@@ -558,3 +558,98 @@ inFolder('a process ends while a follower waits, if it is told that it may', asy
   assert.equal(await run('events.unref();'), 'waits\n');
   assert.equal(await run('events.unref().ref();'), 'waits\nnext false\n');
 });
+
+const MANY = `
+const fs = require('node:fs');
+const { Session, follow } = require('transcript');
+const [FOLLOWS, SESSIONS] = [1000, 400];
+const path = (number) => process.argv[1] + '/' + number.toString(16).padStart(8, '0') + '-ee08-4b08-99d5-2d9a36fd8293.jsonl';
+const used = () => [
+  fs.readdirSync('/proc/self/task').length,
+  fs.readdirSync('/proc/self/fd').filter((name) => {
+    try {
+      return fs.readlinkSync('/proc/self/fd/' + name).includes('inotify');
+    } catch {
+      return false;
+    }
+  }).length,
+];
+const pause = () => new Promise((resolve) => setTimeout(resolve, 50));
+const range = (from, to) => Array.from({ length: to - from }, (_, at) => from + at);
+const options = { cwd: '/', version: '1' };
+const texts = async (events, count) => {
+  const found = [];
+  while (found.length < count) {
+    const { value } = await events.next();
+    if (value.kind === 'entry') found.push(value.message.content);
+  }
+  return found;
+};
+(async () => {
+  // Those that Node itself starts for files are there.
+  await Promise.all(range(0, 64).map(() => fs.promises.stat('/')));
+  const [before] = used();
+  const few = async (when) => {
+    // A slow disk may keep more of them for a moment.
+    for (let times = 0; times < 1200 && used()[0] - before > 7; times += 1) await pause();
+    const [threads, instances] = used();
+    console.log(JSON.stringify([when, threads - before, instances]));
+  };
+  const sessions = await Promise.all(range(0, SESSIONS).map((number) => Session.create(path(number), options)));
+  await Promise.all(sessions.map((session) => session.append({ user: '0' })));
+  for (const number of range(SESSIONS, FOLLOWS)) {
+    const session = await Session.create(path(number), { ...options, sync: 'none' });
+    await session.append({ user: '0' });
+    await session.close();
+  }
+  const follows = [];
+  const extra = range(0, FOLLOWS).map(() => []);
+  for (const number of range(0, FOLLOWS)) {
+    follows.push(follow(path(number)));
+    if (number % 5 === 0) {
+      const other = (number * 7) % SESSIONS;
+      extra[other].push('x');
+      await sessions[other].append({ user: 'x' });
+    }
+  }
+  for (const number of range(0, FOLLOWS)) {
+    const all = ['0', ...extra[number]];
+    const found = await texts(follows[number], all.length);
+    if (found.join() !== all.join()) throw new Error(number + ': ' + found);
+  }
+  await few('opened');
+  await Promise.all(sessions.map((session) => session.append({ user: '1' })));
+  for (const number of range(0, SESSIONS)) {
+    const [found] = await texts(follows[number], 1);
+    if (found !== '1') throw new Error(number + ': ' + found);
+  }
+  await few('written');
+  for (const events of follows) events.close();
+  await Promise.all(sessions.map((session) => session.close()));
+  // The threads end by themselves.
+  for (let times = 0; times < 1200 && used()[0] > before; times += 1) await pause();
+  await few('closed');
+})();
+`;
+
+const skipMany = fs.existsSync('/proc/self/task') ? false : 'no /proc here';
+test('a thousand follows and four hundred sessions take seven threads besides those of Node', { skip: skipMany }, async () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'transcript-'));
+  try {
+    const given = ['-c', 'ulimit -n 4000; exec "$@"', 'sh', process.execPath, '-e', MANY, folder];
+    const child = spawn('sh', given, { cwd: __dirname, stdio: ['ignore', 'pipe', 'inherit'] });
+    let shown = '';
+    child.stdout.setEncoding('utf8').on('data', (text) => (shown += text));
+    const [code] = await once(child, 'close');
+    assert.equal(code, 0);
+    const said = shown.trim().split('\n').map((line) => JSON.parse(line));
+    assert.deepEqual(said.map(([when]) => when), ['opened', 'written', 'closed']);
+    for (const [when, threads, instances] of said.slice(0, 2)) {
+      assert.ok(threads <= 7, when + ': ' + threads);
+      assert.equal(instances, 1);
+    }
+    assert.deepEqual(said[2], ['closed', 0, 0]);
+  } finally {
+    fs.rmSync(folder, { recursive: true });
+  }
+});

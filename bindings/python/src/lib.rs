@@ -17,7 +17,7 @@ const INTERRUPT: Duration = Duration::from_millis(100);
 #[pymodule]
 mod _transcript {
     #[pymodule_export]
-    use super::{Records, Session, StreamReply, call, open};
+    use super::{Records, Session, StreamReply, call, open, open_then};
 
     #[pymodule_init]
     fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
@@ -51,6 +51,25 @@ fn open(py: Python<'_>, options: &str) -> PyResult<(Session, String)> {
     let opened = py.detach(|| shared::SessionHandle::open(options));
     let (handle, about) = opened.map_err(|failure| raised(py, &failure))?;
     Ok((Session::of(handle), about))
+}
+
+/// Opens a session on another thread, and calls `done` with what [`open`] returns or an exception there.
+#[pyfunction]
+fn open_then(py: Python<'_>, options: String, done: Py<PyAny>) -> PyResult<()> {
+    open_elsewhere(py, done, move || shared::SessionHandle::open(&options))
+}
+
+fn open_elsewhere(
+    py: Python<'_>,
+    done: Py<PyAny>,
+    open: impl FnOnce() -> Result<(shared::SessionHandle, String), Failure> + Send + 'static,
+) -> PyResult<()> {
+    let run = move || {
+        let opened = open().map(|(handle, about)| Some(Answer::Opened(handle, about)));
+        notify(&done, opened);
+    };
+    let started = py.detach(|| shared::run_once(run));
+    started.map_err(|failure| raised(py, &failure))
 }
 
 /// The records of a function, in batches.
@@ -103,6 +122,7 @@ impl Records {
 enum Answer {
     Batch(Vec<u8>),
     Text(String),
+    Opened(shared::SessionHandle, String),
 }
 
 /// Calls `done` with an answer or an exception. When the interpreter is ending, nobody waits any more.
@@ -113,6 +133,9 @@ fn notify(done: &Py<PyAny>, answer: Result<Option<Answer>, Failure>) {
             Ok(None) => done.call1(py, (none.clone_ref(py), none)),
             Ok(Some(Answer::Batch(batch))) => done.call1(py, (PyBytes::new(py, &batch), none)),
             Ok(Some(Answer::Text(text))) => done.call1(py, (text, none)),
+            Ok(Some(Answer::Opened(handle, about))) => {
+                done.call1(py, ((Session::of(handle), about), none))
+            }
             Err(failure) => done.call1(py, (none, raised(py, &failure))),
         };
         // An event loop that was closed has nobody who waits.
@@ -128,25 +151,25 @@ fn notify(done: &Py<PyAny>, answer: Result<Option<Answer>, Failure>) {
 #[pyclass(frozen)]
 struct Session {
     handle: Arc<shared::SessionHandle>,
-    /// Runs the commands of tasks; started with the first of them.
-    thread: Mutex<Option<Arc<shared::SessionThread>>>,
+    /// Runs the commands of tasks; made with the first of them.
+    queue: Mutex<Option<Arc<shared::SessionQueue>>>,
 }
 
 impl Session {
     fn of(handle: shared::SessionHandle) -> Self {
         Self {
             handle: Arc::new(handle),
-            thread: Mutex::new(None),
+            queue: Mutex::new(None),
         }
     }
 
-    fn thread(&self) -> Result<Arc<shared::SessionThread>, Failure> {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(thread) = &*thread {
-            return Ok(Arc::clone(thread));
+    fn queue(&self) -> Result<Arc<shared::SessionQueue>, Failure> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = &*queue {
+            return Ok(Arc::clone(queue));
         }
-        let started = shared::SessionThread::start(Arc::clone(&self.handle))?;
-        Ok(Arc::clone(thread.insert(Arc::new(started))))
+        let made = shared::SessionQueue::new(Arc::clone(&self.handle))?;
+        Ok(Arc::clone(queue.insert(Arc::new(made))))
     }
 }
 
@@ -186,12 +209,12 @@ impl Session {
         }
     }
 
-    /// Runs a command on the thread of the session. Returns the answer if it is there at once; else returns nothing,
+    /// Runs a command on another thread, in order. Returns the answer if it is there at once; else returns nothing,
     /// and `done` is called with the answer or an exception on that thread.
     fn ask(&self, py: Python<'_>, command: String, done: Py<PyAny>) -> PyResult<Option<String>> {
         let then = move |reply: Reply| notify(&done, reply.map(|text| Some(Answer::Text(text))));
-        let reply = py.detach(|| match self.thread() {
-            Ok(thread) => thread.ask(command, then),
+        let reply = py.detach(|| match self.queue() {
+            Ok(queue) => queue.ask(command, then),
             Err(failure) => Some(Err(failure)),
         });
         let reply = reply.transpose();
@@ -204,13 +227,13 @@ impl Session {
         answer.map_err(|failure| raised(py, &failure))
     }
 
-    /// Appends a streamed reply on the thread of the session.
+    /// Appends a streamed reply on another thread, in order with the commands.
     fn append_reply_then(&self, py: Python<'_>, reply: &StreamReply, done: Py<PyAny>) {
         let then = move |reply: Reply| {
             notify(&done, reply.map(|text| Some(Answer::Text(text))));
         };
-        py.detach(|| match self.thread() {
-            Ok(thread) => thread.append_reply(&reply.0, then),
+        py.detach(|| match self.queue() {
+            Ok(queue) => queue.append_reply(&reply.0, then),
             Err(failure) => then(Err(failure)),
         });
     }
@@ -219,6 +242,13 @@ impl Session {
     fn agent(&self, py: Python<'_>, options: &str) -> PyResult<Self> {
         let agent = py.detach(|| self.handle.agent(options));
         agent.map(Self::of).map_err(|failure| raised(py, &failure))
+    }
+
+    /// Opens the session of a subagent on another thread, and calls `done` as [`open_then`] does.
+    fn agent_then(&self, py: Python<'_>, options: String, done: Py<PyAny>) -> PyResult<()> {
+        let handle = Arc::clone(&self.handle);
+        let open = move || Ok((handle.agent(&options)?, "{}".to_owned()));
+        open_elsewhere(py, done, open)
     }
 
     /// The file of the session.

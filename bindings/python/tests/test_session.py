@@ -338,6 +338,18 @@ class Sessions(Folder):
                         kinds.append(error.kind)
                 read = [record["kind"] for record in transcript.entries(self.path)]
                 del session, events
+                # It has threads of its own, also for those that all sessions and follows share.
+                signal.alarm(60)
+                own = transcript.follow(self.path)
+                while next(own)["kind"] != "entry":
+                    pass
+                path = self.folder / "2999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"
+                with transcript.follow(path, start="end") as later:
+                    other = Session.create(path, cwd="/", version="1", sync=1)
+                    other.queue(user="queued")
+                    while next(later)["kind"] != "entry":
+                        pass
+                    other.close()
                 code = 0 if kinds == ["forked", "forked"] and read == ["session", "entry", "end"] else 2
             finally:
                 os._exit(code)
@@ -605,6 +617,92 @@ class Loops(unittest.TestCase):
             with self.subTest(backend=backend), tempfile.TemporaryDirectory() as folder:
                 path = f"{folder}/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"
                 anyio.run(use_a_session, path, backend=backend)
+
+
+MANY = """
+import asyncio, os, sys, transcript
+
+FOLLOWS, SESSIONS = 1000, 400
+
+
+def path(number):
+    return f"{sys.argv[1]}/{number:08x}-ee08-4b08-99d5-2d9a36fd8293.jsonl"
+
+
+def used():
+    links = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            links.append(os.readlink(f"/proc/self/fd/{name}"))
+        except OSError:
+            pass
+    return len(os.listdir("/proc/self/task")), sum("inotify" in link for link in links)
+
+
+async def few(when):
+    # A slow disk may keep more of them for a moment.
+    for _ in range(1200):
+        if used()[0] <= 8:
+            break
+        await asyncio.sleep(0.05)
+    print(when, *used(), flush=True)
+
+
+async def texts(events, count):
+    found = []
+    while len(found) < count:
+        event = await asyncio.wait_for(events.__anext__(), 60)
+        if event["kind"] == "entry":
+            found.append(event["message"]["content"])
+    return found
+
+
+async def main():
+    opening = (transcript.AsyncSession.create(path(number), cwd="/", version="1") for number in range(SESSIONS))
+    sessions = await asyncio.gather(*opening)
+    await asyncio.gather(*(session.append(user="0") for session in sessions))
+    for number in range(SESSIONS, FOLLOWS):
+        with transcript.Session.create(path(number), cwd="/", version="1", sync="none") as session:
+            session.append(user="0")
+    follows = []
+    for number in range(FOLLOWS):
+        follows.append(transcript.follow(path(number)))
+        if number % 5 == 0:
+            await sessions[number * 7 % SESSIONS].append(user="x")
+    for number, events in enumerate(follows):
+        assert await texts(events, 1) == ["0"], number
+    await few("opened")
+    extra = [0] * FOLLOWS
+    for number in range(0, FOLLOWS, 5):
+        extra[number * 7 % SESSIONS] += 1
+    for number, events in enumerate(follows):
+        assert await texts(events, extra[number]) == ["x"] * extra[number], number
+    await asyncio.gather(*(session.append(user="1") for session in sessions))
+    for number in range(SESSIONS):
+        assert await texts(follows[number], 1) == ["1"], number
+    await few("written")
+    for events in follows:
+        events.close()
+    await asyncio.gather(*(session.close() for session in sessions))
+    await few("closed")
+
+
+asyncio.run(main())
+"""
+
+
+@unittest.skipUnless(os.path.exists("/proc/self/task"), "skipped: no /proc here")
+class Many(unittest.TestCase):
+    def test_a_thousand_follows_and_four_hundred_sessions_take_eight_threads(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            command = ["sh", "-c", 'ulimit -n 4000; exec "$@"', "sh", sys.executable, "-c", MANY, folder]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = {when: (int(threads), int(instances)) for when, threads, instances in map(str.split, done.stdout.splitlines())}
+        for when in ("opened", "written"):
+            self.assertLessEqual(said[when][0], 8, said)
+            self.assertEqual(said[when][1], 1, said)
+        self.assertEqual(said["closed"], (1, 0))
 
 
 if __name__ == "__main__":

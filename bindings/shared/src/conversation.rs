@@ -130,7 +130,7 @@ fn path<'h>(
     (tree, story.path, chapters)
 }
 
-pub(crate) fn entries(options: &EntriesOptions, out: &mut Out<'_>) -> Result<()> {
+pub(crate) fn entries(options: &EntriesOptions, out: &mut Out) -> Result<()> {
     let history = History::read(options.place.open(&options.session)?)?;
     let (tree, path, chapters) = path(&history, options.policy.into(), options.context);
     let mut head = ReplayHead::new(&history, &tree, &path);
@@ -153,7 +153,7 @@ pub(crate) fn entries(options: &EntriesOptions, out: &mut Out<'_>) -> Result<()>
     out.record(&ReplayRecord::End(ReplayEnd::new(findings, &path)))
 }
 
-pub(crate) fn request(options: &RequestOptions, out: &mut Out<'_>) -> Result<()> {
+pub(crate) fn request(options: &RequestOptions, out: &mut Out) -> Result<()> {
     let path = options.place.find(&options.session)?;
     let disk = options.place.disk()?;
     let opened = Source::open_on(&disk, &path).map_err(transcript::Error::from);
@@ -192,7 +192,7 @@ fn read_for_request(
 }
 
 /// Writes the request that the history makes. Returns false if more than that has to be read for it.
-fn write_request(options: &RequestOptions, history: &History, out: &mut Out<'_>) -> Result<bool> {
+fn write_request(options: &RequestOptions, history: &History, out: &mut Out) -> Result<bool> {
     let mut tree = history.tree(options.policy.into());
     if let Some(version) = &options.client_version {
         let version = ClientVersion::from_str(version);
@@ -258,7 +258,7 @@ fn entry(history: &History, name: &str) -> std::result::Result<transcript::Entry
     })
 }
 
-pub(crate) fn export(options: &ExportOptions, out: &mut Out<'_>) -> Result<()> {
+pub(crate) fn export(options: &ExportOptions, out: &mut Out) -> Result<()> {
     let path = options.place.find(&options.session)?;
     let mut disk = options.place.disk()?;
     let redactor = Redactor::new().emails(options.emails).homes(options.names);

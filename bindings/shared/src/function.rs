@@ -261,13 +261,15 @@ struct SessionInfo<'a> {
 /// # Errors
 /// When the options cannot be used, or no thread can be started.
 pub fn call(options: &str) -> std::result::Result<Records, Failure> {
-    let function: Function = read_options(options)?;
+    let function = match read_options(options)? {
+        Function::Follow(options) => return tail::follow(options),
+        Function::Watch(options) => return tail::watch(options),
+        function => function,
+    };
     Records::spawn(move |sender| {
-        let mut out = Out::new(sender);
+        let mut out = Out::new(sender.clone());
         // Only what follows files has to find where they end before it has started.
-        if !matches!(function, Function::Follow(_) | Function::Watch(_)) {
-            sender.ready();
-        }
+        sender.ready();
         let result = function.run(&mut out);
         out.finish(result)
     })
@@ -295,7 +297,7 @@ pub fn answer(options: &str) -> std::result::Result<String, Failure> {
 }
 
 impl Function {
-    fn run(&self, out: &mut Out<'_>) -> Result<()> {
+    fn run(&self, out: &mut Out) -> Result<()> {
         match self {
             Self::ListSessions(arguments) => list_sessions(arguments, out),
             Self::GetSessionInfo(arguments) => {
@@ -367,8 +369,7 @@ impl Function {
             Self::Search(arguments) => search(arguments, out),
             Self::Usage(arguments) => usage(arguments, out),
             Self::Export(options) => conversation::export(options, out),
-            Self::Follow(options) => tail::follow(options, out),
-            Self::Watch(options) => tail::watch(options, out),
+            Self::Follow(_) | Self::Watch(_) => Err(Failure::options("it follows files").into()),
         }
     }
 }
@@ -398,7 +399,7 @@ fn count(number: i64) -> usize {
     usize::try_from(number).unwrap_or(0)
 }
 
-fn list_sessions(arguments: &ListArguments, out: &mut Out<'_>) -> Result<()> {
+fn list_sessions(arguments: &ListArguments, out: &mut Out) -> Result<()> {
     let sdk = &arguments.sdk;
     let options = ListOptions {
         directory: sdk.directory().map(ToOwned::to_owned),
@@ -459,7 +460,7 @@ fn is_false(mark: &bool) -> bool {
     !mark
 }
 
-fn messages(arguments: &MessageArguments, out: &mut Out<'_>) -> Result<()> {
+fn messages(arguments: &MessageArguments, out: &mut Out) -> Result<()> {
     let sdk = &arguments.sdk;
     let options = MessageOptions {
         limit: arguments.limit.map(count),
@@ -496,7 +497,7 @@ fn messages(arguments: &MessageArguments, out: &mut Out<'_>) -> Result<()> {
     })
 }
 
-fn verify_sessions(arguments: &VerifyArguments, out: &mut Out<'_>) -> Result<()> {
+fn verify_sessions(arguments: &VerifyArguments, out: &mut Out) -> Result<()> {
     let mut options = VerifyOptions::new().requests(arguments.requests);
     if let Some(days) = arguments.sweep {
         options = options.sweep_within(days);
@@ -526,7 +527,7 @@ fn verify_sessions(arguments: &VerifyArguments, out: &mut Out<'_>) -> Result<()>
     Ok(())
 }
 
-fn repair(arguments: &RepairArguments, out: &mut Out<'_>) -> Result<()> {
+fn repair(arguments: &RepairArguments, out: &mut Out) -> Result<()> {
     let path = arguments.place.find(&arguments.session)?;
     if arguments.undo {
         let repaired = undo_repair(&path)?;
@@ -552,7 +553,7 @@ fn repair(arguments: &RepairArguments, out: &mut Out<'_>) -> Result<()> {
     out.record(&report)
 }
 
-fn search(arguments: &SearchArguments, out: &mut Out<'_>) -> Result<()> {
+fn search(arguments: &SearchArguments, out: &mut Out) -> Result<()> {
     let now = Zoned::now();
     let read_time = |text: &str| moment::parse(text, &now);
     let query = Query::parse(&arguments.query, &read_time)
@@ -579,7 +580,7 @@ fn search(arguments: &SearchArguments, out: &mut Out<'_>) -> Result<()> {
     out.record(&SearchRecord::End(SearchEnd::new(&end)))
 }
 
-fn usage(arguments: &UsageArguments, out: &mut Out<'_>) -> Result<()> {
+fn usage(arguments: &UsageArguments, out: &mut Out) -> Result<()> {
     let prices = match &arguments.prices {
         Some(path) => Prices::read(path)
             .map_err(|error| Failure::new("bad-prices", error.to_string()).at(path))?,

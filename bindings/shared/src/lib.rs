@@ -6,7 +6,8 @@
 //! the commands of `transcript append` and some more.
 //!
 //! Every function runs on a thread of its own and is at most 16 MiB ahead of who reads them. Dropping
-//! [`Records`] ends the thread. A panic ends the call as a [`Failure`].
+//! [`Records`] ends the thread. A panic ends the call as a [`Failure`]. What waits most of the time has no thread: what
+//! follows files, and a session that is open ([`SessionQueue`]), are tasks of the [crew](transcript_storage::crew).
 
 mod conversation;
 mod failure;
@@ -14,7 +15,7 @@ mod function;
 mod out;
 mod records;
 mod session_handle;
-mod session_thread;
+mod session_queue;
 mod sessions;
 mod stream_reply;
 mod tail;
@@ -23,5 +24,5 @@ pub use failure::Failure;
 pub use function::{answer, call};
 pub use records::{Next, Records};
 pub use session_handle::{Reply, SessionHandle};
-pub use session_thread::SessionThread;
+pub use session_queue::{SessionQueue, run_once};
 pub use stream_reply::StreamReply;

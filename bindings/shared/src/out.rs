@@ -12,8 +12,8 @@ const LARGEST: usize = 512 << 10;
 const SECOND: usize = 4 << 10;
 
 /// Where the records of a function go.
-pub(crate) struct Out<'s> {
-    sender: &'s Sender,
+pub(crate) struct Out {
+    sender: Sender,
     /// The JSON array of records, without its last bracket.
     head: Vec<u8>,
     /// The texts that records name by their places.
@@ -42,8 +42,8 @@ impl From<Closed> for Stop {
 
 pub(crate) type Result<T> = std::result::Result<T, Stop>;
 
-impl<'s> Out<'s> {
-    pub(crate) fn new(sender: &'s Sender) -> Self {
+impl Out {
+    pub(crate) fn new(sender: Sender) -> Self {
         Self {
             sender,
             head: Vec::new(),
@@ -54,7 +54,7 @@ impl<'s> Out<'s> {
     }
 
     pub(crate) fn sender(&self) -> &Sender {
-        self.sender
+        &self.sender
     }
 
     /// Adds a record.

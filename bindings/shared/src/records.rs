@@ -1,14 +1,15 @@
-//! The records of a running function: a queue between its thread and who reads them.
+//! The records of a running function: a queue between what finds them and who reads them.
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use transcript::follow::Stopper;
+use transcript_storage::crew::{Next as Then, Task, Work};
 
 use crate::failure::Failure;
 
@@ -31,6 +32,7 @@ pub struct Records {
 }
 
 /// The end of the queue that the function has.
+#[derive(Clone)]
 pub(crate) struct Sender {
     shared: Arc<Shared>,
 }
@@ -55,7 +57,10 @@ struct State {
     is_closed: bool,
     is_ready: bool,
     ready: Vec<Box<dyn FnOnce() + Send>>,
-    stopper: Option<Stopper>,
+    /// Runs the steps of the function, if it has no thread of its own.
+    task: Option<Task>,
+    /// It waits until there is room.
+    waits_for_room: bool,
 }
 
 impl fmt::Debug for Records {
@@ -69,20 +74,56 @@ impl Records {
     pub(crate) fn spawn(
         function: impl FnOnce(&Sender) -> Result<(), Failure> + Send + 'static,
     ) -> Result<Self, Failure> {
-        let shared = Arc::new(Shared::default());
-        let sender = Sender {
-            shared: Arc::clone(&shared),
-        };
+        let (records, sender) = Self::new();
         let run = move || {
             let result = catch_unwind(AssertUnwindSafe(|| function(&sender)));
             sender.end(result.unwrap_or_else(|panic| Err(Failure::panic(&*panic))));
         };
         let thread = thread::Builder::new().name("transcript".into());
         thread.spawn(run)?;
-        Ok(Self {
+        Ok(records)
+    }
+
+    /// Runs a function that waits most of the time, in steps and without a thread of its own. It has ended when a step
+    /// returns a result.
+    pub(crate) fn in_steps<F>(
+        make: impl FnOnce(Sender) -> F,
+        mut step: impl FnMut(&mut F, &Task) -> ControlFlow<Result<(), Failure>, Then> + Send + 'static,
+    ) -> Result<Self, Failure>
+    where
+        F: Send + 'static,
+    {
+        let (records, sender) = Self::new();
+        let mut function = make(sender.clone());
+        let run = move |task: &Task| {
+            if sender.shared.lock().is_closed {
+                return Then::End;
+            }
+            let done = catch_unwind(AssertUnwindSafe(|| step(&mut function, task)));
+            match done.unwrap_or_else(|panic| ControlFlow::Break(Err(Failure::panic(&*panic)))) {
+                ControlFlow::Continue(next) => next,
+                ControlFlow::Break(result) => {
+                    sender.end(result);
+                    Then::End
+                }
+            }
+        };
+        let task = Task::new(Work::Read, run)?;
+        records.shared.lock().task = Some(task.clone());
+        task.wake();
+        Ok(records)
+    }
+
+    fn new() -> (Self, Sender) {
+        let shared = Arc::new(Shared::default());
+        let sender = Sender {
+            shared: Arc::clone(&shared),
+        };
+        let records = Self {
             shared,
             process: process::id(),
-        })
+        };
+        (records, sender)
     }
 
     /// Waits for the next batch.
@@ -177,13 +218,14 @@ impl Records {
         state.is_closed = true;
         state.batches.clear();
         state.queued = 0;
-        let (waiter, stopper) = (state.waiter.take(), state.stopper.take());
+        let (waiter, task) = (state.waiter.take(), state.task.take());
         let ready = std::mem::take(&mut state.ready);
         drop(state);
         self.shared.changed.notify_all();
         ready.into_iter().for_each(|then| then());
-        if let Some(stopper) = stopper {
-            stopper.stop();
+        // Its next step is the last: what it has is not dropped here.
+        if let Some(task) = task {
+            task.wake();
         }
         if let Some(waiter) = waiter {
             waiter(Ok(None));
@@ -221,8 +263,9 @@ impl Sender {
                 waiter(Ok(Some(batch)));
                 return Ok(());
             }
-            // A batch that is longer than the limit is queued alone.
-            if state.batches.is_empty() || state.queued + batch.len() <= MAX_AHEAD {
+            // A batch that is longer than the limit is queued alone. A step does not wait: before it there was room.
+            let has_room = state.batches.is_empty() || state.queued + batch.len() <= MAX_AHEAD;
+            if has_room || state.task.is_some() {
                 state.queued += batch.len();
                 state.batches.push_back(batch);
                 drop(state);
@@ -244,15 +287,12 @@ impl Sender {
         ready.into_iter().for_each(|then| then());
     }
 
-    /// Calls `stopper` when nobody reads the records any more.
-    pub(crate) fn stop_with(&self, stopper: Stopper) {
+    /// Returns whether there is room for a batch. If not, the next step is run when there is.
+    pub(crate) fn has_room(&self) -> bool {
         let mut state = self.shared.lock();
-        if state.is_closed {
-            drop(state);
-            stopper.stop();
-        } else {
-            state.stopper = Some(stopper);
-        }
+        let has_room = state.waiter.is_some() || state.queued < MAX_AHEAD;
+        state.waits_for_room = !has_room;
+        has_room
     }
 
     fn end(&self, result: Result<(), Failure>) {
@@ -289,6 +329,12 @@ impl State {
         }
         if let Some(batch) = self.batches.pop_front() {
             self.queued -= batch.len();
+            if self.queued < MAX_AHEAD
+                && std::mem::take(&mut self.waits_for_room)
+                && let Some(task) = &self.task
+            {
+                task.wake();
+            }
             return Some(Ok(Some(batch)));
         }
         match self.end.as_mut()? {

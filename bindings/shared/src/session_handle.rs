@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use transcript::serve::{append_each, drafts, execute};
+use transcript::serve::{append_each_then, drafts, execute};
 use transcript::wire::{self, Append, Command, CommandError, Json};
 use transcript::{
     AgentId, AgentMeta, Draft, ErrorKind, ForkOptions, History, OnBusy, Repair, Request, Session,
@@ -254,35 +254,24 @@ impl SessionHandle {
         })
     }
 
-    /// Runs several commands in order. Appends that follow each other are one write.
-    pub fn run_all(&self, commands: &[String]) -> Vec<Reply> {
-        let mut replies = Vec::with_capacity(commands.len());
-        let mut rest = commands;
-        while !rest.is_empty() {
-            let batch: Vec<_> = rest.iter().map_while(|command| appended(command)).collect();
-            if batch.len() < 2 {
-                replies.push(self.run(&rest[0]));
-                rest = &rest[1..];
-            } else {
-                rest = &rest[batch.len()..];
-                replies.extend(self.append_all(batch));
-            }
-        }
-        replies
-    }
-
-    fn append_all(&self, batch: Vec<Vec<Draft>>) -> Vec<Reply> {
-        let count = batch.len();
+    /// Appends entries of several commands with one write. Returns the answers, or nothing if they have to be synced first:
+    /// then `then` gets the answers.
+    pub(crate) fn append_each(
+        &self,
+        batches: Vec<Vec<Draft>>,
+        then: impl FnOnce(Vec<Reply>) + Send + 'static,
+    ) -> Option<Vec<Reply>> {
+        let count = batches.len();
+        let path = self.path.clone();
         let all = || {
-            let session = self.lock();
-            let Some(session) = session.as_ref() else {
-                return Err(self.closed());
-            };
-            let answers = append_each(session, batch).into_iter();
-            Ok(answers.map(|answer| self.reply(answer)).collect::<Vec<_>>())
+            let guard = self.lock();
+            let session = guard.as_ref().ok_or_else(|| self.closed())?;
+            let synced = move |answers| then(replies(&path, answers));
+            let answers = append_each_then(session, batches, synced);
+            Ok(answers.map(|answers| replies(&self.path, answers)))
         };
-        let replies = self.check_process().and_then(|()| guarded(all));
-        replies.unwrap_or_else(|failure| vec![Err(failure); count])
+        let answers = self.check_process().and_then(|()| guarded(all));
+        answers.unwrap_or_else(|failure| Some(vec![Err(failure); count]))
     }
 
     /// Appends what was received of a streamed reply: an entry for each block, marked if the stream ended early.
@@ -305,11 +294,6 @@ impl SessionHandle {
                 session.append_reply(reply)?,
             ))?)
         })
-    }
-
-    fn reply(&self, answer: Result<wire::Answer<'static>, CommandError>) -> Reply {
-        let answer = answer.map_err(|error| Failure::from(error).at(&self.path))?;
-        Ok(wire::text(&answer)?)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Session>> {
@@ -466,7 +450,7 @@ impl SessionHandle {
                     },
                     command => command,
                 };
-                self.reply(execute(session, &command))
+                reply(&self.path, execute(session, &command))
             }
         }
     }
@@ -474,15 +458,25 @@ impl SessionHandle {
 
 impl Drop for SessionHandle {
     fn drop(&mut self) {
-        // In a child that was forked the threads of the session do not exist: its end would wait for them.
+        // In a child that was forked the threads that work for the session do not exist: its end would wait for them.
         if self.process != process::id() {
             std::mem::forget(self.lock().take());
         }
     }
 }
 
+fn replies(path: &Path, answers: Vec<Result<wire::Answer<'static>, CommandError>>) -> Vec<Reply> {
+    let answers = answers.into_iter();
+    answers.map(|answer| reply(path, answer)).collect()
+}
+
+fn reply(path: &Path, answer: Result<wire::Answer<'static>, CommandError>) -> Reply {
+    let answer = answer.map_err(|error| Failure::from(error).at(path))?;
+    Ok(wire::text(&answer)?)
+}
+
 /// Returns the entries of a command that appends some, to be written together with others.
-fn appended(command: &str) -> Option<Vec<Draft>> {
+pub(crate) fn appended(command: &str) -> Option<Vec<Draft>> {
     let object = Object::parse(command).ok()?;
     match Command::of_object(&object).ok()? {
         Command::Append(append) => drafts(&unquoted(append)).ok(),
@@ -576,22 +570,34 @@ fn guarded<T>(run: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, mpsc};
+
+    use crate::session_queue::SessionQueue;
+
     use super::*;
 
     fn open(path: &Path) -> SessionHandle {
-        let options =
-            json!({ "mode": "openOrCreate", "session": path, "cwd": "/", "version": "1" });
+        open_with(path, &Value::Null)
+    }
+
+    fn open_with(path: &Path, sync: &Value) -> SessionHandle {
+        let options = json!({ "mode": "openOrCreate", "session": path, "cwd": "/", "version": "1", "sync": sync });
         SessionHandle::open(&options.to_string()).unwrap().0
     }
 
     #[test]
     fn commands_that_wait_together_are_answered_in_order_and_fail_alone() {
+        for sync in [json!("none"), json!("each")] {
+            answer_in_order(&sync);
+        }
+    }
+
+    fn answer_in_order(sync: &Value) {
         let folder = tempfile::tempdir().unwrap();
-        let session = open(
-            &folder
-                .path()
-                .join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"),
-        );
+        let path = folder
+            .path()
+            .join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+        let session = open_with(&path, sync);
         let commands = [
             r#"{"op":"append","user":"one"}"#,
             r#"{"op":"append","user":"two"}"#,
@@ -602,7 +608,14 @@ mod tests {
             r#"{"op":"close"}"#,
             r#"{"op":"append","user":"four"}"#,
         ];
-        let replies = session.run_all(&commands.map(str::to_owned));
+        let session = Arc::new(session);
+        let queue = SessionQueue::new(Arc::clone(&session)).unwrap();
+        let (sender, answers) = mpsc::channel();
+        for command in commands {
+            let sender = sender.clone();
+            queue.run(command.to_owned(), move |reply| sender.send(reply).unwrap());
+        }
+        let replies: Vec<Reply> = answers.iter().take(commands.len()).collect();
         let kinds: Vec<_> = replies
             .iter()
             .map(|reply| reply.as_ref().err().map(|failure| failure.kind.as_ref()))

@@ -8,6 +8,8 @@
 //! [`Fingerprint`] shows whether a file still has the bytes at the ends of what was read, [`Content`] whether it still has
 //! all of it; neither its length nor its modification time can show that.
 //!
+//! What waits for files on behalf of others, such as the syncs of a session, is done by the [`crew`] of the process.
+//!
 //! ```
 //! use std::path::Path;
 //! use transcript_storage::{Disk, Fingerprint, MemoryDisk, ReadDisk};
@@ -24,6 +26,7 @@
 
 mod clients;
 mod content;
+pub mod crew;
 mod disk;
 mod exchange;
 mod fault;
@@ -31,7 +34,10 @@ mod fingerprint;
 mod memory;
 mod new_file;
 pub mod outside_names;
+mod per_process;
 mod sys;
+#[doc(hidden)]
+pub mod threads;
 
 pub use clients::Client;
 pub use content::Content;
@@ -45,4 +51,5 @@ pub use exchange::{
 pub use fingerprint::{Fingerprint, HEAD_LEN, LastBytes, TAIL_LEN};
 pub use memory::{MemoryDisk, entries_below};
 pub use new_file::{NewFile, folder_of};
+pub use per_process::PerProcess;
 pub use sys::{RealDisk, ignore_file_size_signal, reports_changes};

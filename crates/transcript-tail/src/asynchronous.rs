@@ -1,17 +1,20 @@
-//! Events as a stream for tokio: a thread follows the files while tasks wait.
+//! Events as a stream for tokio: the crew of the process follows the files while tasks wait.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
-use std::thread;
 
 use futures_core::Stream;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use transcript_reader::Error;
+use transcript_storage::crew::{Next, Task, Work};
 
 use crate::event::{EventKind, FollowEvent};
 use crate::follower::{Follower, Stopper};
+use crate::source::{Polling, Source, poll_in};
 use crate::watcher::Watcher;
 
 /// The most bytes of text in one batch to the task.
@@ -21,10 +24,10 @@ type Item = Result<FollowEvent, Error>;
 
 /// The events of a [`Follower`] or a [`Watcher`] as a stream.
 ///
-/// A separate thread follows the files. The thread is at most one batch of 64 KiB, or one longer
-/// line, ahead of the task that reads the stream. The stream ends when it is cancelled, and dropping
-/// it ends the thread. [`FollowEvent::checkpoint`] is the position right after its event, however far
-/// the thread has read since.
+/// The [crew](transcript_storage::crew) of the process follows the files, with no thread for each stream. It is at most two
+/// batches of 64 KiB, or of one longer line, ahead of the task that reads the stream. The stream ends when it is
+/// cancelled, and dropping it ends the following. [`FollowEvent::checkpoint`] is the position right after its event,
+/// however far was read since.
 ///
 /// ```
 /// use transcript_tail::{EventKind, Events, Follower, FollowOptions};
@@ -48,61 +51,49 @@ type Item = Result<FollowEvent, Error>;
 pub struct Events {
     batches: mpsc::Receiver<Vec<Item>>,
     batch: VecDeque<Item>,
+    /// Follows the files, or waits for room.
+    task: Option<Task>,
+    waits_for_room: Arc<AtomicBool>,
     stopper: Stopper,
     cancelled: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 impl From<Follower> for Events {
-    /// Starts a thread that follows the session.
+    /// Starts to follow the session.
     fn from(follower: Follower) -> Self {
         let stopper = follower.stopper();
-        Self::new(follower, Follower::try_next, stopper)
+        Self::new(follower, stopper)
     }
 }
 
 impl From<Watcher> for Events {
-    /// Starts a thread that watches the sessions.
+    /// Starts to watch the sessions.
     fn from(watcher: Watcher) -> Self {
         let stopper = watcher.stopper();
-        Self::new(watcher, Watcher::try_next, stopper)
+        Self::new(watcher, stopper)
     }
 }
 
 impl Events {
-    fn new<F>(
-        mut source: F,
-        try_next: impl Fn(&mut F) -> Result<Option<FollowEvent>, Error> + Send + 'static,
-        stopper: Stopper,
-    ) -> Self
-    where
-        F: Iterator<Item = Item> + Send + 'static,
-    {
+    fn new(source: impl Source + Send + 'static, stopper: Stopper) -> Self {
         let (sender, batches) = mpsc::channel(1);
-        let work = move || {
-            while let Some(first) = source.next() {
-                let mut bytes = len(&first);
-                let mut batch = vec![first];
-                // An error ends the batch, because another call would return the same error at
-                // once.
-                while bytes < BATCH
-                    && let Ok(Some(emitted)) = try_next(&mut source)
-                {
-                    let item = Ok(emitted);
-                    bytes += len(&item);
-                    batch.push(item);
-                }
-                if sender.blocking_send(batch).is_err() {
-                    break;
-                }
-            }
+        let waits_for_room = Arc::new(AtomicBool::new(false));
+        let mut following = Following {
+            source,
+            sender,
+            unsent: None,
+            waits_for_room: Arc::clone(&waits_for_room),
         };
         // Without a thread the channel is closed, and the stream ends at once.
-        let _ = thread::Builder::new()
-            .name("transcript-tail".to_owned())
-            .spawn(work);
+        let task = Task::new(Work::Read, move |task| following.step(task)).ok();
+        if let Some(task) = &task {
+            task.wake();
+        }
         Self {
             batches,
             batch: VecDeque::new(),
+            task,
+            waits_for_room,
             stopper,
             cancelled: None,
         }
@@ -145,7 +136,14 @@ impl Stream for Events {
         }
         if this.batch.is_empty() {
             match ready!(this.batches.poll_recv(context)) {
-                Some(batch) => this.batch = batch.into(),
+                Some(batch) => {
+                    this.batch = batch.into();
+                    if let Some(task) = &this.task
+                        && this.waits_for_room.swap(false, Ordering::AcqRel)
+                    {
+                        task.wake();
+                    }
+                }
                 None => return Poll::Ready(None),
             }
         }
@@ -155,7 +153,73 @@ impl Stream for Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
+        self.batches.close();
         self.stopper.stop();
+        // Its next step is the last: what it has is not dropped here.
+        if let Some(task) = &self.task {
+            task.wake();
+        }
+    }
+}
+
+/// The task of a stream.
+struct Following<S> {
+    source: S,
+    sender: mpsc::Sender<Vec<Item>>,
+    /// A batch for which there was no room.
+    unsent: Option<Vec<Item>>,
+    waits_for_room: Arc<AtomicBool>,
+}
+
+impl<S: Source> Following<S> {
+    fn step(&mut self, task: &Task) -> Next {
+        if self.sender.is_closed() {
+            return Next::End;
+        }
+        if let Some(batch) = self.unsent.take()
+            && let Err(next) = self.send(batch)
+        {
+            return next;
+        }
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        let next = loop {
+            let item = match poll_in(&mut self.source, task) {
+                Ok(Polling::Event(event)) => Ok(event),
+                Ok(Polling::Wait(next)) => break next,
+                Ok(Polling::Stopped) => break Next::End,
+                Err(error) => Err(error),
+            };
+            bytes += len(&item);
+            batch.push(item);
+            if bytes >= BATCH {
+                break Next::Again;
+            }
+        };
+        if batch.is_empty() {
+            return next;
+        }
+        match self.send(batch) {
+            Ok(()) => next,
+            // What was read before it was stopped is still returned.
+            Err(wait) => wait,
+        }
+    }
+
+    /// Hands on a batch. If there is no room for it, it is kept, and this returns what comes next.
+    fn send(&mut self, mut batch: Vec<Item>) -> Result<(), Next> {
+        for is_announced in [false, true] {
+            batch = match self.sender.try_send(batch) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Closed(_)) => return Err(Next::End),
+                Err(TrySendError::Full(batch)) => batch,
+            };
+            // There may be room just now.
+            if !is_announced {
+                self.waits_for_room.store(true, Ordering::Release);
+            }
+        }
+        self.unsent = Some(batch);
+        Err(Next::Wait)
     }
 }
 

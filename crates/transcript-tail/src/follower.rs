@@ -3,17 +3,19 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use transcript_reader::Error;
+use transcript_storage::crew::Task;
 use transcript_storage::{FileKind, ReadDisk, RealDisk};
 
 use crate::event::{EventKind, FollowEvent};
 use crate::file_position::Checkpoint;
 use crate::followed_file::FollowedFile;
-use crate::hints::{FsWatch, Notifier, PollBackoff, deadline, left};
+use crate::hints::{FsWatch, Hints, Notifier, PollBackoff};
 use crate::live::ConversationState;
 use crate::options::FollowOptions;
+use crate::source::{self, Polling, Source};
 
 /// Follows one session: waits for new lines of its file and emits them.
 ///
@@ -50,6 +52,7 @@ pub struct Follower {
     backoff: PollBackoff,
     /// Whether the last wait ended with a hint; `None` before the first wait.
     by_hint: Option<bool>,
+    waits: Option<Instant>,
 }
 
 impl Follower {
@@ -73,6 +76,7 @@ impl Follower {
             notifier,
             backoff: PollBackoff::new(options.has_events),
             by_hint: None,
+            waits: None,
         };
         follower.watch_folders();
         follower
@@ -102,33 +106,16 @@ impl Follower {
     /// As [`try_next`](Self::try_next); the same error is returned once, until something else
     /// happens.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<FollowEvent>, Error> {
-        let deadline = deadline(timeout);
-        loop {
-            if self.notifier.is_stopped() {
-                return Ok(None);
-            }
-            match self.try_next() {
-                Ok(Some(emitted)) => {
-                    let is_whole = self.watch.is_whole();
-                    self.backoff
-                        .found(self.by_hint.map(|by_hint| by_hint && is_whole));
-                    return Ok(Some(emitted));
-                }
-                Ok(None) => self.followed.forget_error(),
-                Err(error) if self.followed.is_new_error(&error) => return Err(error),
-                Err(_) => {}
-            }
-            let left = left(deadline);
-            if left.is_zero() {
-                return Ok(None);
-            }
-            let hints = self.notifier.wait(self.backoff.pause().min(left));
-            self.by_hint = Some(!hints.is_empty());
-            // A folder above a missing file may have been made, in which the file will be.
-            if hints.is_empty() || self.followed.cursor().is_absent() {
-                self.watch_folders();
-            }
-        }
+        source::next_within(self, timeout)
+    }
+
+    /// Returns the next event to a task of the crew, which needs no thread while there is none. A follower is asked by
+    /// one task only.
+    ///
+    /// # Errors
+    /// As [`next_within`](Self::next_within).
+    pub fn poll_in(&mut self, task: &Task) -> Result<Polling, Error> {
+        source::poll_in(self, task)
     }
 
     /// Returns the file.
@@ -189,6 +176,43 @@ impl Follower {
             folders
         });
         self.backoff.trust(is_sure);
+    }
+}
+
+impl Source for Follower {
+    fn poll(&mut self) -> Result<Option<FollowEvent>, Error> {
+        match self.try_next() {
+            Ok(Some(emitted)) => {
+                let is_whole = self.watch.is_whole();
+                self.backoff
+                    .found(self.by_hint.map(|by_hint| by_hint && is_whole));
+                return Ok(Some(emitted));
+            }
+            Ok(None) => self.followed.forget_error(),
+            Err(error) if self.followed.is_new_error(&error) => return Err(error),
+            Err(_) => {}
+        }
+        Ok(None)
+    }
+
+    fn pause(&mut self) -> Duration {
+        self.backoff.pause()
+    }
+
+    fn apply(&mut self, hints: &Hints) {
+        self.by_hint = Some(!hints.is_empty());
+        // A folder above a missing file may have been made, in which the file will be.
+        if hints.is_empty() || self.followed.cursor().is_absent() {
+            self.watch_folders();
+        }
+    }
+
+    fn notifier(&self) -> &Notifier {
+        &self.notifier
+    }
+
+    fn waits(&mut self) -> &mut Option<Instant> {
+        &mut self.waits
     }
 }
 

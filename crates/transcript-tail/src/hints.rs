@@ -5,10 +5,11 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use notify::{EventKind, RecursiveMode};
+use transcript_storage::crew::Task;
 use transcript_storage::{Identity, ReadDisk, RealDisk};
 
 use crate::hub::{Coverage, Subscription};
@@ -28,7 +29,7 @@ impl Hints {
     }
 }
 
-/// Wakes the threads that wait for hints. Clones wake the same threads.
+/// Wakes the threads and the task that wait for hints. Clones wake the same ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notifier(Arc<Inner>);
 
@@ -42,6 +43,7 @@ struct Inner {
 struct State {
     hints: Hints,
     is_stopped: bool,
+    task: Option<Task>,
 }
 
 impl Notifier {
@@ -51,13 +53,32 @@ impl Notifier {
     }
 
     pub(crate) fn notify(&self, add: impl FnOnce(&mut Hints)) {
-        add(&mut self.lock().hints);
-        self.0.notified.notify_all();
+        self.change(|state| add(&mut state.hints));
     }
 
     pub(crate) fn stop(&self) {
-        self.lock().is_stopped = true;
+        self.change(|state| state.is_stopped = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        change(&mut state);
+        let task = state.task.clone();
+        drop(state);
         self.0.notified.notify_all();
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    /// From now on wakes this task.
+    pub(crate) fn wake(&self, task: &Task) {
+        self.lock().task.get_or_insert_with(|| task.clone());
+    }
+
+    /// Returns the hints so far.
+    pub(crate) fn take(&self) -> Hints {
+        std::mem::take(&mut self.lock().hints)
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -248,6 +269,22 @@ impl FsWatch {
     /// Returns whether everything that is wanted is watched.
     pub(crate) fn is_whole(&self) -> bool {
         self.coverage.is_whole
+    }
+}
+
+/// Returns when a pause ends. Long ones of several followers end together, so that the processor wakes up once for all.
+pub(crate) fn together(pause: Duration) -> Instant {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    const SHARE: u32 = 8;
+    let start = *START;
+    let end = Instant::now() + pause;
+    let step = (pause / SHARE).as_millis();
+    match pause >= PollBackoff::TRUSTED && step > 0 {
+        false => end,
+        true => {
+            let over = (end - start).as_millis() % step;
+            end + Duration::from_millis(u64::try_from(step - over).unwrap_or_default())
+        }
     }
 }
 

@@ -6,15 +6,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
-use transcript_storage::{Identity, ReadDisk, RealDisk, reports_changes};
+use transcript_storage::{Identity, PerProcess, ReadDisk, RealDisk, reports_changes};
 
 use crate::hints::{Folder, Hints, Notifier};
 
 /// The one of this process: the limit that it is for counts for the process, too.
-static HUB: LazyLock<Hub> = LazyLock::new(Hub::default);
+static HUB: PerProcess<Hub> = PerProcess::new();
 
 /// Derives hints from a change of a path.
 pub(crate) type OnChange = dyn Fn(&EventKind, &Path, &mut Hints) + Send + Sync;
@@ -84,6 +84,7 @@ pub(crate) struct Coverage {
 
 /// A part of the subscription.
 pub(crate) struct Subscription {
+    hub: &'static Hub,
     id: u64,
     on_change: Arc<OnChange>,
     notifier: Notifier,
@@ -93,16 +94,18 @@ impl Subscription {
     /// Notifies `notifier` of the hints that `on_change` derives from changes. `None` if the system has no events, or no
     /// more room for those who wait for them.
     pub(crate) fn new(notifier: &Notifier, on_change: Arc<OnChange>) -> Option<Self> {
-        let mut watch = lock(&HUB.watch);
+        let hub = HUB.get();
+        let mut watch = lock(&hub.watch);
         if watch.watcher.is_none() {
-            watch.watcher = notify::recommended_watcher(|event| HUB.report(event)).ok();
+            watch.watcher = notify::recommended_watcher(|event| hub.report(event)).ok();
         }
         watch.watcher.as_ref()?;
-        let mut subscribers = lock(&HUB.subscribers);
+        let mut subscribers = lock(&hub.subscribers);
         subscribers.last += 1;
         let id = subscribers.last;
         subscribers.put(id, &on_change, notifier, Vec::new());
         Some(Self {
+            hub,
             id,
             on_change,
             notifier: notifier.clone(),
@@ -121,14 +124,14 @@ impl Subscription {
             }
         });
         let wanted: Vec<Wanted> = wanted.collect();
-        let mut watch = lock(&HUB.watch);
+        let mut watch = lock(&self.hub.watch);
         let old = {
-            let mut subscribers = lock(&HUB.subscribers);
+            let mut subscribers = lock(&self.hub.subscribers);
             let folders = wanted.clone();
             subscribers.put(self.id, &self.on_change, &self.notifier, folders)
         };
         let interrupted = watch.change(&old, &wanted);
-        HUB.report_gap(&interrupted);
+        self.hub.report_gap(&interrupted);
         let is_watched = |folder: &Wanted| watch.covers(&folder.real);
         Coverage {
             is_whole: wanted.iter().all(is_watched),
@@ -139,14 +142,14 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        let mut watch = lock(&HUB.watch);
+        let mut watch = lock(&self.hub.watch);
         let (old, is_last) = {
-            let mut subscribers = lock(&HUB.subscribers);
+            let mut subscribers = lock(&self.hub.subscribers);
             let old = subscribers.remove(self.id);
             (old, subscribers.all.is_empty())
         };
         let interrupted = watch.change(&old, &[]);
-        HUB.report_gap(&interrupted);
+        self.hub.report_gap(&interrupted);
         if is_last {
             *watch = Watch::default();
         }

@@ -51,6 +51,7 @@ mod last_turn;
 mod line_classifier;
 mod live;
 mod options;
+mod source;
 mod start;
 mod watcher;
 
@@ -61,6 +62,7 @@ pub use file_position::{Checkpoint, ParseCheckpointError};
 pub use follower::{Follower, Stopper};
 pub use live::{ChangeKind, ConversationChange, ConversationState, LiveEntry};
 pub use options::FollowOptions;
+pub use source::Polling;
 pub use start::{StartAt, Trailing, offset_of_last};
 pub use transcript_reader::{Error, ErrorKind};
 pub use watcher::Watcher;

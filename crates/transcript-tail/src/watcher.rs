@@ -8,14 +8,16 @@ use std::time::{Duration, Instant};
 use notify::{EventKind, RecursiveMode};
 use transcript_format::names::TranscriptFile;
 use transcript_reader::{Error, subagents_on};
+use transcript_storage::crew::Task;
 use transcript_storage::{FileKind, Metadata, ReadDisk};
 
 use crate::event::FollowEvent;
 use crate::followed_file::FollowedFile;
 use crate::follower::Stopper;
-use crate::hints::{Folder, FsWatch, Hints, Notifier, PollBackoff, deadline, left};
+use crate::hints::{Folder, FsWatch, Hints, Notifier, PollBackoff, left};
 use crate::live::ConversationState;
 use crate::options::FollowOptions;
+use crate::source::{self, Polling, Source};
 use crate::start::StartAt;
 
 /// A file that has been idle for this long is polled no more often than the folders.
@@ -69,6 +71,7 @@ pub struct Watcher {
     notifier: Notifier,
     backoff: PollBackoff,
     by_hint: Option<bool>,
+    waits: Option<Instant>,
     /// When names have not changed for a while.
     settled: Instant,
     /// The time of the next scan of the folders.
@@ -160,6 +163,7 @@ impl Watcher {
             notifier,
             backoff: PollBackoff::new(options.has_events),
             by_hint: None,
+            waits: None,
             settled: now,
             next_scan: now,
             last_scan: now,
@@ -258,27 +262,16 @@ impl Watcher {
     /// # Errors
     /// As [`try_next`](Self::try_next).
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<FollowEvent>, Error> {
-        let deadline = deadline(timeout);
-        loop {
-            if self.notifier.is_stopped() {
-                return Ok(None);
-            }
-            if let Some(emitted) = self.try_next()? {
-                let is_whole = self.watch.is_whole();
-                self.backoff
-                    .found(self.by_hint.map(|by_hint| by_hint && is_whole));
-                return Ok(Some(emitted));
-            }
-            let mut pause = left(deadline);
-            if pause.is_zero() {
-                return Ok(None);
-            }
-            pause = pause.min(self.backoff.pause());
-            pause = pause.min(left(Some(self.next_scan)));
-            let hints = self.notifier.wait(pause);
-            self.by_hint = Some(!hints.is_empty());
-            self.apply_hints(&hints);
-        }
+        source::next_within(self, timeout)
+    }
+
+    /// Returns the next event to a task of the crew, which needs no thread while there is none. A watcher is asked by
+    /// one task only.
+    ///
+    /// # Errors
+    /// As [`try_next`](Self::try_next).
+    pub fn poll_in(&mut self, task: &Task) -> Result<Polling, Error> {
+        source::poll_in(self, task)
     }
 
     /// Returns a handle that ends the waiting from another thread.
@@ -498,6 +491,35 @@ fn folders_of(targets: &[Target]) -> Vec<Folder> {
     let mut seen = HashSet::new();
     folders.retain(|(path, mode)| seen.insert((path.clone(), *mode == RecursiveMode::Recursive)));
     folders
+}
+
+impl Source for Watcher {
+    fn poll(&mut self) -> Result<Option<FollowEvent>, Error> {
+        let emitted = self.try_next()?;
+        if emitted.is_some() {
+            let is_whole = self.watch.is_whole();
+            self.backoff
+                .found(self.by_hint.map(|by_hint| by_hint && is_whole));
+        }
+        Ok(emitted)
+    }
+
+    fn pause(&mut self) -> Duration {
+        self.backoff.pause().min(left(Some(self.next_scan)))
+    }
+
+    fn apply(&mut self, hints: &Hints) {
+        self.by_hint = Some(!hints.is_empty());
+        self.apply_hints(hints);
+    }
+
+    fn notifier(&self) -> &Notifier {
+        &self.notifier
+    }
+
+    fn waits(&mut self) -> &mut Option<Instant> {
+        &mut self.waits
+    }
 }
 
 impl Iterator for Watcher {

@@ -1,4 +1,4 @@
-//! The same writer for tokio: a thread writes while tasks wait.
+//! The same writer for tokio: the crew of the process writes while tasks wait.
 
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ pub struct AsyncWriter {
     writer: std::sync::Arc<Writer>,
     cancel: CancellationToken,
     running: TaskTracker,
-    /// One permit for each byte that may be on its way to the thread.
+    /// One permit for each byte that may be on its way to the crew.
     room: std::sync::Arc<Semaphore>,
 }
 
@@ -108,14 +108,19 @@ impl AsyncWriter {
     /// # Errors
     /// As there.
     pub async fn sync(&self) -> Result<(), Error> {
-        let writer = std::sync::Arc::clone(&self.writer);
-        self.blocking(move || writer.sync()).await
+        let _running = self.running.token();
+        self.flush().await?;
+        let (reply, outcome) = oneshot::channel();
+        self.writer.shared().when_synced(move |outcome| {
+            let _ = reply.send(outcome);
+        });
+        outcome.await.map_err(|_| self.writer.shared().closed())?
     }
 
     /// Accepts no more entries, finishes pending ones, then writes and syncs everything.
     ///
     /// # Errors
-    /// As for [`Writer::close`]. While clones are alive, the threads run until the last clone is
+    /// As for [`Writer::close`]. While clones are alive, the file stays open until the last clone is
     /// dropped.
     pub async fn close(self) -> Result<(), Error> {
         self.cancel.cancel();

@@ -48,7 +48,6 @@ mod log;
 mod options;
 mod record;
 mod sync;
-mod threads;
 mod writer;
 
 pub use agents::{AgentId, AgentMeta, InvalidAgentId};

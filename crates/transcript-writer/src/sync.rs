@@ -1,29 +1,30 @@
-//! Makes written bytes survive a power cut, on a separate thread, so that appends wait for the disk
-//! only if the caller asks for it.
+//! Makes written bytes survive a power cut, by a task of the crew, so that appends wait for the disk only if the caller
+//! asks for it.
 
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use transcript_storage::crew::{Next, Task};
+use transcript_storage::threads::{Condvar, Instant, Mutex, MutexGuard, lock, wait};
 use transcript_storage::{Disk, File};
 
 use crate::end_repair::{side_file, write_side_file};
 use crate::error::{Error, ErrorKind};
 use crate::options::SyncPolicy;
-use crate::threads::{Condvar, Instant, Mutex, MutexGuard, lock, wait};
 
-/// The state shared by the threads that write and the thread that syncs.
+/// The state shared by the threads that write and the task that syncs.
 ///
 /// Bytes are counted from the opening of the file: `written` of them are in the kernel, `synced`
 /// survive a power cut.
 pub(crate) struct Syncer {
     state: Mutex<State>,
-    /// Notified when the thread has work.
-    work: Condvar,
     /// Notified after a sync, successful or not.
     done: Condvar,
+    /// Whose steps are [`Self::step`], and the one that waits for [room](Self::has_room).
+    tasks: OnceLock<(Task, Task)>,
     disk: Arc<dyn Disk>,
     path: PathBuf,
     policy: SyncPolicy,
@@ -61,6 +62,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) entries: u64,
 }
 
+type WhenSynced = Box<dyn FnOnce(Result<(), Error>) + Send>;
+
 /// A number of written or synced bytes and entries.
 #[derive(Clone, Copy, Default)]
 struct Count {
@@ -82,6 +85,10 @@ struct State {
     dirty_since: Option<Instant>,
     unsynced: Copies,
     each: bool,
+    /// Those who wait without a thread, each until so many bytes are synced.
+    waiting: Vec<(u64, WhenSynced)>,
+    /// The task that writes waits for room.
+    is_room_wanted: bool,
     failed: Option<Error>,
     rescue: Rescue,
     stop: bool,
@@ -151,6 +158,20 @@ impl Copies {
     }
 }
 
+impl State {
+    /// Takes those whose bytes are synced, or never will be.
+    fn take_answers(&mut self) -> Vec<(WhenSynced, Result<(), Error>)> {
+        let (synced, failed) = (self.synced.bytes, &self.failed);
+        let known = |(end, _): &mut (u64, WhenSynced)| *end <= synced || failed.is_some();
+        let known = self.waiting.extract_if(.., known);
+        let answer = |(end, then)| match failed {
+            Some(failed) if end > synced => (then, Err(failed.clone())),
+            _ => (then, Ok(())),
+        };
+        known.map(answer).collect()
+    }
+}
+
 impl Syncer {
     pub(crate) fn new(disk: Arc<dyn Disk>, path: &Path, policy: SyncPolicy, most: usize) -> Self {
         Self {
@@ -158,12 +179,23 @@ impl Syncer {
                 each: policy == SyncPolicy::Each,
                 ..State::default()
             }),
-            work: Condvar::new(),
             done: Condvar::new(),
+            tasks: OnceLock::new(),
             disk,
             path: path.to_owned(),
             policy,
             most,
+        }
+    }
+
+    /// Sets the task whose steps are [`Self::step`], and the one that writes.
+    pub(crate) fn set_tasks(&self, sync: Task, write: Task) {
+        let _ = self.tasks.set((sync, write));
+    }
+
+    fn wake(&self) {
+        if let Some((sync, _)) = self.tasks.get() {
+            sync.wake();
         }
     }
 
@@ -199,24 +231,36 @@ impl Syncer {
     /// Waits until there is room for more unsynced bytes. A sync is requested at half of the limit.
     pub(crate) fn wait_for_room(&self) {
         let mut state = self.state();
-        while state.unsynced.len > self.most / 2 && state.failed.is_none() && !state.stop {
-            if self.policy == SyncPolicy::None && !state.each {
-                // Without a sync policy, the copies only serve a sync that the caller may request,
-                // so they may be dropped.
-                while state.unsynced.len > self.most / 2 {
-                    state.unsynced.drop_first();
-                }
-                return;
-            }
-            if state.wanted <= state.synced.bytes {
-                state.wanted = state.written.bytes;
-                self.work.notify_one();
-            }
-            if state.unsynced.len <= self.most {
-                return;
-            }
+        while !self.make_room(&mut state) {
             state = wait(&self.done, state, None);
         }
+    }
+
+    /// Returns whether there is room; if not, the task that writes is woken when there is.
+    pub(crate) fn has_room(&self) -> bool {
+        let mut state = self.state();
+        let has_room = self.make_room(&mut state);
+        state.is_room_wanted = !has_room;
+        has_room
+    }
+
+    fn make_room(&self, state: &mut State) -> bool {
+        if state.unsynced.len <= self.most / 2 || state.failed.is_some() || state.stop {
+            return true;
+        }
+        if self.policy == SyncPolicy::None && !state.each {
+            // Without a sync policy, the copies only serve a sync that the caller may request,
+            // so they may be dropped.
+            while state.unsynced.len > self.most / 2 {
+                state.unsynced.drop_first();
+            }
+            return true;
+        }
+        if state.wanted <= state.synced.bytes {
+            state.wanted = state.written.bytes;
+            self.wake();
+        }
+        state.unsynced.len <= self.most
     }
 
     /// Records lines that are in the kernel. Returns the count of bytes up to their end.
@@ -237,14 +281,14 @@ impl Syncer {
             return end;
         }
         state.unsynced.push(batch.lines);
-        let is_first = state.dirty_since.is_none();
-        if is_first {
+        // Only the first unsynced byte sets the deadline.
+        if state.dirty_since.is_none() {
             state.dirty_since = Some(Instant::now());
-        }
-        // The thread only has to be woken for the first unsynced byte; after that it waits for its
-        // deadline.
-        if is_first && !matches!(self.policy, SyncPolicy::None) {
-            self.work.notify_one();
+            if let Some(due) = self.due(&state)
+                && let Some((sync, _)) = self.tasks.get()
+            {
+                sync.wake_at(due);
+            }
         }
         end
     }
@@ -272,11 +316,46 @@ impl Syncer {
             }
             if state.wanted < end {
                 state.wanted = end;
-                self.work.notify_one();
+                self.wake();
             }
             state = wait(&self.done, state, None);
         }
         Ok(())
+    }
+
+    /// Calls `then` when everything up to `end` survives a power cut, or the sync has failed.
+    pub(crate) fn when_synced(
+        &self,
+        end: u64,
+        then: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) {
+        let mut state = self.state();
+        let known = match &state.failed {
+            _ if state.synced.bytes >= end => Some(Ok(())),
+            Some(failed) => Some(Err(failed.clone())),
+            None => None,
+        };
+        if let Some(known) = known {
+            drop(state);
+            return then(known);
+        }
+        state.waiting.push((end, Box::new(then)));
+        if state.wanted < end {
+            state.wanted = end;
+            self.wake();
+        }
+    }
+
+    /// Calls `then` when everything written so far survives a power cut, or the sync has failed.
+    #[cfg(feature = "async")]
+    pub(crate) fn when_all_synced(&self, then: impl FnOnce(Result<(), Error>) + Send + 'static) {
+        match self.check() {
+            Ok(()) => {
+                let end = self.state().written.bytes;
+                self.when_synced(end, then);
+            }
+            Err(failed) => then(Err(failed)),
+        }
     }
 
     /// Waits until everything written so far survives a power cut.
@@ -286,50 +365,91 @@ impl Syncer {
         self.wait(end)
     }
 
-    /// Ends the thread after a last sync.
+    /// Ends the task after a last sync.
     pub(crate) fn stop(&self) {
         self.state().stop = true;
-        self.work.notify_one();
+        self.wake();
     }
 
-    /// Waits until the thread has ended and closed the file, but at most for `most`.
-    pub(crate) fn wait_for_end(&self, most: Duration) {
-        let state = self.state();
+    /// Waits until the task has ended and closed the file, but at most for `most`.
+    pub(crate) fn wait_for_end(&self, most: Option<Duration>) {
+        let mut state = self.state();
+        let Some(most) = most else {
+            while !state.has_ended {
+                state = wait(&self.done, state, None);
+            }
+            return;
+        };
         let ended = self
             .done
             .wait_timeout_while(state, most, |state| !state.has_ended);
-        // The thread may still be blocked by a disk that does not respond; the caller must not wait.
+        // It may still be kept by a disk that does not respond; the caller must not wait.
         drop(ended);
     }
 
-    /// Runs the thread.
-    pub(crate) fn run(&self) {
-        let mut state = self.sync_on();
-        state.file = None;
-        state.has_ended = true;
-        self.done.notify_all();
+    /// A step of the task: syncs if it is time to.
+    pub(crate) fn step(&self) -> Next {
+        let mut state = self.state();
+        if Self::is_ended(&state) {
+            return Next::End;
+        }
+        if self.is_due(&state) {
+            state = self.sync_once(state);
+            let answers = state.take_answers();
+            let is_room_wanted = std::mem::take(&mut state.is_room_wanted);
+            drop(state);
+            self.done.notify_all();
+            for (then, result) in answers {
+                then(result);
+            }
+            if is_room_wanted && let Some((_, write)) = self.tasks.get() {
+                write.wake();
+            }
+            state = self.state();
+        }
+        match self.due(&state) {
+            _ if Self::is_ended(&state) => Next::End,
+            _ if self.is_due(&state) => Next::Again,
+            Some(due) => Next::At(due),
+            None => Next::Wait,
+        }
     }
 
-    fn sync_on(&self) -> MutexGuard<'_, State> {
+    /// Closes the file: there are no more steps.
+    pub(crate) fn ended(&self) {
         let mut state = self.state();
-        loop {
-            let is_dirty = state.written.bytes > state.synced.bytes;
-            let is_wanted = state.wanted > state.synced.bytes;
-            let rest = match (self.policy, state.dirty_since) {
-                (SyncPolicy::Interval(interval), Some(since)) if is_dirty => {
-                    Some(interval.saturating_sub(since.elapsed()))
-                }
-                _ => None,
-            };
-            if state.failed.is_some() || (state.stop && !is_dirty) {
-                return state;
-            }
-            if is_wanted || (state.stop && is_dirty) || rest == Some(Duration::ZERO) {
-                state = self.sync_once(state);
-                continue;
-            }
-            state = wait(&self.work, state, rest);
+        state.file = None;
+        state.has_ended = true;
+        if state.written.bytes > state.synced.bytes && state.failed.is_none() {
+            // The disk has panicked.
+            state.failed = Some(Error::new(ErrorKind::SyncFailed, &self.path));
         }
+        let answers = state.take_answers();
+        drop(state);
+        self.done.notify_all();
+        for (then, result) in answers {
+            then(result);
+        }
+    }
+
+    fn is_ended(state: &State) -> bool {
+        state.failed.is_some() || (state.stop && state.written.bytes == state.synced.bytes)
+    }
+
+    /// Returns when the next sync is due though nobody waits for it.
+    fn due(&self, state: &State) -> Option<Instant> {
+        let SyncPolicy::Interval(interval) = self.policy else {
+            return None;
+        };
+        let since = state.dirty_since?;
+        (state.written.bytes > state.synced.bytes).then_some(since.checked_add(interval)?)
+    }
+
+    /// Returns whether to sync now.
+    fn is_due(&self, state: &State) -> bool {
+        state.wanted > state.synced.bytes
+            || (state.stop && state.written.bytes > state.synced.bytes)
+            || self.due(state).is_some_and(|due| due <= Instant::now())
     }
 
     fn sync_once<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
@@ -351,7 +471,6 @@ impl Syncer {
             }
             Err(error) => self.fail(&mut state, error),
         }
-        self.done.notify_all();
         state
     }
 

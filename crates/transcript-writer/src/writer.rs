@@ -1,13 +1,14 @@
-//! The writer of one session: callers, a queue, and two threads.
+//! The writer of one session: callers, a queue, and two tasks of the crew.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use transcript_format::ids::Uuid;
+use transcript_storage::crew::{Next, Task, Work};
+use transcript_storage::threads::{Condvar, Instant, Mutex, MutexGuard, lock, wait};
 
 use crate::agents::AgentId;
 use crate::chain::{Chains, NewPin, ResumePoint};
@@ -18,15 +19,9 @@ use crate::error::{Error, ErrorKind};
 use crate::log::{Appended, Foreign, Log};
 use crate::options::WriterOptions;
 use crate::sync::{self, Rescue, Syncer};
-use crate::threads::{
-    AtomicBool, Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard, lock, wait,
-};
 
 /// The longest time that an entry stays queued.
 const QUEUE_TIME: Duration = Duration::from_millis(100);
-
-/// How long the thread spins for more work before it sleeps.
-const LINGER: Duration = Duration::from_micros(20);
 
 /// How long dropping a writer waits for its last sync.
 const END_TIME: Duration = Duration::from_secs(1);
@@ -72,19 +67,20 @@ pub struct Stats {
 /// was synced by the policy, and at the latest when [`sync`](Self::sync) or [`close`](Self::close)
 /// return.
 ///
-/// Dropping a writer writes the queue, as far as possible, and leaves the last sync to a thread;
+/// It has no thread: what is queued is written, and what is written is synced, by the
+/// [crew](transcript_storage::crew) of the process.
+///
+/// Dropping a writer writes the queue, as far as possible, and leaves the last sync to the crew;
 /// only [`close`](Self::close) reports whether that worked.
 pub struct Writer {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    is_closed: bool,
 }
 
 pub(crate) struct Shared {
     core: Mutex<Core>,
-    /// Notified when the queue must be written now, or the writer ends.
-    work: Condvar,
-    /// A copy of `Core::is_urgent` that can be read without the lock.
-    has_urgent: AtomicBool,
+    /// Whose steps are [`Self::step`].
+    task: OnceLock<Task>,
     syncer: Syncer,
     ids: Arc<dyn Fn() -> Uuid + Send + Sync>,
     /// The maximum number of queued bytes.
@@ -106,9 +102,6 @@ struct Core {
     due: Option<Instant>,
     /// A caller waits for an entry in the queue.
     is_urgent: bool,
-    /// The thread waits for a notification. Notifying a thread that does not wait would be a wasted
-    /// system call.
-    is_asleep: bool,
     next_ticket: u64,
     failures: u32,
     written: u64,
@@ -151,12 +144,13 @@ struct WrittenBatch {
 
 pub(crate) type WriteResult = Result<Vec<Written>, Error>;
 
+type Acknowledge = Box<dyn FnOnce(WriteResult) + Send>;
+
 enum Reply {
     /// To the caller who holds the lock.
     Here,
     /// To a callback. The entries are discarded when they cannot be written.
-    #[cfg(feature = "async")]
-    Call(Box<dyn FnOnce(WriteResult) + Send>),
+    Call(Acknowledge),
     /// To a ticket. The entry stays queued until it is written.
     Ticket(u64, Arc<TicketState>),
 }
@@ -201,7 +195,6 @@ impl Writer {
                 lines: String::new(),
                 due: None,
                 is_urgent: false,
-                is_asleep: false,
                 next_ticket: 0,
                 failures: 0,
                 written: 0,
@@ -213,26 +206,20 @@ impl Writer {
                 cwd: json(&options.cwd),
                 version: json(&options.version),
             }),
-            work: Condvar::new(),
-            has_urgent: AtomicBool::new(false),
+            task: OnceLock::new(),
             syncer,
             ids: Arc::clone(&options.ids),
             most,
             path: path.to_owned(),
             is_agent: options.agent.is_some(),
         });
-        let spawn = |name: &str, run: fn(&Shared)| {
-            let shared = Arc::clone(&shared);
-            Builder::new()
-                .name(name.to_owned())
-                .spawn(move || run(&shared))
-                .map_err(|error| Error::io(path, error))
-        };
-        let threads = vec![
-            spawn("transcript-write", Shared::run)?,
-            spawn("transcript-sync", |shared| shared.syncer.run())?,
-        ];
-        Ok(Self { shared, threads })
+        shared
+            .start_tasks()
+            .map_err(|error| Error::io(path, error))?;
+        Ok(Self {
+            shared,
+            is_closed: false,
+        })
     }
 
     /// Writes one entry, after everything that was queued before. On return it is in the kernel.
@@ -253,6 +240,26 @@ impl Writer {
     /// As for [`append`](Self::append).
     pub fn append_all(&self, drafts: Vec<Draft>) -> Result<Vec<Written>, Error> {
         self.shared.append(drafts)
+    }
+
+    /// Writes entries as [`append_all`](Self::append_all) does. On return they are in the kernel. `then` gets them when they are
+    /// acknowledged: before this returns, or, where [every append is synced](Self::syncs_each), after the sync. It is called on a thread
+    /// of the [crew](transcript_storage::crew), which it must not keep.
+    ///
+    /// # Errors
+    /// When they could not be written. `then` is not called.
+    pub fn append_all_then(
+        &self,
+        drafts: Vec<Draft>,
+        then: impl FnOnce(Result<Vec<Written>, Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        self.shared.append_then(drafts, Box::new(then))
+    }
+
+    /// Returns whether an append is synced before it is acknowledged.
+    #[must_use]
+    pub fn syncs_each(&self) -> bool {
+        self.shared.syncer.syncs_each()
     }
 
     /// Queues an entry. It is written within 100 ms, before any entry that is appended later; until
@@ -285,7 +292,7 @@ impl Writer {
         self.shared.syncer.wait_for_all()
     }
 
-    /// Writes and syncs everything and ends the threads.
+    /// Writes and syncs everything and closes the file.
     ///
     /// # Errors
     /// When a queued entry could not be written and is lost, or may not survive a power cut, or
@@ -293,11 +300,8 @@ impl Writer {
     pub fn close(mut self) -> Result<(), Error> {
         let synced = self.sync();
         let cleaned = self.shared.end();
-        for thread in self.threads.drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the writer panicked");
-            }
-        }
+        self.shared.syncer.wait_for_end(None);
+        self.is_closed = true;
         synced.and(cleaned)
     }
 
@@ -368,13 +372,13 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if !self.threads.is_empty() {
-            // The threads end by themselves: a disk that does not respond must not block the caller.
+        if !self.is_closed {
+            // The tasks end by themselves: a disk that does not respond must not block the caller.
             let flushed = self.flush();
             if let Err(error) = flushed.and(self.shared.end()) {
                 tracing::error!(kind = error.kind().name(), "queued entries were lost");
             }
-            self.shared.syncer.wait_for_end(END_TIME);
+            self.shared.syncer.wait_for_end(Some(END_TIME));
         }
     }
 }
@@ -471,6 +475,21 @@ impl Shared {
         self.acknowledge(drained)
     }
 
+    fn append_then(&self, mut drafts: Vec<Draft>, then: Acknowledge) -> Result<(), Error> {
+        self.identify(&mut drafts);
+        self.syncer.wait_for_room();
+        let mut core = self.core();
+        if core.is_closed {
+            return Err(self.closed());
+        }
+        let mut drained = self.write_queue(&mut core, QueuedGroup::here(drafts))?;
+        drop(core);
+        let own = std::mem::take(&mut drained.own);
+        drained.others.push((Reply::Call(then), own));
+        self.acknowledge_later(drained);
+        Ok(())
+    }
+
     /// Waits for the sync if every write is synced, notifies the other callers, and returns the
     /// caller's own entries.
     fn acknowledge(&self, drained: WrittenBatch) -> WriteResult {
@@ -510,8 +529,11 @@ impl Shared {
             reply,
         });
         if core.due.is_none() {
-            core.due = Some(Instant::now() + QUEUE_TIME);
-            self.work.notify_one();
+            let due = Instant::now() + QUEUE_TIME;
+            core.due = Some(due);
+            if let Some(task) = self.task.get() {
+                task.wake_at(due);
+            }
         }
         drop(core);
         Ok(Ticket {
@@ -522,7 +544,7 @@ impl Shared {
         })
     }
 
-    /// Queues entries for the thread, and calls `reply` when they are in the file or cannot be
+    /// Queues entries for the crew, and calls `reply` when they are in the file or cannot be
     /// written.
     #[cfg(feature = "async")]
     pub(crate) fn submit(
@@ -537,14 +559,18 @@ impl Shared {
             drafts,
             reply: Reply::Call(Box::new(reply)),
         });
-        core.is_urgent = true;
-        self.has_urgent.store(true, Ordering::Relaxed);
-        let is_asleep = core.is_asleep;
+        let was_urgent = std::mem::replace(&mut core.is_urgent, true);
         drop(core);
-        if is_asleep {
-            self.work.notify_one();
+        if !was_urgent && let Some(task) = self.task.get() {
+            task.wake();
         }
         Ok(())
+    }
+
+    /// Calls `then` when everything written so far survives a power cut, or the sync has failed.
+    #[cfg(feature = "async")]
+    pub(crate) fn when_synced(&self, then: impl FnOnce(Result<(), Error>) + Send + 'static) {
+        self.syncer.when_all_synced(then);
     }
 
     fn check_open(&self, core: &Core) -> Result<(), Error> {
@@ -560,53 +586,71 @@ impl Shared {
         let cleaned = core.log.clean_up();
         self.note_truncate(&mut core);
         core.log.release();
+        let left = core.take_queue();
         drop(core);
-        self.work.notify_one();
+        // Callers that still wait must be notified.
+        for group in left {
+            group.reply.send(Err(self.closed()));
+        }
+        if let Some(task) = self.task.get() {
+            task.end();
+        }
         self.syncer.stop();
         cleaned
     }
 
-    /// The thread that writes entries for which no caller writes.
-    fn run(&self) {
+    /// Starts the task that writes entries for which no caller writes, and the one that syncs.
+    fn start_tasks(self: &Arc<Self>) -> std::io::Result<()> {
+        let shared = Arc::clone(self);
+        let write = Task::new(Work::Write, move |_| shared.step())?;
+        let syncing = Syncing(Arc::clone(self));
+        let sync = Task::new(Work::Sync, move |_| syncing.step());
+        if sync.is_err() {
+            write.end();
+        }
+        self.syncer.set_tasks(sync?, write.clone());
+        let _ = self.task.set(write);
+        Ok(())
+    }
+
+    /// A step of the task that writes.
+    fn step(&self) -> Next {
         let mut core = self.core();
-        loop {
-            if core.is_closed {
-                // Callers that still wait must be notified.
-                for group in core.take_queue() {
-                    group.reply.send(Err(self.closed()));
+        let now = Instant::now();
+        match core.due {
+            _ if core.is_closed => Next::End,
+            due if core.is_urgent || due.is_some_and(|due| due <= now) => {
+                // The core is not kept while there is no room.
+                if !self.syncer.has_room() {
+                    return Next::Wait;
                 }
-                return;
-            }
-            let now = Instant::now();
-            let rest = core.due.map(|due| due.saturating_duration_since(now));
-            if core.is_urgent || rest == Some(Duration::ZERO) {
-                let was_urgent = core.is_urgent;
-                self.has_urgent.store(false, Ordering::Relaxed);
                 let drained = self.write_queue(&mut core, None);
                 drop(core);
-                if let Err(error) = drained.and_then(|drained| self.acknowledge(drained)) {
-                    let kind = error.kind().name();
-                    tracing::warn!(kind, "queued entries were not written");
+                match drained {
+                    Ok(drained) => self.acknowledge_later(drained),
+                    Err(error) => {
+                        let kind = error.kind().name();
+                        tracing::warn!(kind, "queued entries were not written");
+                    }
                 }
-                self.syncer.wait_for_room();
-                if was_urgent {
-                    self.linger();
-                }
-                core = self.core();
-                continue;
+                Next::Again
             }
-            core.is_asleep = true;
-            core = wait(&self.work, core, rest);
-            core.is_asleep = false;
+            Some(due) => Next::At(due),
+            None => Next::Wait,
         }
     }
 
-    /// Stays awake for a moment: a caller that just got a reply often sends the next entry, and
-    /// waking a thread takes longer than writing an entry.
-    fn linger(&self) {
-        let start = Instant::now();
-        while !self.has_urgent.load(Ordering::Relaxed) && start.elapsed() < LINGER {
-            std::hint::spin_loop();
+    /// Notifies the callers, after the sync if every write is synced.
+    fn acknowledge_later(&self, drained: WrittenBatch) {
+        let (others, end) = (drained.others, drained.end);
+        let notify = move |synced: Result<(), Error>| {
+            for (reply, written) in others {
+                reply.send(synced.clone().map(|()| written));
+            }
+        };
+        match self.syncer.syncs_each() {
+            true => self.syncer.when_synced(end, notify),
+            false => notify(Ok(())),
         }
     }
 
@@ -695,7 +739,7 @@ impl Shared {
     }
 
     /// Updates what is known of the file after a batch was appended, and hands the batch to the
-    /// thread that syncs. Returns the entries with their places in the file.
+    /// task that syncs. Returns the entries with their places in the file.
     fn publish(&self, core: &mut Core, batch: Batch, appended: Appended) -> WrittenBatch {
         let Batch { lines, staged } = batch;
         core.note_foreign(appended.foreign);
@@ -833,6 +877,21 @@ impl Core {
     }
 }
 
+/// What the task that syncs owns: closes the file when it ends, however that is.
+struct Syncing(Arc<Shared>);
+
+impl Syncing {
+    fn step(&self) -> Next {
+        self.0.syncer.step()
+    }
+}
+
+impl Drop for Syncing {
+    fn drop(&mut self) {
+        self.0.syncer.ended();
+    }
+}
+
 /// The lines of one write, and the groups that they are of.
 struct Batch {
     lines: String,
@@ -920,7 +979,6 @@ impl Reply {
     fn send(self, outcome: WriteResult) {
         match self {
             Self::Here => {}
-            #[cfg(feature = "async")]
             Self::Call(call) => call(outcome),
             Self::Ticket(_, state) => state.set(outcome.and_then(|mut written| {
                 let closed = || Error::new(ErrorKind::Closed, Path::new(""));

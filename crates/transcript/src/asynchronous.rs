@@ -1,4 +1,4 @@
-//! The same session for tokio: the session's own thread writes while tasks wait.
+//! The same session for tokio: the crew of the process writes while tasks wait.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -329,7 +329,7 @@ impl AsyncSession {
     /// [`Session::close`].
     ///
     /// # Errors
-    /// As there. While clones are alive, the session's threads run until the last clone is dropped.
+    /// As there. While clones are alive, the file stays open until the last clone is dropped.
     pub async fn close(self) -> Result<(), Error> {
         Ok(self.writer.close().await?)
     }

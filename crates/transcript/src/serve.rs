@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Write};
 use transcript_format::kind::EntryKind;
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
 use transcript_format::object::{Object, Raw};
-use transcript_writer::{Draft, EntryId, ErrorKind, RecordOptions, Rescue};
+use transcript_writer::{Draft, EntryId, ErrorKind, RecordOptions, Rescue, Written};
 
 use crate::make::Compaction;
 use crate::wire::{self, Answer, Append, Command, CommandError, Json};
@@ -302,12 +302,10 @@ pub fn append_each(
     }
     match session.append_all(batches.iter().flatten().cloned()) {
         Ok(written) => {
-            let mut written = written.into_iter();
-            let own = batches.iter().map(|drafts| {
-                let own = written.by_ref().take(drafts.len());
-                Ok(with_fork(session, Answer::written(own.collect())))
-            });
-            own.collect()
+            let answers = divide(written, batches.iter().map(Vec::len)).into_iter();
+            answers
+                .map(|answer| Ok(with_fork(session, answer)))
+                .collect()
         }
         Err(error) if may_spare_others(&error) => batches.into_iter().map(one).collect(),
         Err(error) => {
@@ -315,6 +313,49 @@ pub fn append_each(
             batches.iter().map(|_| Err(error.clone())).collect()
         }
     }
+}
+
+/// As [`append_each`], but nobody waits for a sync: where every append is synced, this returns nothing, and `then` gets the answers
+/// after it, on a thread that it must not keep.
+pub fn append_each_then(
+    session: &Session,
+    batches: Vec<Vec<Draft>>,
+    then: impl FnOnce(Vec<Result<Answer<'static>, CommandError>>) + Send + 'static,
+) -> Option<Vec<Result<Answer<'static>, CommandError>>> {
+    if !session.writer().syncs_each() {
+        return Some(append_each(session, batches));
+    }
+    let fork = session.forked_from().map(|_| session.path().to_owned());
+    let lens: Vec<usize> = batches.iter().map(Vec::len).collect();
+    let synced = move |written: Result<Vec<Written>, Error>| {
+        let one = |answer: Answer<'static>| match &fork {
+            Some(path) => answer.in_fork(path),
+            None => answer,
+        };
+        then(match written {
+            Ok(written) => {
+                let answers = divide(written, lens.into_iter()).into_iter();
+                answers.map(|answer| Ok(one(answer))).collect()
+            }
+            Err(error) => {
+                let error = CommandError::from(error);
+                lens.iter().map(|_| Err(error.clone())).collect()
+            }
+        });
+    };
+    let entries = batches.iter().flatten().cloned();
+    match session.append_all_then(entries, synced) {
+        Ok(()) => None,
+        // Nothing is written. The error may concern only some of them.
+        Err(_) => Some(append_each(session, batches)),
+    }
+}
+
+/// Returns the answers to appends of so many entries each.
+fn divide(written: Vec<Written>, lens: impl Iterator<Item = usize>) -> Vec<Answer<'static>> {
+    let mut written = written.into_iter();
+    lens.map(|len| Answer::written(written.by_ref().take(len).collect()))
+        .collect()
 }
 
 /// Writes an answer.

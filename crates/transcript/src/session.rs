@@ -264,6 +264,20 @@ impl Session {
         Ok(self.writer.append_all(drafts)?)
     }
 
+    /// As [`append_all`](Self::append_all), but `then` gets the entries when they are acknowledged, as
+    /// [`Writer::append_all_then`] says.
+    pub(crate) fn append_all_then(
+        &self,
+        drafts: impl IntoIterator<Item = Draft>,
+        then: impl FnOnce(Result<Vec<Written>, Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let mut drafts: Vec<Draft> = drafts.into_iter().collect();
+        self.config.check(&self.writer, &mut drafts)?;
+        let then =
+            |written: Result<_, transcript_writer::Error>| then(written.map_err(Error::from));
+        Ok(self.writer.append_all_then(drafts, then)?)
+    }
+
     /// Writes a reply of a model that was streamed, with one write. Then run its
     /// [calls](Reply::tool_calls), and append a [`Draft::tool_result`] for each.
     ///
@@ -561,7 +575,7 @@ impl Session {
         Ok(self.writer.sync()?)
     }
 
-    /// Writes and syncs everything and ends the session's threads. After that no crash loses any of
+    /// Writes and syncs everything and closes the file. After that no crash loses any of
     /// it.
     ///
     /// ```

@@ -111,8 +111,8 @@ class Records(Generic[Record]):
     """Records that a function finds, as they are found.
 
     Iterate with ``for`` or with ``async for``; neither blocks other threads, and ``async for`` does not block the
-    event loop. Several threads and tasks may read the same records: each goes to one of them. The function runs on a thread
-    of its own, at most 16 MiB ahead. :meth:`close`, the end of a ``with`` block, or dropping the object ends it.
+    event loop. Several threads and tasks may read the same records: each goes to one of them. The function runs on another
+    thread, at most 16 MiB ahead; a follow has none while it waits. :meth:`close`, the end of a ``with`` block, or dropping the object ends it.
     """
 
     def __init__(
@@ -283,18 +283,6 @@ def _settle(future: asyncio.Future[Any], answer: Any, error: TranscriptError | N
         future.set_exception(error)
     else:
         future.set_result(answer)
-
-
-async def threaded(function: Callable[[str], Record], options: str) -> Record:
-    """Call a function that blocks on another thread."""
-    if (found := _in_trio()) is not None:
-        trio, _ = found
-        result: Record = await trio.to_thread.run_sync(function, options)
-        return result
-
-    import asyncio
-
-    return await asyncio.to_thread(function, options)
 
 
 def read_json(batch: bytes) -> list[Any]:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 
 from . import _transcript  # pyright: ignore[reportPrivateUsage]
-from ._records import Json, parsed, threaded, waiting
+from ._records import Json, parsed, waiting
 from ._sdk import Policy
 
 Path = str | os.PathLike[str]
@@ -475,8 +475,8 @@ def _end_turn(prompt: str | None) -> str:
 class AsyncSession(_Open):
     """A session for asyncio and trio: as :class:`Session`, with methods to await. Nothing blocks the event loop.
 
-    Commands run in the order in which they were called, on a thread of the session; appends that wait together are one
-    write. To cancel a task does not undo what its call has begun.
+    Commands run in the order in which they were called, on a few threads for all sessions of the process; appends that wait
+    together are one write. To cancel a task does not undo what its call has begun.
     """
 
     @classmethod
@@ -515,7 +515,7 @@ class AsyncSession(_Open):
         root: Path | None = None,
     ) -> AsyncSession:
         options = _options(mode, session, cwd, version, model, session_id, policy, sync, on_busy, root)
-        return cls(await threaded(_transcript.open, options))
+        return cls(await waiting(lambda done: _transcript.open_then(options, done)))
 
     async def _run(self, command: str) -> str:
         return await waiting(lambda done: self._native.ask(command, done))
@@ -616,7 +616,7 @@ class AsyncSession(_Open):
     ) -> AsyncSession:
         """As :meth:`Session.agent`."""
         options = _agent_options(agent_id, agent_type, tool_use_id, description, parent_agent_id)
-        return AsyncSession((await threaded(self._native.agent, options), "{}"))
+        return AsyncSession(await waiting(lambda done: self._native.agent_then(options, done)))
 
     async def sync(self) -> None:
         """As :meth:`Session.sync`."""

@@ -75,23 +75,26 @@ async fn each_event_of_a_stream_has_its_own_checkpoint() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn dropping_a_stream_ends_its_thread() {
+async fn dropping_a_stream_ends_the_following() {
     let (_folder, path) = place();
-    append(&path, &line(1));
     let is_open = || {
         let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
         let mut targets = open.filter_map(|fd| std::fs::read_link(fd.path()).ok());
         targets.any(|target| target == path)
     };
-    let mut events = Events::from(Follower::new(&path, &FollowOptions::new()));
-    events.next().await.unwrap().unwrap();
-    assert!(is_open());
-    drop(events);
-    // The thread keeps the file open until it ends.
-    let mut looks = 0;
-    while is_open() {
-        looks += 1;
-        assert!(looks < 20_000, "the thread continues");
-        tokio::time::sleep(Duration::from_millis(1)).await;
+    // Also of one that waits because nobody reads what it has found.
+    for lines in [1, 20_000] {
+        append(&path, &(1..=lines).map(line).collect::<String>());
+        let mut events = Events::from(Follower::new(&path, &FollowOptions::new()));
+        events.next().await.unwrap().unwrap();
+        assert!(is_open());
+        drop(events);
+        // The task keeps the file open until it ends.
+        let mut looks = 0;
+        while is_open() {
+            looks += 1;
+            assert!(looks < 20_000, "the task continues");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 }

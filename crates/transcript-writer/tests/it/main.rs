@@ -3,6 +3,7 @@
 
 #[cfg(feature = "async")]
 mod asynchronous;
+mod crew;
 mod draft;
 mod fake;
 mod faults;

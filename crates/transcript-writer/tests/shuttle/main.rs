@@ -375,6 +375,45 @@ fn callers_of_a_writer_that_holds_next_to_nothing_wait_and_go_on() {
     });
 }
 
+#[test]
+fn sessions_that_share_the_threads_of_the_process_lose_nothing() {
+    check(1_000, || {
+        let policies = [SyncPolicy::None, INTERVAL, SyncPolicy::Each];
+        let sessions: Vec<_> = (0..3)
+            .map(|_| {
+                let stage = Stage::new();
+                let writer = Arc::new(stage.open(pick(&policies)));
+                (stage, writer)
+            })
+            .collect();
+        let fails = one_in(2);
+        if fails {
+            let fault = Fault::lost_sync();
+            sessions[0].0.disk.set(fault.at(Op::Sync, 1));
+        }
+        let callers = sessions.iter().map(|(stage, writer)| {
+            let (stage, writer) = (Arc::clone(stage), Arc::clone(writer));
+            spawn(move || {
+                let tickets = write_some(&stage, &writer, 0, 3);
+                if one_in(2) {
+                    let _ = stage.sync(&writer);
+                }
+                let _ = wait(&stage, &tickets);
+            })
+        });
+        join(callers.collect());
+        for (number, (stage, writer)) in sessions.into_iter().enumerate() {
+            let closed = only(writer).close();
+            // What fails in one is not felt by the others.
+            if number > 0 || !stage.has_failed_sync() {
+                closed.unwrap();
+                stage.check_closed();
+                assert!(stage.book().refused.is_empty());
+            }
+        }
+    });
+}
+
 #[cfg(feature = "async")]
 mod asynchronous {
     use std::future::Future;

@@ -9,6 +9,8 @@ mod end;
 #[cfg(feature = "async")]
 mod fronts;
 mod looking;
+#[cfg(all(target_os = "linux", feature = "async", feature = "follow"))]
+mod many;
 mod merging;
 mod names;
 mod pinning;

@@ -1,29 +1,27 @@
-//! The threads, locks and clock by which callers and the two threads of the writer are coordinated:
-//! those of std, or with the feature `shuttle` those of a model checker, so that tests can try
-//! schedules that a machine seldom produces.
+//! The threads, locks and clock of the [crew](crate::crew) and of what it works for: those of std, or with the feature
+//! `shuttle` those of a model checker, so that tests can try schedules that a machine seldom produces.
 
 use std::sync::PoisonError;
 use std::time::Duration;
 
 #[cfg(not(feature = "shuttle"))]
-pub(crate) use std::{
-    sync::atomic::AtomicBool,
+pub use std::{
+    sync::atomic::AtomicUsize,
     sync::{Condvar, Mutex, MutexGuard},
-    thread::{Builder, JoinHandle},
+    thread::Builder,
     time::Instant,
 };
 
 #[cfg(feature = "shuttle")]
-pub(crate) use model::{AtomicBool, Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard};
+pub use model::{AtomicUsize, Builder, Condvar, Instant, Mutex, MutexGuard};
 
-/// Adds what shuttle lacks: a wait with a timeout, and a clock.
 /// Locks the mutex, also after a thread panicked while it held it.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits until the condition is notified, or for `most`.
-pub(crate) fn wait<'a, T>(
+pub fn wait<'a, T>(
     condition: &Condvar,
     guard: MutexGuard<'a, T>,
     most: Option<Duration>,
@@ -36,6 +34,7 @@ pub(crate) fn wait<'a, T>(
     waited.unwrap_or_else(PoisonError::into_inner).0
 }
 
+/// Adds what shuttle lacks: a wait with a timeout, and a clock.
 #[cfg(feature = "shuttle")]
 mod model {
     use std::cell::Cell;
@@ -45,27 +44,27 @@ mod model {
     use std::time::Duration;
 
     use shuttle::rand::{Rng, thread_rng};
-    pub(crate) use shuttle::sync::atomic::AtomicBool;
+    pub use shuttle::sync::atomic::AtomicUsize;
+    pub use shuttle::thread::Builder;
     use shuttle::thread::yield_now;
-    pub(crate) use shuttle::thread::{Builder, JoinHandle};
 
     type LockResult<T> = Result<T, PoisonError<T>>;
 
     #[derive(Default)]
-    pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
+    pub struct Mutex<T>(shuttle::sync::Mutex<T>);
 
     /// Knows its mutex, so that a timed wait can release it.
-    pub(crate) struct MutexGuard<'a, T> {
+    pub struct MutexGuard<'a, T> {
         mutex: &'a Mutex<T>,
         guard: shuttle::sync::MutexGuard<'a, T>,
     }
 
     impl<T> Mutex<T> {
-        pub(crate) fn new(value: T) -> Self {
+        pub fn new(value: T) -> Self {
             Self(shuttle::sync::Mutex::new(value))
         }
 
-        pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+        pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
             // A panic ends the whole run, so a mutex is never poisoned.
             let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Ok(MutexGuard { mutex: self, guard })
@@ -90,30 +89,27 @@ mod model {
     /// reports. A thread that waits with a timeout polls for a notification, and times out after a
     /// few polls.
     #[derive(Default)]
-    pub(crate) struct Condvar {
+    pub struct Condvar {
         inner: shuttle::sync::Condvar,
         notices: AtomicU64,
     }
 
     impl Condvar {
-        pub(crate) fn new() -> Self {
+        pub fn new() -> Self {
             Self::default()
         }
 
-        pub(crate) fn notify_one(&self) {
+        pub fn notify_one(&self) {
             self.notices.fetch_add(1, Ordering::Relaxed);
             self.inner.notify_one();
         }
 
-        pub(crate) fn notify_all(&self) {
+        pub fn notify_all(&self) {
             self.notices.fetch_add(1, Ordering::Relaxed);
             self.inner.notify_all();
         }
 
-        pub(crate) fn wait<'a, T>(
-            &self,
-            guard: MutexGuard<'a, T>,
-        ) -> LockResult<MutexGuard<'a, T>> {
+        pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
             let MutexGuard { mutex, guard } = guard;
             if thread_rng().gen_ratio(1, 16) {
                 // A spurious wake-up, as real condition variables have them.
@@ -126,7 +122,7 @@ mod model {
         }
 
         /// Also returns whether the wait timed out.
-        pub(crate) fn wait_timeout<'a, T>(
+        pub fn wait_timeout<'a, T>(
             &self,
             guard: MutexGuard<'a, T>,
             most: Duration,
@@ -151,7 +147,7 @@ mod model {
             Ok((guard, is_over))
         }
 
-        pub(crate) fn wait_timeout_while<'a, T>(
+        pub fn wait_timeout_while<'a, T>(
             &self,
             mut guard: MutexGuard<'a, T>,
             most: Duration,
@@ -176,20 +172,24 @@ mod model {
 
     /// A clock that advances only when it is queried or when a wait times out, so that a replayed
     /// schedule gives the same times.
-    #[derive(Clone, Copy)]
-    pub(crate) struct Instant(Duration);
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct Instant(Duration);
 
     impl Instant {
-        pub(crate) fn now() -> Self {
+        pub fn now() -> Self {
             Self(NOW.get() + TICK).pass()
         }
 
-        pub(crate) fn elapsed(self) -> Duration {
+        pub fn elapsed(self) -> Duration {
             Self::now().saturating_duration_since(self)
         }
 
-        pub(crate) fn saturating_duration_since(self, earlier: Self) -> Duration {
+        pub fn saturating_duration_since(self, earlier: Self) -> Duration {
             self.0.saturating_sub(earlier.0)
+        }
+
+        pub fn checked_add(self, time: Duration) -> Option<Self> {
+            self.0.checked_add(time).map(Self)
         }
 
         /// Advances the clock to this time, if it is later.
