@@ -15,7 +15,7 @@ WINDOWS ?= x86_64-pc-windows-gnu
 # How many times longer than usual the soak tests run.
 SOAK ?= 20
 
-.PHONY: windows bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator doc deny bench bench-check fuzz soak compat install components
+.PHONY: windows bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator scripts doc deny bench bench-check fuzz soak compat install components
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ help: ## List the targets
 replay: ## Build, then replay a bundled session (SESSION=path for another)
 	@$(CARGO) run --release -q --locked -p transcript-cli -- replay "$(SESSION)"
 
-test: fmt-check clippy windows words unit validator doc deny ## Run everything that must pass: format, lints, tests, docs
+test: fmt-check clippy windows words unit validator scripts doc deny ## Run everything that must pass: format, lints, tests, docs
 
 lint: fmt-check clippy words ## Check format, lints and words only
 
@@ -58,6 +58,13 @@ unit:
 validator:
 	@if command -v python3 >/dev/null 2>&1; then \
 		echo "python3 tests/validate_request_test.py"; python3 tests/validate_request_test.py; \
+	else \
+		echo "skipped: no python3"; \
+	fi
+
+scripts:
+	@if command -v python3 >/dev/null 2>&1; then \
+		echo "python3 tests/scripts_test.py"; python3 tests/scripts_test.py; \
 	else \
 		echo "skipped: no python3"; \
 	fi

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Plants bad requests and shows that `validate_request.py` refuses each for its own reason, and takes the good ones."""
-import json, os, subprocess, sys
+"""tests/validate_request_test.py
+
+Plants bad requests and shows that `validate_request.py` refuses each for its own reason, and takes the good ones."""
+import argparse, json, os, subprocess, sys
 
 VALIDATOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "validate_request.py")
 TEXT = {"type": "text", "text": "hi"}
@@ -78,6 +80,7 @@ def run(requests):
     return done.returncode, done.stdout.decode().splitlines()
 
 
+argparse.ArgumentParser(description=__doc__.split("\n\n")[1]).parse_args()
 status, said = run(GOOD)
 assert (status, said) == (0, []), said
 for reason, request in BAD.items():

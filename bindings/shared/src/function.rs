@@ -419,7 +419,7 @@ impl<'a> SessionInfo<'a> {
             summary: row.summary.as_deref().unwrap_or_default(),
             last_modified: row.file_millis.unwrap_or_default(),
             file_size: row.bytes,
-            custom_title: row.title.as_deref(),
+            custom_title: row.given_title(),
             first_prompt: row.first_prompt.as_deref(),
             git_branch: row.branch.as_deref(),
             cwd: row.cwd.as_deref(),

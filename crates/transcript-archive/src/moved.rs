@@ -1,8 +1,10 @@
 //! Sessions that are archived under several projects, because they were moved from one to another.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
+use serde::Deserialize;
 use transcript_storage::outside_names::is_session_name;
 
 use crate::archive::Archive;
@@ -18,7 +20,7 @@ type File<'a> = (&'a str, VersionId);
 
 impl Archive {
     /// Returns which of these files were left behind by a move: those of sessions of which another project has a file that
-    /// starts with the same bytes. What is in them is in that file as well. Of equal ones the one that was captured last stays.
+    /// starts with the same bytes, or has the same entries. What is in them is in that file as well. Of equal ones the one that was captured last stays.
     /// A file of such a session that has no like there stays, too.
     pub(crate) fn left_behind<'a>(
         &self,
@@ -43,12 +45,12 @@ impl Archive {
                     let session = |name| (project_of(name), session_of(name));
                     let mut others = files.iter();
                     let is_left = match is_own_turn {
-                        true => others.any(|other| self.is_start_of(*one, *other, true)),
+                        true => others.any(|other| self.is_left_for(*one, *other)),
                         false => {
                             own.contains(&session(one.0))
                                 && others
                                     .filter(|other| !own.contains(&session(other.0)))
-                                    .any(|other| self.is_start_of(*one, *other, false))
+                                    .any(|other| self.is_start_of(*one, *other))
                         }
                     };
                     if is_left {
@@ -72,20 +74,38 @@ impl Archive {
         (self.captured(version), version, name.len())
     }
 
-    /// Returns whether all bytes of a file are the start of another one; of two files with the same bytes, with `by_age`
-    /// only the older one is. What cannot be read is not.
-    fn is_start_of(&self, one: File<'_>, other: File<'_>, by_age: bool) -> bool {
-        if one.0 == other.0 {
-            return false;
-        }
-        let len = |version| self.version(version).map(|version| version.len);
-        let (Some(len), Some(other_len)) = (len(one.1), len(other.1)) else {
+    /// Returns whether `one` of two own files of a session was left behind when the session was moved to where `other` is: what
+    /// is in it is in the other one as well, or is only a move. What cannot be read was not.
+    fn is_left_for(&self, one: File<'_>, other: File<'_>) -> bool {
+        let (Some(len), Some(other_len)) = (self.len(one), self.len(other)) else {
             return false;
         };
+        let is_newer = self.age(one) > self.age(other);
         match len.cmp(&other_len) {
-            Ordering::Greater => return false,
-            Ordering::Equal if by_age && self.age(one) >= self.age(other) => return false,
-            _ => {}
+            _ if one.0 == other.0 => false,
+            Ordering::Equal if self.is_start_of(one, other) => !is_newer,
+            // A session that was moved back is without the lines of the moves.
+            Ordering::Less if self.is_start_of(one, other) => {
+                !(is_newer && self.has_only_moves(other, len))
+            }
+            Ordering::Greater if self.is_start_of(other, one) => {
+                !is_newer && self.has_only_moves(one, other_len)
+            }
+            _ => self.has_entries_of(one, other, is_newer),
+        }
+    }
+
+    fn len(&self, (_, version): File<'_>) -> Option<u64> {
+        self.version(version).map(|version| version.len)
+    }
+
+    /// Returns whether all bytes of a file are the start of another one.
+    fn is_start_of(&self, one: File<'_>, other: File<'_>) -> bool {
+        let (Some(len), Some(other_len)) = (self.len(one), self.len(other)) else {
+            return false;
+        };
+        if one.0 == other.0 || len > other_len {
+            return false;
         }
         let (Ok(pieces), Ok(other_pieces)) = (self.pieces(one.1), self.pieces(other.1)) else {
             return false;
@@ -104,6 +124,69 @@ impl Archive {
         }
         true
     }
+
+    /// Returns whether the lines of a file from this offset on only say where the session was moved.
+    fn has_only_moves(&self, file: File<'_>, from: u64) -> bool {
+        let is_move = |line: &[u8]| {
+            let line: Option<Line<'_>> = serde_json::from_slice(line).ok();
+            line.is_some_and(|line| line.kind.as_deref() == Some("relocated"))
+        };
+        let mut is_only = true;
+        let is_read = self.each_line(file, from, &mut |line| is_only &= is_move(line));
+        is_read && is_only
+    }
+
+    /// Returns whether `other` has all entries of a file: it was written again, with the new folder in each line. Of files with
+    /// the same entries the newer one stays.
+    fn has_entries_of(&self, one: File<'_>, other: File<'_>, is_newer: bool) -> bool {
+        let uuids = |file| {
+            let mut uuids = HashSet::new();
+            let is_read = self.each_line(file, 0, &mut |line| {
+                let line: Option<Line<'_>> = serde_json::from_slice(line).ok();
+                uuids.extend(line.and_then(|line| line.uuid.map(Cow::into_owned)));
+            });
+            Some(uuids).filter(|uuids| is_read && !uuids.is_empty())
+        };
+        let (Some(own), Some(others)) = (uuids(one), uuids(other)) else {
+            return false;
+        };
+        own.is_subset(&others) && (own.len() < others.len() || !is_newer)
+    }
+
+    /// Passes the lines of a file from an offset on to `see`. Returns whether all of them could be read.
+    fn each_line(&self, file: File<'_>, from: u64, see: &mut dyn FnMut(&[u8])) -> bool {
+        let (Some(len), Ok(pieces)) = (self.len(file), self.pieces(file.1)) else {
+            return false;
+        };
+        let (mut at, mut buffer, mut line) = (from, vec![0; READ], Vec::new());
+        while at < len {
+            let part = usize::try_from(len - at).map_or(READ, |left| left.min(READ));
+            if !matches!(self.fill(&pieces, at, &mut buffer[..part]), Ok(read) if read == part) {
+                return false;
+            }
+            for piece in buffer[..part].split_inclusive(|byte| *byte == b'\n') {
+                line.extend_from_slice(piece);
+                if piece.ends_with(b"\n") {
+                    see(&line);
+                    line.clear();
+                }
+            }
+            at += part as u64;
+        }
+        if !line.is_empty() {
+            see(&line);
+        }
+        true
+    }
+}
+
+/// What is read of a line.
+#[derive(Deserialize)]
+struct Line<'l> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Option<Cow<'l, str>>,
+    #[serde(borrow, default)]
+    uuid: Option<Cow<'l, str>>,
 }
 
 /// Returns whether a path in the archive is that of the own file of a session.

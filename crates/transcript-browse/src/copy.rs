@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use transcript_format::units::size;
 
 /// A longer sequence is not sent, because terminals drop it.
 const MAX_CLIPBOARD: usize = 74_994;
@@ -24,7 +25,7 @@ const TAKING: [&str; 5] = [
 /// terminal says whether it took it: unless it is known to, the text is also written to a file.
 /// Returns what was done, in words.
 pub(crate) fn copy(text: &str) -> String {
-    let bytes = text.len();
+    let size = size(text.len() as u64);
     let sent = send(text);
     let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     let with = match text.contains(is_control) {
@@ -32,12 +33,12 @@ pub(crate) fn copy(text: &str) -> String {
         false => "",
     };
     if matches!(sent, Ok(true)) && is_taken() {
-        return format!("copied {bytes} bytes{with}");
+        return format!("copied {size}{with}");
     }
     let done = match (sent, write(text)) {
-        (Ok(true), Ok(file)) => format!("copied {bytes} bytes · also in {}", file.display()),
-        (Ok(true), Err(error)) => format!("copied {bytes} bytes · no file: {error}"),
-        (_, Ok(file)) => format!("{bytes} bytes are in {}", file.display()),
+        (Ok(true), Ok(file)) => format!("copied {size} · also in {}", file.display()),
+        (Ok(true), Err(error)) => format!("copied {size} · no file: {error}"),
+        (_, Ok(file)) => format!("{size} are in {}", file.display()),
         (_, Err(error)) => return format!("not copied: {error}"),
     };
     done + with

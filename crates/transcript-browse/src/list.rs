@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 use transcript_format::unicode::comparable;
+use transcript_format::units::size;
 use transcript_reader::SessionRow;
 use transcript_render::{Escaping, clock, count};
 
@@ -101,15 +102,15 @@ pub(crate) fn sessions(
         let branch = row.branch.as_deref().filter(|branch| *branch != "HEAD");
         let mut place = vec![project.clone()];
         place.extend(branch.map(line));
-        let mut size = vec![bytes(row.bytes)];
-        size.extend((row.subagents > 0).then(|| count(row.subagents, "subagent")));
-        size.extend(row.state.map(|state| state.name().to_owned()));
+        let mut about = vec![size(row.bytes)];
+        about.extend((row.subagents > 0).then(|| count(row.subagents, "subagent")));
+        about.extend(row.state.map(|state| state.name().to_owned()));
         let is_archived = is_archived(&row.path);
-        size.extend(is_archived.then(|| "archived".to_owned()));
+        about.extend(is_archived.then(|| "archived".to_owned()));
         let mut facts = vec![
             name.clone(),
             place.join(" · "),
-            size.join(" · "),
+            about.join(" · "),
             row.session_id.clone(),
         ];
         facts.extend(
@@ -162,15 +163,6 @@ fn when(millis: Option<i64>, zone: &TimeZone, now_millis: i64) -> String {
         _ => "%Y",
     };
     time.strftime(form).to_string()
-}
-
-fn bytes(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{} KB", bytes / 1_000),
-        1_000_000..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
-        _ => format!("{}.{} GB", bytes / 1_000_000_000, bytes / 100_000_000 % 10),
-    }
 }
 
 impl List {

@@ -3,6 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
+use transcript_format::units::size;
 use transcript_render::{Escaping, cut_text};
 
 use crate::find::{Find, Found, State};
@@ -160,11 +161,4 @@ fn hit_rows(
         rows.push(spans);
     }
     rows
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
-        _ => format!("{}.{} GB", bytes / 1_000_000_000, bytes / 100_000_000 % 10),
-    }
 }

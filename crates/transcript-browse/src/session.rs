@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use memchr::{memchr, memrchr};
 use transcript::{EntryId, ForkOptions, History};
+use transcript_format::units::size;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Index, LoadOptions, Said, Source};
 use transcript_render::blocks::{message_content, plain_text};
 use transcript_render::{Escaping, Header, RenderOptions, call_line, wrapped};
@@ -406,8 +407,8 @@ impl<'s> Session<'s> {
     fn raw(&self, offset: u64, width: usize) -> Result<Answer, String> {
         let entry = self.entry_at(offset);
         let entry = entry.ok_or("this block has no line of its own")?;
-        let size = usize::try_from(entry.byte_len().min(MAX_RAW)).unwrap_or_default();
-        let mut bytes = vec![0; size];
+        let shown = usize::try_from(entry.byte_len().min(MAX_RAW)).unwrap_or_default();
+        let mut bytes = vec![0; shown];
         let read = self
             .source
             .read_at(entry.offset(), &mut bytes)
@@ -416,7 +417,7 @@ impl<'s> Session<'s> {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let mut lines = wrapped(&text, width.max(8));
         if entry.byte_len() > MAX_RAW {
-            lines.push(format!("⋯ {} more bytes", entry.byte_len() - MAX_RAW));
+            lines.push(format!("⋯ {} more", size(entry.byte_len() - MAX_RAW)));
         }
         Ok(Answer::Raw { lines, text })
     }

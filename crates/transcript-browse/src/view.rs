@@ -6,6 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
+use transcript_format::units::size;
 use transcript_render::{StyledLine, cut_text, wrapped};
 
 use crate::app::{App, Focus, KEYS, Open, Overlay, outline_rows};
@@ -143,7 +144,7 @@ pub(crate) fn draw(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
         }
         Some(Overlay::Copy { text, fences }) => {
             let area = boxed(theme, area, "copy", "a digit or y · Esc", buffer);
-            let all = format!("y  the whole block, {} bytes", text.len());
+            let all = format!("y  the whole block, {}", size(text.len() as u64));
             put(buffer, area, 0, &[(&all, Style::new())]);
             for (at, (language, code)) in fences.iter().enumerate() {
                 let first = code.lines().next().unwrap_or_default();

@@ -12,9 +12,9 @@ use clap::Args as ClapArgs;
 use transcript::archive::{Archive, CaptureOptions, ErrorKind, Identities, Recipient};
 use transcript::verify::cleanup_days;
 use transcript::wire::KeepReport;
+use transcript_format::units::size;
 use transcript_render::count;
 
-use crate::list::size;
 use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{archive, exit, record, session};

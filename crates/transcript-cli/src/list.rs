@@ -12,6 +12,7 @@ use transcript::wire::SessionRecord;
 use transcript::{SessionRow, SessionState};
 use transcript_format::time;
 use transcript_format::unicode::comparable;
+use transcript_format::units::{dollars, size};
 use transcript_reader::{Listing, subagents_on};
 use transcript_render::{Escaping, Styles, TextStyle, clock, count, cut_text};
 use unicode_width::UnicodeWidthStr;
@@ -298,7 +299,7 @@ impl<'r> Table<'r> {
         let mut cells: Vec<_> = cells.collect();
         for (row, cells) in rows.iter().zip(&mut cells) {
             if let Some(cost) = costs.get(&row.session_id) {
-                cells[COST] = usage::money(*cost);
+                cells[COST] = dollars(*cost);
             }
             if unread.contains(&*row.path) {
                 cells[TITLE] = "(cannot be read)".to_owned();
@@ -673,25 +674,12 @@ fn fit(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(fill))
 }
 
-/// Formats a size in bytes for people.
-pub(crate) fn size(bytes: u64) -> String {
-    let mut size = bytes as f64;
-    for unit in ["B", "KB", "MB", "GB"] {
-        if size < 999.5 {
-            let digits = usize::from(size < 9.95 && unit != "B");
-            return format!("{size:.digits$} {unit}");
-        }
-        size /= 1000.0;
-    }
-    format!("{size:.1} TB")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn times_and_sizes_are_short() {
+    fn times_and_models_are_short() {
         let at = |text: &str| text.parse::<Zoned>().unwrap();
         let now = at("2026-11-22T06:00[UTC]");
         assert_eq!(
@@ -699,12 +687,6 @@ mod tests {
             "01-31 14:05"
         );
         assert_eq!(short_time(&at("2025-12-31T14:05[UTC]"), &now), "2025-12-31");
-        let sizes = [0, 999, 1000, 9_949, 9_950, 999_499, 999_500, 2_000_000_000];
-        let shown = sizes.map(size);
-        let expected = [
-            "0 B", "999 B", "1.0 KB", "9.9 KB", "10 KB", "999 KB", "1.0 MB", "2.0 GB",
-        ];
-        assert_eq!(shown, expected);
         assert_eq!(short_model("claude-opus-4-1-20250805"), "opus-4-1");
         assert_eq!(short_model("claude-fable-5"), "fable-5");
         assert_eq!(short_model("20250805"), "20250805");

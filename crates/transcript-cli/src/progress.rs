@@ -1,5 +1,6 @@
 //! Shows on standard error that a command works.
 
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,8 +9,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use transcript::History;
+use transcript_format::units::{duration, size};
 use transcript_reader::{LoadOptions, Source};
 
 use crate::ui::Ui;
@@ -89,17 +91,20 @@ impl Bytes {
             let [read, total] =
                 [&self.read, &self.total].map(|bytes| bytes.load(Ordering::Relaxed));
             let next = match (read, total) {
-                (0, _) => "working {spinner} {elapsed}",
-                (_, 0) => "reading {spinner} {binary_bytes}",
-                _ if read < total => {
-                    "reading {wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left"
-                }
-                _ => "working {spinner} {elapsed}",
+                (0, _) => "working {spinner} {worked}",
+                (_, 0) => "reading {spinner} {read}",
+                _ if read < total => "reading {wide_bar} {read} of {total}, {rest} left",
+                _ => "working {spinner} {worked}",
             };
             if form != next
                 && let Ok(style) = ProgressStyle::with_template(next)
             {
                 form = next;
+                let style = style
+                    .with_key("read", key(|bar| size(bar.pos())))
+                    .with_key("total", key(|bar| size(bar.len().unwrap_or_default())))
+                    .with_key("worked", key(|bar| words(bar.elapsed())))
+                    .with_key("rest", key(|bar| words(bar.eta())));
                 bar.set_style(style.progress_chars("━━─"));
             }
             bar.set_length(total);
@@ -110,4 +115,15 @@ impl Bytes {
             }
         }
     }
+}
+
+/// Returns what writes a part of the bar.
+fn key(
+    text: fn(&ProgressState) -> String,
+) -> impl Fn(&ProgressState, &mut dyn fmt::Write) + Clone + Send + Sync + 'static {
+    move |bar, out| _ = out.write_str(&text(bar))
+}
+
+fn words(time: Duration) -> String {
+    duration(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }

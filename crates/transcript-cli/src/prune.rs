@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use transcript::archive::{Archive, PruneOptions};
 use transcript::wire::PruneReport;
+use transcript_format::units::size;
 use transcript_render::count;
 
-use crate::list::size;
 use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{archive, exit, record, session};

@@ -11,9 +11,9 @@ use transcript::archive::{Archive, RestoreOptions};
 use transcript::catalog::moment;
 use transcript::verify::cleanup_days;
 use transcript::wire::RestoreReport;
+use transcript_format::units::size;
 use transcript_render::count;
 
-use crate::list::size;
 use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{archive, exit, record, session};

@@ -10,6 +10,7 @@ use transcript::wire::{self, ResumeRefusal, ResumeReport};
 use transcript::{History, ReadEnd};
 use transcript_format::client_version::ClientVersion;
 use transcript_format::time;
+use transcript_format::units::size;
 use transcript_messages::{Block, Message, lint};
 use transcript_reader::{Bodies, EntryNo, ErrorKind, Index};
 use transcript_render::{Escaping, clock, count, cut_text, explain};
@@ -20,7 +21,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::path_args::PathArgs;
 use crate::progress::Progress;
 use crate::ui::{Ui, terminal_width};
-use crate::{exit, list, record, replay, session};
+use crate::{exit, record, replay, session};
 
 /// The width of the labels of a summary.
 const LABELS: usize = 13;
@@ -254,13 +255,13 @@ fn write_text(
         line("ends at", format!("{place}{}", time.unwrap_or_default()))?;
     }
     let bytes: usize = blocks(&request.messages).map(Block::json_len).sum();
-    let bytes = list::size(bytes as u64);
+    let bytes = size(bytes as u64);
     let messages = count(request.messages.len(), "message");
     let entries = count(request.path.entries.len(), "entry");
     let read = match index.starts_at() {
         0 => String::new(),
         start => {
-            let read = list::size(session.source().len() - start);
+            let read = size(session.source().len() - start);
             format!("; only the last {read} of the file were read (--full reads all)")
         }
     };

@@ -83,7 +83,13 @@ pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Resul
         return latest(ui);
     }
     if is_path(argument) {
-        bail!("{}: no such file", argument.display());
+        // It may be the name of a file in the store, or a title.
+        let store = store(ui).ok().filter(|_| project.is_none());
+        let Some(path) = store.and_then(|store| store.find_named(&text).ok()) else {
+            bail!("{}: no such file", argument.display());
+        };
+        ui.note(&format!("found: {}", path.display()));
+        return Ok(path);
     }
     let store = match store(ui) {
         Ok(store) => store,
@@ -92,7 +98,7 @@ pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Resul
     };
     let found = match project {
         Some(project) => store.find_in(project, &text),
-        None => store.find(&text),
+        None => store.find_named(&text),
     };
     let path = match found {
         // What is gone may be archived.
@@ -219,7 +225,7 @@ fn no_such(store: &Store, id: &str) -> anyhow::Error {
     match count {
         0 => anyhow!("{id}: no such file or session: no sessions yet in {root}"),
         _ => anyhow!(
-            "{id}: no such file or session: none of the {count} in {root} has this id; `transcript list` shows them"
+            "{id}: no such file or session: none of the {count} in {root} has this id or title; `transcript list` shows them, `transcript list --text TEXT` those with a text"
         ),
     }
 }

@@ -22,6 +22,7 @@ use transcript::catalog::usage::{
     sort_by_cost, sort_rows,
 };
 use transcript::wire::{ClientCostRecord, CostRecord, CostRow, CostTotal, StatusRecord};
+use transcript_format::units::dollars;
 use transcript_reader::{Listing, SessionFile, SessionFiles};
 use transcript_render::{count, cut_text};
 use unicode_width::UnicodeWidthStr;
@@ -82,7 +83,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
     /// Exit with 1 if the total is above this
-    #[arg(long, value_name = "USD", value_parser = dollars)]
+    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     warn_above: Option<u128>,
     /// Print one line for a prompt or a status bar: the cost of today and of a session, and its context
     #[arg(long, conflicts_with_all = ["by", "csv", "since", "until", "warn_above"])]
@@ -195,13 +196,13 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let cost = total.sums.cost.unwrap_or_default();
         ui.warn(&format!(
             "transcript: {} is above {}",
-            money(cost),
-            money(most)
+            dollars(cost),
+            dollars(most)
         ));
     }
     let unread = unread_files(&usage);
     if let (None, Some(most), Some(unread)) = (above, args.warn_above, &unread) {
-        let most = money(most);
+        let most = dollars(most);
         ui.warn(&format!(
             "transcript: whether the total is above {most} is not known: {unread} could not be read"
         ));
@@ -237,7 +238,7 @@ fn keeps(cache: Option<&Path>, switch: Option<Switch>) -> Result<bool> {
 }
 
 /// Parses an amount of dollars into nano-dollars.
-fn dollars(text: &str) -> Result<u128, String> {
+fn parse_dollars(text: &str) -> Result<u128, String> {
     let wrong = || "expected an amount of dollars such as 20 or 2.50".to_owned();
     let text = text.trim().trim_start_matches('$');
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
@@ -300,7 +301,7 @@ impl Reporter<'_> {
 
     /// Returns the cost of all, which is a lower bound if something could not be read.
     fn total_cost(&self, sums: &Sums) -> String {
-        at_least(cost(sums), self.usage)
+        sums.worded_cost(self.usage.problems().is_empty())
     }
 
     fn client_totals(&self) -> Vec<ClientTotal> {
@@ -582,7 +583,7 @@ impl Reporter<'_> {
                 short(row.sums.tokens.cache_read)
             }),
             Column::new(1, "output", rows, |row| short(row.sums.tokens.output)),
-            Column::new(0, "cost", rows, |row| cost(&row.sums)),
+            Column::new(0, "cost", rows, |row| row.sums.worded_cost(true)),
         ]
         .to_vec();
         let widths = names.iter().map(|name| name.width());
@@ -650,7 +651,7 @@ impl Reporter<'_> {
             .max(1000)
             .render(area, &mut buffer);
         let (dim, person) = (self.ui.render.styles().dim, self.ui.render.styles().person);
-        writeln!(out, "{dim}{} a day at most{dim:#}", money(most))?;
+        writeln!(out, "{dim}{} a day at most{dim:#}", dollars(most))?;
         for y in 0..area.height {
             let line: String = (0..area.width).map(|x| buffer[(x, y)].symbol()).collect();
             writeln!(out, "{person}{}{person:#}", line.trim_end())?;
@@ -669,10 +670,10 @@ impl Reporter<'_> {
         if let Some(rate) = block.rate() {
             text += &format!(": {} tokens a minute", short(rate.tokens_per_minute));
             if let Some(cost) = rate.cost_per_hour {
-                text += &format!(", {} an hour", money(cost));
+                text += &format!(", {} an hour", dollars(cost));
             }
             if let Some(cost) = rate.projected_cost {
-                text += &format!(", {} in all if it continues like this", money(cost));
+                text += &format!(", {} in all if it continues like this", dollars(cost));
             }
         }
         writeln!(out, "{text}")?;
@@ -683,7 +684,7 @@ impl Reporter<'_> {
     fn print_client(&self, out: &mut Output, total: &ClientTotal) -> Result<()> {
         let styles = self.ui.render.styles();
         let dim = styles.dim;
-        let known = |cost: Option<u128>| cost.map_or("unknown".to_owned(), money);
+        let known = |cost: Option<u128>| cost.map_or("unknown".to_owned(), dollars);
         let (theirs, ours) = (total.theirs, total.ours.cost);
         writeln!(out)?;
         writeln!(
@@ -751,7 +752,7 @@ impl Reporter<'_> {
         if let Some(reported) = sums.reported_cost {
             notes.push(format!(
                 "old clients wrote that their requests cost {}",
-                money(reported)
+                dollars(reported)
             ));
         }
         if sums.of_deleted > 0 {
@@ -825,10 +826,10 @@ fn grouped(rows: &[Row], at: usize) -> Vec<Row> {
 fn gap(theirs: Option<u128>, ours: Option<u128>) -> String {
     match (theirs, ours) {
         (Some(theirs), Some(ours)) if theirs > ours => {
-            format!(": {} not in the transcript", money(theirs - ours))
+            format!(": {} not in the transcript", dollars(theirs - ours))
         }
         (Some(theirs), Some(ours)) if theirs < ours => {
-            format!(": {} more than the client counted", money(ours - theirs))
+            format!(": {} more than the client counted", dollars(ours - theirs))
         }
         _ => String::new(),
     }
@@ -840,14 +841,6 @@ fn unread_files(usage: &Usage<'_>) -> Option<String> {
     (problems > 0).then(|| count(problems, "file"))
 }
 
-/// Returns a cost as a lower bound if a file could not be read.
-fn at_least(cost: String, usage: &Usage<'_>) -> String {
-    match usage.problems().is_empty() || cost.starts_with('≥') || cost == "unknown" {
-        true => cost,
-        false => format!("≥ {cost}"),
-    }
-}
-
 /// Returns a bar of blocks whose length is the part of `cost` in `most`.
 fn bar_of(cost: u128, most: u128, width: usize) -> String {
     if most == 0 || width == 0 {
@@ -857,37 +850,6 @@ fn bar_of(cost: u128, most: u128, width: usize) -> String {
     let (whole, part) = (eighths / 8, eighths % 8);
     let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][part];
     format!("{}{part}", "█".repeat(whole))
-}
-
-/// Returns the cost of a row; what is not known is never 0.
-fn cost(sums: &Sums) -> String {
-    match sums.cost {
-        None => "unknown".to_owned(),
-        Some(cost) if sums.unknown_models.is_empty() => money(cost),
-        Some(cost) => format!("≥ {}", money(cost)),
-    }
-}
-
-/// Returns an amount of nano-dollars: in cents, small ones with four digits.
-pub(crate) fn money(nano: u128) -> String {
-    const DOLLAR: u128 = 1_000_000_000;
-    let round = |unit: u128| (nano + unit / 2) / unit;
-    let hundredths = round(DOLLAR / 100);
-    if nano > 0 && hundredths == 0 {
-        return match round(DOLLAR / 10_000) {
-            0 => "<$0.0001".to_owned(),
-            parts => format!("$0.{parts:04}"),
-        };
-    }
-    let whole = (hundredths / 100).to_string();
-    let mut grouped = String::new();
-    for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    format!("${grouped}.{:02}", hundredths % 100)
 }
 
 /// Returns a number with three digits and its unit.
@@ -983,9 +945,15 @@ fn statusline(
         let status = StatusRecord::new(today.cost, of_session, context, most);
         record::write(&mut out, &CostRecord::Status(status))?;
     } else {
-        let mut parts = vec![format!("today {}", at_least(cost(&today), &all))];
+        let mut parts = vec![format!(
+            "today {}",
+            today.worded_cost(all.problems().is_empty())
+        )];
         if let Some(((_, sums, _), (_, usage))) = session.as_ref().zip(own.as_ref()) {
-            parts.push(format!("session {}", at_least(cost(sums), usage)));
+            parts.push(format!(
+                "session {}",
+                sums.worded_cost(usage.problems().is_empty())
+            ));
         }
         if let Some(context) = context {
             let share = most.filter(|most| *most > 0).map(|most| {

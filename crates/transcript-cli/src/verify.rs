@@ -12,13 +12,14 @@ use transcript::verify::{
     verify, verify_folder, verify_source,
 };
 use transcript::wire::{ArchiveCheckReport, LossRecord, VerifyRecord, VerifySumRecord};
+use transcript_format::units::size;
 use transcript_reader::subagents_on;
 use transcript_render::{TextStyle, count};
 
 use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{archive, exit, list, record, session};
+use crate::{archive, exit, record, session};
 
 /// Say what is wrong with sessions, and what a resume would lose
 ///
@@ -131,7 +132,7 @@ fn verify_archive(ui: &Ui, args: &Args) -> Result<u8> {
             )?;
         }
         let frames = usize::try_from(report.frames).unwrap_or(usize::MAX);
-        let read = format!("{}, {}", count(frames, "frame"), list::size(report.bytes));
+        let read = format!("{}, {}", count(frames, "frame"), size(report.bytes));
         match report.damages.is_empty() {
             true => writeln!(
                 out,

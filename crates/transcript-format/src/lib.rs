@@ -15,7 +15,7 @@
 //! 10. [`secrets`] finds strings that look like secrets, [`redact`] also what else must not leave a machine.
 //! 11. [`texts`] lists the texts that clients write in place of a person or a model;
 //!     [`attachment_texts`] those under which they send attachments; [`author`] reads who wrote a line; [`unicode`] knows the characters
-//!     that change the text around them.
+//!     that change the text around them; [`title`] says which line gives the title; [`units`] words numbers for people.
 
 pub mod attachment;
 pub mod attachment_texts;
@@ -47,8 +47,10 @@ pub mod secrets;
 pub mod system;
 pub mod texts;
 pub mod time;
+pub mod title;
 pub mod tool_result;
 pub mod unicode;
+pub mod units;
 pub mod usage;
 #[doc(hidden)]
 pub mod work;

@@ -3,6 +3,8 @@
 //! Text from a person, a program or a transcript becomes part of a path only when it is an id
 //! ([`is_id`]).
 
+use std::borrow::Cow;
+
 use unicode_normalization::UnicodeNormalization;
 
 /// The longest key without a hash, in characters.
@@ -42,6 +44,7 @@ pub fn project_key(path: &str) -> String {
 /// ```
 #[must_use]
 pub fn is_key_of(name: &str, path: &str) -> bool {
+    let path = &*plain(path);
     if path.is_ascii() && !is_windows(path) {
         return is_key(name, path);
     }
@@ -89,8 +92,30 @@ pub fn is_windows(path: &str) -> bool {
     }
 }
 
+/// Returns a path of Windows without the prefix of its long form (`\\?\`), which systems give for real paths and clients do
+/// not write.
+///
+/// ```
+/// use transcript_format::names::plain;
+///
+/// assert_eq!(plain(r"\\?\C:\Users"), r"C:\Users");
+/// assert_eq!(plain(r"\\?\UNC\server\share"), r"\\server\share");
+/// assert_eq!(plain("/home/ada"), "/home/ada");
+/// ```
+#[must_use]
+pub fn plain(path: &str) -> Cow<'_, str> {
+    match path.strip_prefix(r"\\?\") {
+        Some(rest) if is_windows(rest) => Cow::Borrowed(rest),
+        Some(rest) => match rest.strip_prefix(r"UNC\") {
+            Some(rest) => Cow::Owned(format!(r"\\{rest}")),
+            None => Cow::Borrowed(path),
+        },
+        None => Cow::Borrowed(path),
+    }
+}
+
 /// Returns whether two paths are those of one folder, whatever wrote them: with composed characters or
-/// not, as macOS names files; of Windows, with either case of the drive and either slash.
+/// not, as macOS names files; of Windows, with either case of the drive, either slash, and with the prefix of long paths or not.
 ///
 /// ```
 /// use transcript_format::names::same_path;
@@ -115,12 +140,18 @@ pub fn same_path(one: &str, other: &str) -> bool {
 /// ```
 #[must_use]
 pub fn rest_below<'p>(folder: &str, path: &'p str) -> Option<Vec<&'p str>> {
-    let is_of_windows = is_windows(folder);
-    if is_of_windows != is_windows(path) || folder.starts_with('/') != path.starts_with('/') {
+    let is_of_windows = is_windows(folder) || is_windows(path);
+    // With these slashes the address of a server is a path of other systems as well.
+    let is_elsewhere = match is_of_windows {
+        true => [folder, path]
+            .iter()
+            .any(|path| !is_windows(path) && !path.starts_with("//")),
+        false => folder.starts_with('/') != path.starts_with('/'),
+    };
+    if is_elsewhere {
         return None;
     }
-    let parts = |path: &'p str| path_parts(path, is_of_windows);
-    let mut rest = parts(path);
+    let mut rest = path_parts(path, is_of_windows);
     for (place, part) in path_parts(folder, is_of_windows).enumerate() {
         let other = rest.next()?;
         let is_drive = is_of_windows && place == 0;
@@ -135,8 +166,14 @@ pub fn rest_below<'p>(folder: &str, path: &'p str) -> Option<Vec<&'p str>> {
 }
 
 fn path_parts(path: &str, is_of_windows: bool) -> impl Iterator<Item = &str> {
+    let is_long = is_of_windows && path.starts_with(r"\\?\");
     let parts = path.split(move |c| c == '/' || is_of_windows && c == '\\');
-    parts.filter(|part| !part.is_empty())
+    let parts = parts.filter(|part| !part.is_empty()).enumerate();
+    let is_prefix = move |(place, part): &(usize, &str)| {
+        is_long && (*place == 0 || *place == 1 && *part == "UNC")
+    };
+    let parts = parts.skip_while(is_prefix);
+    parts.map(|(_, part)| part)
 }
 
 /// The folder of worktrees that a client makes in a repository.
@@ -418,6 +455,18 @@ mod tests {
         let below = rest_below("/\u{fc}", "/u\u{308}/u\u{308}");
         assert_eq!(below, Some(vec!["u\u{308}"]));
         assert!(!same_path(r"C:\Ada", r"C:\ada"));
+        // One address of a server, and what is none.
+        for path in [
+            "//server/share/a",
+            r"\\server/share\a\",
+            r"\\?\UNC\server\share\a",
+        ] {
+            assert!(same_path(r"\\server\share\a", path), "{path}");
+            assert!(!same_path(r"\\server\share\b", path) && !same_path(r"C:\share\a", path));
+        }
+        assert!(same_path(r"\\?\c:\Ada", "C:/Ada") && !same_path("/c:/Ada", "c:/Ada"));
+        assert_eq!(rest_below("c:/", r"\\?\C:\UNC\x"), Some(vec!["UNC", "x"]));
+        assert!(is_key_of("C--Users-Ada", r"\\?\c:\Users\Ada"));
     }
 
     #[test]

@@ -142,6 +142,12 @@ const DOCUMENTED: [&str; 11] = [
     "tool_search_tool_result",
 ];
 
+/// Kinds of content that servers of MCP return and the Messages API does not know.
+pub(super) const MCP_KINDS: [&str; 3] = ["resource", "resource_link", "audio"];
+
+/// The longest name of a tool that a reference in a result may name, in characters.
+const MAX_REFERENCE: usize = 64;
+
 /// Joins adjacent messages of one role, as the API that the client talks to does before it checks a
 /// request. The [`lint`] of the result is that of the API: it has no objection to two answers in a
 /// row, but still one to a call without a result.
@@ -420,7 +426,15 @@ pub(super) fn nested_fault(raw: Raw<'_>) -> Option<Rule> {
             let object = raw.object();
             match object.as_ref().and_then(|block| block.get("type")?.str()) {
                 None => Some(Rule::NoBlock),
-                Some(kind) => is_api_result(&kind).then_some(Rule::ResultContent),
+                Some(kind) if is_api_result(&kind) || MCP_KINDS.contains(&&*kind) => {
+                    Some(Rule::ResultContent)
+                }
+                Some(kind) if kind == "tool_reference" => {
+                    let name = object.as_ref().and_then(|block| block.str("tool_name"));
+                    let is_long = name.is_some_and(|name| name.chars().count() > MAX_REFERENCE);
+                    is_long.then_some(Rule::ResultContent)
+                }
+                Some(_) => None,
             }
         }
         _ => Some(Rule::ResultContent),

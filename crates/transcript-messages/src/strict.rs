@@ -192,8 +192,30 @@ fn repair_nested(raw: Raw<'_>, origin: Option<usize>, log: &mut Log) -> Option<S
             let block = bare_text(&Block::read(raw))?;
             Some(block.json().to_owned())
         }
-        Some(_) => None,
+        Some(_) => Some(text_of_mcp(raw)?.json().to_owned()),
     }
+}
+
+/// Returns the text of content in the form of MCP, or what it is if it has none.
+fn text_of_mcp(raw: Raw<'_>) -> Option<Block> {
+    let block = raw.object()?;
+    let kind = block.str("type")?;
+    if !lint::MCP_KINDS.contains(&&*kind) {
+        return None;
+    }
+    let inner = block.object("resource");
+    let part = |key: &str| {
+        let inner = inner.as_ref().and_then(|inner| inner.str(key));
+        let part = inner.or_else(|| block.str(key));
+        part.filter(|part| !part.chars().all(is_space))
+    };
+    if let Some(text) = part("text") {
+        return Some(Block::text(&text));
+    }
+    let facts = ["name", "uri", "mimeType"].into_iter().filter_map(part);
+    let words = std::iter::once(kind).chain(facts);
+    let words: Vec<_> = words.collect();
+    Some(Block::text(&format!("[{}]", words.join(" "))))
 }
 
 /// Returns the replacement for an image or document without data.

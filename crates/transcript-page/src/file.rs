@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
+use transcript_format::units::grouped;
 use transcript_reader::Source;
 use transcript_render::{
-    Escaping, Header, HtmlConversations, PagePart, Piece, RenderOptions, grouped, write_html,
+    Escaping, Header, HtmlConversations, PagePart, Piece, RenderOptions, write_html,
 };
 
 use crate::frame::{self, Head};

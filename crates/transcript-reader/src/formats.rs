@@ -33,7 +33,8 @@ pub(crate) fn without_entry(source: &Source) -> Result<Option<&'static str>, Err
             let line = &buffer[at..feed.unwrap_or(filled)];
             if !is_seen && is_written(line) {
                 let is_cut_off = feed.is_none() && is_end;
-                if has_entry(&mut scanner, line) || is_cut_off && is_start(line) {
+                let is_spread = first.as_deref().is_some_and(is_spread);
+                if has_entry(&mut scanner, line, is_spread) || is_cut_off && is_start(line) {
                     return Ok(None);
                 }
                 first.get_or_insert_with(|| line.to_vec());
@@ -55,12 +56,20 @@ fn is_written(line: &[u8]) -> bool {
     !line.iter().all(is_blank)
 }
 
-/// Returns whether a line is an entry of a session, or has what is left of one.
-fn has_entry(scanner: &mut Scanner, line: &[u8]) -> bool {
+/// Returns whether the first line only opens a value: one that is spread over the lines below, as no entry is.
+fn is_spread(first: &[u8]) -> bool {
+    matches!(first.trim_ascii(), b"{" | b"[" | b"[{")
+}
+
+/// Returns whether a line is an entry of a session, or unless lines are parts of a value that `is_spread`, has what is left of one.
+fn has_entry(scanner: &mut Scanner, line: &[u8], is_spread: bool) -> bool {
     if let Ok(envelope) = scanner.scan(line) {
         return envelope.kind() != EntryKind::Other
             || envelope.uuid().is_some()
             || envelope.parent_uuid().is_some();
+    }
+    if is_spread {
+        return false;
     }
     // A list of messages is another format.
     let is_list = line.trim_ascii_start().starts_with(b"[");

@@ -59,7 +59,7 @@ pub use growing::GrowingIndex;
 pub use index::{
     Boundary, EntryMarks, EntryNo, EntryRef, Id, Index, MessageKey, Preserved, ToolEnd, ToolKey,
 };
-pub use listing::{Listing, SessionRow, SessionState, project_folders};
+pub use listing::{Listing, SessionRow, SessionState, project_folders, title_beside};
 pub use ordered::in_order;
 pub use other_files::OtherFiles;
 pub use prompt::{Prompt, shorten};

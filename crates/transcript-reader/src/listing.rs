@@ -18,6 +18,7 @@ use transcript_format::names::{
 use transcript_format::object::Object;
 use transcript_format::scan::{Flags, Scanner};
 use transcript_format::time;
+use transcript_format::title::{self, TitleLines, TitleSource};
 use transcript_storage::ReadDisk;
 
 use crate::bodies::Bodies;
@@ -30,7 +31,7 @@ use crate::subagents::subagents_on;
 use crate::summary_scan::{self, HeadScan, Reach, SettingsScan, TailScan};
 
 /// The number of bytes that clients scan at either end (LIST-1).
-const NEAR: u64 = 64 << 10;
+const NEAR: u64 = title::NEAR;
 /// Files up to this size are read as a whole.
 const SMALL: u64 = 16 << 10;
 /// The maximum distance of a setting from the end.
@@ -89,9 +90,12 @@ pub struct SessionRow {
     pub cwd: Option<String>,
     /// The folder that its last `relocated` line names.
     pub relocated: Option<String>,
-    /// The title: that of the person (from a line or the side file `custom-title.json`), else that
-    /// of a model.
+    /// The folder that it had before it entered the worktree in which it is, as its last `worktree-state` line says.
+    pub before_worktree: Option<String>,
+    /// The title, by the rule of [`TitleLines`].
     pub title: Option<String>,
+    /// Who gave it.
+    pub title_source: Option<TitleSource>,
     /// The first prompt that a person wrote, on one line and truncated to 200 UTF-16 units; else
     /// the first slash command.
     pub first_prompt: Option<String>,
@@ -145,7 +149,9 @@ impl SessionRow {
             project: file.project.clone(),
             cwd: None,
             relocated: None,
+            before_worktree: None,
             title: None,
+            title_source: None,
             first_prompt: None,
             last_prompt: None,
             summary: None,
@@ -191,9 +197,13 @@ impl SessionRow {
     /// the file is not named after an id, or [`Self::home`] is unknown.
     #[must_use]
     pub fn continued_in(&self) -> Option<&str> {
-        let id = self.session_id.to_ascii_lowercase();
-        let is_found = self.has_file && Uuid::parse(id.as_bytes()).is_some();
-        self.home().filter(|_| is_found)
+        self.home()
+            .filter(|_| self.has_file && self.is_named_by_id())
+    }
+
+    /// Returns whether the file is named after an id.
+    fn is_named_by_id(&self) -> bool {
+        Uuid::parse(self.session_id.to_ascii_lowercase().as_bytes()).is_some()
     }
 
     /// Returns the folder that its project folder is named after. `None` if it is in no project folder, or if no line names
@@ -203,6 +213,13 @@ impl SessionRow {
         named_after(&self.project, self.cwd.as_deref())
     }
 
+    /// Returns the title, if a person or a model gave it: what the SDKs take for one.
+    #[must_use]
+    pub fn given_title(&self) -> Option<&str> {
+        let is_summary = self.title_source == Some(TitleSource::Summary);
+        self.title.as_deref().filter(|_| !is_summary)
+    }
+
     /// Returns [`Self::modified`] in milliseconds since 1970.
     #[must_use]
     pub fn modified_millis(&self) -> Option<i64> {
@@ -210,12 +227,18 @@ impl SessionRow {
     }
 
     /// Returns the time by which rows are sorted, in milliseconds since 1970: when the session was
-    /// forked, else [`Self::modified`].
+    /// forked, else [`Self::modified`]. In place of a time that is not over yet, which a clock that is ahead wrote, the time of the
+    /// file counts: else the session would stay the newest until then.
     #[must_use]
     pub fn order_millis(&self) -> Option<i64> {
         let forked = self.forked.as_deref();
         let forked = forked.and_then(|forked| time::millis(forked.as_bytes()));
-        forked.max(self.modified_millis())
+        let now = millis(SystemTime::now());
+        let modified = self.modified_millis().map(|time| match self.file_millis {
+            Some(file) if Some(time) > now => time.min(file),
+            _ => time,
+        });
+        forked.max(modified)
     }
 
     /// Reads the first prompt as a whole, to tell sessions apart that start alike. `None` if it is not
@@ -307,8 +330,19 @@ impl SessionRow {
         if tail.is_copied {
             self.forked = source.modified().and_then(time_text);
         }
-        self.title = title(source, file, &tail);
+        let lines = TitleLines {
+            custom: tail.settings.custom_title.take(),
+            is_near: tail.title_is_near,
+            ai: tail.settings.ai_title.take(),
+        };
+        let summaries = std::mem::take(&mut tail.settings.summaries);
+        let title = lines.title(
+            || side_title(source, file),
+            || own_summary(source, scratch, summaries),
+        )?;
+        (self.title, self.title_source) = title.unzip();
         self.tag = tail.settings.tag();
+        self.before_worktree = tail.settings.before_worktree();
         self.branch = tail.settings.branch;
         self.relocated = tail.settings.relocated.take();
         self.cwd = self.find_home(source, head.cwd.take(), scratch)?;
@@ -317,7 +351,7 @@ impl SessionRow {
         self.first_prompt = head.first_prompt();
         let last_prompt = tail.settings.last_prompt.map(|text| shorten(&text));
         let noted = last_prompt.clone().or(tail.summary);
-        let noted = self.title.clone().or(noted);
+        let noted = self.given_title().map(str::to_owned).or(noted);
         self.summary = noted.or_else(|| self.first_prompt.clone());
         self.last_prompt = last_prompt.or(tail.prompt);
         self.file_millis = source.modified().and_then(millis);
@@ -375,8 +409,9 @@ impl SessionRow {
 /// | first prompt, working folder, creation | the first 64 KiB, or as much as needed, up to 8 MiB |
 /// | time of the last message, state | the last 64 KiB, or as much as needed, up to 8 MiB |
 /// | model, number of entries | the lines that are read for the other values; of a file up to 16 KiB all lines are counted |
-/// | titles, tag, branch, last prompt, relocation | the last 64 KiB if a title of the person is there, else the last 512 KiB; then the first 64 KiB |
+/// | titles, summaries, tag, branch, last prompt, relocation | the last 64 KiB if a title of the person is there, else the last 512 KiB; then the first 64 KiB |
 /// | title of the person | the last 4 MiB as well |
+/// | leaf of a summary that is a title | the last 8 MiB |
 /// | agents, side files | names in the folder of the session; side files up to 64 KiB |
 ///
 /// A session of 2 GB therefore takes as long as one of a few MB. Lines are framed and scanned; of a
@@ -448,14 +483,17 @@ impl Listing {
     }
 
     fn sort(&mut self) {
-        self.rows
-            .sort_by_cached_key(|row| (std::cmp::Reverse(row.order_millis()), row.path.clone()));
+        // Of copies of one session, clients find the one that is named after its id.
+        self.rows.sort_by_cached_key(|row| {
+            let time = std::cmp::Reverse(row.order_millis());
+            (time, !row.is_named_by_id(), row.path.clone())
+        });
     }
 
     /// Returns the rows of the project at `path`, the newest first: the sessions that work there
     /// according to their lines, and those in the project folder that do not work in another folder
     /// with the same key. Links are followed. With `with_worktrees`, also those of the other
-    /// worktrees of the repository, of those that a client made also when they are gone.
+    /// worktrees of the repository: of those that a client made, or that a session says it entered, also when they are gone.
     #[must_use]
     pub fn of_project(&self, path: &Path, with_worktrees: bool) -> Vec<&SessionRow> {
         let real = |path: &Path| real(&*self.disk, path);
@@ -479,8 +517,9 @@ impl Listing {
         };
         let rows = self.rows.iter();
         rows.filter(|row| {
-            let mut folders = [&row.cwd, &row.relocated].into_iter().flatten();
-            folders.any(|folder| is_one(folder)) || is_in_folder(row)
+            let before = row.before_worktree.as_ref().filter(|_| with_worktrees);
+            let folders = [&row.cwd, &row.relocated].into_iter().flatten();
+            folders.chain(before).any(|folder| is_one(folder)) || is_in_folder(row)
         })
         .collect()
     }
@@ -596,23 +635,36 @@ fn far_title(
     Ok(None)
 }
 
-/// Returns the title. The precedence is that of clients: a custom title near the end, the side
-/// file, an older custom title, a title that a model generated. An empty custom title clears an
-/// earlier one (LIST-2).
-fn title(source: &Source, file: &SessionFile, tail: &TailScan) -> Option<String> {
-    let settings = &tail.settings;
-    let side_file = || {
-        let title = side_file(source, file, "custom-title.json")?;
-        let title = CustomTitle::from(Object::parse(&title).ok()?);
-        let title = title.custom_title()?.into_owned();
-        Some(title).filter(|title| !title.is_empty())
-    };
-    let custom = match tail.title_is_near {
-        true => settings.custom_title.clone(),
-        false => side_file().or_else(|| settings.custom_title.clone()),
-    };
-    let custom = custom.filter(|title| !title.is_empty());
-    custom.or_else(|| settings.ai_title.clone())
+/// Returns the title in the side file of a session.
+fn side_title(source: &Source, file: &SessionFile) -> Option<String> {
+    let title = side_file(source, file, "custom-title.json")?;
+    let title = CustomTitle::from(Object::parse(&title).ok()?);
+    Some(title.custom_title()?.into_owned())
+}
+
+/// Returns the title in the side file of the session in this file (`custom-title.json`).
+#[must_use]
+pub fn title_beside(source: &Source) -> Option<String> {
+    side_title(source, &SessionFile::at(&*source.disk(), source.path()))
+}
+
+/// Returns the first of these summaries, each with its leaf, that is one of this conversation: older clients wrote those of
+/// others at the start of a file.
+fn own_summary(
+    source: &Source,
+    scratch: &mut Scratch,
+    summaries: Vec<(String, String)>,
+) -> Result<Option<String>, Error> {
+    if summaries.is_empty() {
+        return Ok(None);
+    }
+    let Scratch { bytes, scanner } = scratch;
+    let start = source.len().saturating_sub(FARTHEST);
+    let leaves = summaries.iter().map(|(_, leaf)| leaf.as_str()).collect();
+    let found = summary_scan::uuids(scanner, bytes.read(source, start, FARTHEST)?, &leaves);
+    let mut summaries = summaries.into_iter();
+    let own = summaries.find(|(_, leaf)| found.contains(leaf));
+    Ok(own.map(|(summary, _)| summary))
 }
 
 /// Reads the side file in which clients note that a session is archived. A prompt takes it out of the archive; an answer

@@ -18,7 +18,8 @@ const MESSAGES: [&str; 9] = [
     "task-notification",
     "teammate-message",
     "cross-session-message",
-    "channel",
+    // Never without attributes; `<channel>` is a person's own.
+    "channel source",
     "tick",
     "bash-notification",
     "user-memory-input",
@@ -163,19 +164,32 @@ fn starts_with(text: &str, name: &str) -> bool {
     let Some(rest) = after_open(text, name) else {
         return false;
     };
+    let name = name.split(' ').next().unwrap_or(name);
     rest.find('>') == Some(rest.len() - 1) || rest.contains(&format!("</{name}>"))
 }
 
 /// Returns what follows the start of a tag of this name.
 fn after_open<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let rest = text.strip_prefix('<')?.strip_prefix(name)?;
-    rest.starts_with(['>', ' ']).then_some(rest)
+    rest.starts_with(['>', ' ', '=']).then_some(rest)
 }
 
 /// Returns what follows the note of this name with which the text starts.
 fn after_note<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    let (_, rest) = after_open(text, name)?.split_once(&format!("</{name}>"))?;
-    Some(rest)
+    let rest = after_open(text, name)?;
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    let first = rest.find(&close)? + close.len();
+    // A note may quote another one. If its tags do not match, it ends with the first that could.
+    let (mut depth, mut at) = (1, 0);
+    while let Some(end) = rest[at..].find(&close) {
+        depth += rest[at..at + end].matches(&open).count();
+        depth -= 1;
+        at += end + close.len();
+        if depth == 0 {
+            return Some(&rest[at..]);
+        }
+    }
+    Some(&rest[first..])
 }
 
 /// Returns what is before the note of this name with which the text ends. Hints of editors may follow on the same line;
@@ -233,6 +247,7 @@ mod tests {
             "<local-command-caveat>x</local-command-caveat>",
             "<system-reminder>\nnote</system-reminder>",
             "<teammate-message id=\"a\">hi</teammate-message>",
+            "<channel source=\"a\">hi</channel>",
             "<ide_opened_file>The user opened the file a.rs.</ide_opened_file>",
             "<tick>",
             "<system-reminder>a</system-reminder>\n<ide_selection>b</ide_selection>",
@@ -259,6 +274,7 @@ mod tests {
             "<my_tag>x</my_tag> Fix it",
             "<bug-report>x</bug-report>",
             "<note>x</note>",
+            "<channel>x</channel>",
             "<system-reminder> is everywhere",
             "What is <command-name>/clear</command-name>?",
             "Why does it say <system-reminder>x</system-reminder>",
@@ -278,6 +294,14 @@ mod tests {
             (format!(" Fix it {hint}"), " Fix it"),
             (format!("Fix it\n{note}\n{hint}\n"), "Fix it"),
             (format!("{hint} <task>x</task>\n{note}"), "<task>x</task>"),
+            (
+                "<system-reminder>a <system-reminder>b</system-reminder> c</system-reminder> Fix it".to_owned(),
+                "Fix it",
+            ),
+            (
+                "<system-reminder>a <system-reminder> b</system-reminder> Fix it".to_owned(),
+                "Fix it",
+            ),
         ] {
             for author in [Author::Person, Author::Unknown] {
                 assert_eq!(Said::by(author, &text), Said::Prompt(words), "{text:?}");

@@ -149,6 +149,32 @@ pub(crate) fn folders(scanner: &mut Scanner, bytes: &[u8]) -> Vec<String> {
     folders
 }
 
+/// Returns those of `wanted` that are uuids of entries in `bytes`.
+pub(crate) fn uuids(
+    scanner: &mut Scanner,
+    bytes: &[u8],
+    wanted: &HashSet<&str>,
+) -> HashSet<String> {
+    let mut found = HashSet::new();
+    let (mut framer, mut rest) = (Framer::new(), bytes);
+    let mut see = |framed: Framed<'_>| {
+        let Framed::Line(line) = framed else {
+            return;
+        };
+        for_each_object(scanner, line.bytes, false, |object| {
+            let uuid = object.entry.uuid().map(|uuid| uuid.decode().into_owned());
+            found.extend(uuid.filter(|uuid| wanted.contains(uuid.as_str())));
+        });
+    };
+    while let Some(framed) = framer.next(&mut rest) {
+        see(framed);
+    }
+    if let Some(framed) = framer.finish() {
+        see(framed);
+    }
+    found
+}
+
 /// Returns the first prompt among the lines of `bytes` as a whole.
 pub(crate) fn whole_first_prompt(bytes: &[u8]) -> Option<String> {
     let (mut scanner, mut framer) = (Scanner::new(), Framer::new());
@@ -191,10 +217,14 @@ pub(crate) struct SettingsScan {
     /// Also when it is empty, which clears the title.
     pub(crate) custom_title: Option<String>,
     pub(crate) ai_title: Option<String>,
+    /// The texts of `summary` lines with their leaves, the last line first.
+    pub(crate) summaries: Vec<(String, String)>,
     tag: Option<String>,
     pub(crate) last_prompt: Option<String>,
     pub(crate) relocated: Option<String>,
     pub(crate) branch: Option<String>,
+    /// The folder that the session had before it entered a worktree, if it is in one.
+    before_worktree: Option<Option<String>>,
 }
 
 impl SettingsScan {
@@ -227,15 +257,23 @@ impl SettingsScan {
     }
 
     /// Fills unknown fields from those of earlier lines.
-    pub(crate) fn or(self, earlier: Self) -> Self {
+    pub(crate) fn or(mut self, earlier: Self) -> Self {
+        self.summaries.extend(earlier.summaries);
         Self {
+            summaries: self.summaries,
             custom_title: self.custom_title.or(earlier.custom_title),
             ai_title: self.ai_title.or(earlier.ai_title),
             tag: self.tag.or(earlier.tag),
             last_prompt: self.last_prompt.or(earlier.last_prompt),
             relocated: self.relocated.or(earlier.relocated),
             branch: self.branch.or(earlier.branch),
+            before_worktree: self.before_worktree.or(earlier.before_worktree),
         }
+    }
+
+    /// Takes the folder that the session had before it entered the worktree in which it is.
+    pub(crate) fn before_worktree(&mut self) -> Option<String> {
+        self.before_worktree.take().flatten()
     }
 
     /// Takes the tag; an empty one clears the tag.
@@ -260,6 +298,20 @@ impl SettingsScan {
     fn add(&mut self, object: &Found<'_>) {
         if self.branch.is_none() && has(object.text, &BRANCH) {
             self.branch = object.string("gitBranch").filter(|name| !name.is_empty());
+        }
+        if object.entry.kind() == EntryKind::Summary {
+            let [text, leaf] = ["summary", "leafUuid"].map(|key| object.string(key));
+            let summary = text.filter(|text| !text.is_empty()).zip(leaf);
+            return self.summaries.extend(summary);
+        }
+        if object.entry.kind() == EntryKind::WorktreeState {
+            let original = |line: &Object<'_>| {
+                let worktree = line.object("worktreeSession")?;
+                Some(worktree.str("originalCwd")?.into_owned())
+            };
+            let folder = || object.parsed().and_then(original);
+            self.before_worktree.get_or_insert_with(folder);
+            return;
         }
         let (setting, key) = match object.entry.kind() {
             EntryKind::CustomTitle => (&mut self.custom_title, "customTitle"),

@@ -6,11 +6,12 @@ use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::kind::AttachmentKind;
 use transcript_format::object::{FromRaw, JsonKind, Object, Raw};
+use transcript_format::units;
 use transcript_reader::Said;
 use transcript_resume::items::LoadedItem;
 
 use crate::escape::Escaping;
-use crate::tool_summary::{self, bytes};
+use crate::tool_summary;
 
 /// Returns a command as it was typed.
 pub(crate) fn typed(said: &Said<'_>) -> Option<String> {
@@ -107,7 +108,7 @@ pub(crate) fn block_line(block: &Block<'_>) -> String {
         } else {
             data.len()
         };
-        line.push_str(&format!(", {}", bytes(len as u64)));
+        line.push_str(&format!(", {}", units::size(len as u64)));
     } else if let Some(url) = source.url() {
         line.push_str(&format!(" {url}"));
     }

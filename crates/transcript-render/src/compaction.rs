@@ -1,12 +1,11 @@
 //! What a compaction is called: on a page, in a document, in a tree, and as the reason for a path.
 
+use transcript_format::units::{duration, grouped};
 use transcript_resume::items::CompactionItem;
 use transcript_resume::{Decision, SpliceForm};
 
 use crate::conversation::CompactionPlace;
-use crate::moment::precise;
 use crate::session_tree::BoundaryFacts;
-use crate::tool_summary::grouped;
 use crate::words::{count, noun};
 
 /// On a page, as the text of a rule.
@@ -28,7 +27,7 @@ pub(crate) fn ruled(compaction: Option<&CompactionItem>, place: CompactionPlace)
     }
     let is_start = place == CompactionPlace::Start;
     if let Some(took) = compaction.duration_millis.filter(|_| is_start) {
-        text.push_str(&format!(" · {}", precise(took)));
+        text.push_str(&format!(" · {}", duration(took)));
     }
     match compaction.kept {
         0 if compaction.is_keeping_ignored => text.push_str(" · its kept entries are missing"),

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use transcript_format::units::grouped;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Index, Source, in_order};
 use transcript_resume::items::{
     Cut, Displays, HeldBodies, HeldTexts, ItemKind, ItemList, ItemReader, NamedCall,
@@ -9,7 +10,6 @@ use transcript_resume::items::{
 use transcript_resume::{ConversationPath, Decision, Tree};
 
 use crate::Result;
-use crate::tool_summary::grouped;
 use crate::view::Shown;
 use crate::words::{count, noun};
 

@@ -7,6 +7,7 @@ use std::io::Write;
 
 use transcript_format::kind::{AttachmentKind, SystemKind};
 use transcript_format::object::Raw;
+use transcript_format::units::grouped;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Index, Source, in_order};
 use transcript_resume::items::{GroupKind, GroupRole, Item, ItemKind, ItemMarks, LoadedItem};
 use transcript_resume::{ConversationPath, Usage, UsageTotals};
@@ -21,7 +22,7 @@ use crate::markup;
 use crate::moment::clock;
 use crate::options::{RenderOptions, Tools};
 
-use crate::tool_summary::{self, CallOutcome, TodoState, grouped, size};
+use crate::tool_summary::{self, CallOutcome, TodoState, size};
 use crate::view::Shown;
 use crate::words::noun;
 

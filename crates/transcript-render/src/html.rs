@@ -13,6 +13,7 @@ use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
 use transcript_format::object::Raw;
+use transcript_format::units::{self, dollars, duration, grouped};
 use transcript_format::work;
 use transcript_reader::{Bodies, EntryNo, EntryRef};
 use transcript_resume::items::{
@@ -27,7 +28,7 @@ use crate::escape::Escaping;
 use crate::moment::clock;
 use crate::options::{RenderOptions, Tools};
 use crate::text::cut_text;
-use crate::tool_summary::{self, CallOutcome, TodoState, bytes, grouped, size};
+use crate::tool_summary::{self, CallOutcome, TodoState, size};
 use crate::view::Shown;
 use crate::words::count;
 
@@ -624,7 +625,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         // What is not known may be anything: only its name and size are shown.
         if kind.is_none_or(|kind| kind == AttachmentKind::Other) {
             let name = attachment.str("type").unwrap_or_default();
-            let size = bytes(entry_ref.byte_len());
+            let size = units::size(entry_ref.byte_len());
             let text = format!("attachment of an unknown kind omitted: {name}, {size}");
             let text = self.escaping.one_line(&text);
             return self.aside("attachment", &text);
@@ -839,7 +840,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
                         summary { (word) " · " (size(text)) }
                         pre { (escaping.escape(shown)) }
                         @if shown.len() < text.len() {
-                            p.gap { (grouped((text.len() - shown.len()) as u64)) " more bytes" }
+                            p.gap { "⋯ " (units::size((text.len() - shown.len()) as u64)) " more" }
                         }
                     }
                 }
@@ -923,30 +924,9 @@ impl Turn {
         if let Some((first, last)) = self.times
             && last > first
         {
-            line.push_str(&format!(" · {}", duration(last - first)));
+            line.push_str(&format!(" · {}", duration((last - first).unsigned_abs())));
         }
         Some(line)
-    }
-}
-
-/// Returns billionths of a dollar as text.
-fn dollars(nanos: u128) -> String {
-    // Small amounts have more digits.
-    let places = if nanos < 1_000_000_000 { 4 } else { 2 };
-    let unit = 10_u128.pow(9 - places);
-    let rounded = nanos / unit + u128::from(nanos % unit >= unit / 2);
-    let scale = 10_u128.pow(places);
-    let width = places as usize;
-    format!("${}.{:0width$}", rounded / scale, rounded % scale)
-}
-
-/// Returns milliseconds as text.
-fn duration(millis: i64) -> String {
-    let seconds = (millis + 500) / 1000;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
     }
 }
 
@@ -1352,13 +1332,11 @@ mod tests {
         let page = page(&lines.join("\n"), None);
         // What follows the branch, which is a copy.
         let page = &page[page.find(" id=\"a\"").unwrap()..];
-        let first = "2,020 tokens in (2,000 cached), 8 out · $0.0025 · 4 s";
+        let first = "2,020 tokens in (2,000 cached), 8 out · $0.0025 · 4.0 s";
         let second = "1,010 tokens in (1,000 cached), 2 out · $0.0012";
         let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
         assert!(at("id=\"c\"") < at(first) && at(first) < at("id=\"q\""));
         assert!(at("id=\"d\"") < at(second));
-        assert_eq!(dollars(12_345_678_900), "$12.35");
-        assert_eq!(duration(3_723_000), "1 h 2 min");
     }
 
     #[test]

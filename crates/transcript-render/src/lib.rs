@@ -59,5 +59,4 @@ pub use session_tree::{BoundaryFacts, SessionTree, leaf_decision};
 pub use snippet::{Snippet, SnippetLine};
 pub use styles::{Styles, TextStyle};
 pub use text::{cut_text, wrapped};
-pub use tool_summary::{bytes, grouped};
 pub use words::count;

@@ -12,6 +12,7 @@ use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::object::{FromRaw, Object, Str};
 use transcript_format::scan::Flags;
+use transcript_format::units::duration;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Prompt, Said};
 use transcript_resume::{
     BranchStart, Branches, ConversationPath, Decision, LeafReason, PathEntry, Policy, is_prompt,
@@ -22,7 +23,6 @@ use crate::Result;
 use crate::blocks::{blocks, message_content, typed};
 use crate::compaction;
 use crate::explain;
-use crate::moment::duration;
 use crate::options::RenderOptions;
 use crate::session_tree::{BoundaryFacts, SessionTree, leaf_decision};
 use crate::styles::Styles;

@@ -2,6 +2,7 @@
 
 use transcript_format::object::{Object, Raw};
 use transcript_format::tool_result::ToolUseResult;
+use transcript_format::units::{self, grouped};
 use transcript_resume::items::{ItemMarks, LoadedItem};
 
 use crate::diff::Diff;
@@ -196,38 +197,8 @@ pub(crate) fn size(text: &str) -> String {
     };
     let blocks = text.trim_end().as_bytes().chunks(255);
     let lines = blocks.map(|block| usize::from(ends(block))).sum::<usize>() + 1;
-    let (number, bytes) = (grouped(lines as u64), bytes(text.len() as u64));
+    let (number, bytes) = (grouped(lines as u64), units::size(text.len() as u64));
     format!("{number} {} · {bytes}", noun(lines, "line"))
-}
-
-/// Formats a number of bytes with at most four digits: `640 B`, `12.3 KB`.
-#[must_use]
-pub fn bytes(count: u64) -> String {
-    const UNITS: [&str; 4] = ["KB", "MB", "GB", "TB"];
-    if count < 1000 {
-        return format!("{count} B");
-    }
-    let mut tenths = count / 100;
-    let mut unit = 0;
-    while tenths >= 10_000 && unit + 1 < UNITS.len() {
-        tenths /= 1000;
-        unit += 1;
-    }
-    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
-}
-
-/// Formats a number with commas between groups of three digits.
-#[must_use]
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]
@@ -292,20 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_short() {
-        let shown = [0, 999, 1000, 12_345, 999_999, 1_000_000, u64::MAX].map(bytes);
-        let expected = [
-            "0 B",
-            "999 B",
-            "1.0 KB",
-            "12.3 KB",
-            "999.9 KB",
-            "1.0 MB",
-            "18446744.0 TB",
-        ];
-        assert_eq!(shown, expected);
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(1_234_567), "1,234,567");
+    fn a_text_has_lines_and_bytes() {
         assert_eq!(size("a\nb\n"), "2 lines · 4 B");
     }
 }

@@ -43,7 +43,7 @@ use transcript_reader::{Boundary, EntryNo, EntryRef, Id, Index, Preserved, Promp
 use crate::branches::is_prompt;
 use crate::path::ConversationPath;
 use crate::request::BodySource;
-use crate::state;
+use crate::state::{self, TitleSource};
 use crate::tree::{Policy, Tree};
 use line::{Edit, edited, edited_list};
 pub use missing::{MissingResults, missing_results};
@@ -470,7 +470,9 @@ fn finish(line: ObjectBuf, options: &ForkOptions, new_id: &mut dyn FnMut() -> Uu
 }
 
 fn derived_title<B: BodySource>(index: &Index, bodies: &mut B) -> Result<String, B::Error> {
-    let mut title = state::title(index, bodies)?;
+    let given = state::title(index, bodies)?;
+    let given = given.filter(|(_, source)| *source != TitleSource::Summary);
+    let mut title = given.map(|(title, _)| title);
     if title.is_none() {
         title = first_prompt(index, bodies)?;
     }

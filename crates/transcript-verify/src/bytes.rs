@@ -9,6 +9,7 @@ use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::{Flags, ToolRole};
+use transcript_format::units::size;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Id, Index, MessageKey, Source, ToolKey};
 use transcript_resume::{Parent, Tree, is_prompt};
 
@@ -155,16 +156,6 @@ fn tool_name(body: &str, key: ToolKey) -> Option<String> {
     let name = call.get("name")?.str()?.into_owned();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     (name.len() <= 64 && name.bytes().all(is_name)).then_some(name)
-}
-
-/// Formats a number of bytes.
-pub(crate) fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{:.1} KB", bytes as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{:.1} GB", bytes as f64 / 1e9),
-    }
 }
 
 /// Reports lines that are byte for byte copies of others, if they are a large part of the file.

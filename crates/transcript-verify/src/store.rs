@@ -487,10 +487,12 @@ impl Found {
     pub(crate) fn copies(&self, path: &Path) -> impl Iterator<Item = String> {
         let elsewhere = self.elsewhere.get(path);
         let elsewhere =
-            elsewhere.map(|others| format!("other projects have {others} sessions with this id"));
+            elsewhere.map(|others| format!("other projects have {others} sessions with this id; `transcript merge` joins copies"));
         let beside = self.beside.get(path).map(|names| {
             let names = names.join(", ");
-            format!("the folder has a copy of the session under another name: {names}")
+            format!(
+                "the folder has a copy of the session under another name: {names}; `transcript merge` joins them"
+            )
         });
         elsewhere.into_iter().chain(beside)
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use transcript_archive::ArchiveDisk;
+use transcript_format::title::TitleSource;
 use transcript_reader::{Listing, SessionFile, SessionFiles, SessionRow, SessionState};
 use transcript_storage::{ReadDisk, RealDisk};
 
@@ -25,7 +26,9 @@ const STATES: [SessionState; 4] = [
 #[serde(default, rename_all = "camelCase")]
 struct Summary {
     cwd: Option<String>,
+    before_worktree: Option<String>,
     title: Option<String>,
+    title_source: Option<TitleSource>,
     first_prompt: Option<String>,
     last_prompt: Option<String>,
     summary: Option<String>,
@@ -54,7 +57,9 @@ pub fn summarize(path: &Path) -> Vec<u8> {
     let row = SessionRow::of_file(&disk, &SessionFile::at(&*disk, path));
     let summary = Summary {
         cwd: row.cwd,
+        before_worktree: row.before_worktree,
         title: row.title,
+        title_source: row.title_source,
         first_prompt: row.first_prompt,
         last_prompt: row.last_prompt,
         summary: row.summary,
@@ -156,7 +161,9 @@ fn known_row(disk: &ArchiveDisk, file: &SessionFile) -> Option<SessionRow> {
     }
     let mut row = SessionRow::unread(disk, file);
     row.cwd = summary.cwd;
+    row.before_worktree = summary.before_worktree;
     row.title = summary.title;
+    row.title_source = summary.title_source;
     row.first_prompt = summary.first_prompt;
     row.last_prompt = summary.last_prompt;
     row.summary = summary.summary;

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memchr::memmem;
-use serde_json::Value;
+use serde_json::{Value, json};
 use transcript_format::ids::Uuid;
 use transcript_format::make;
 use transcript_format::scan::Flags;
+use transcript_format::time;
 use transcript_reader::{EntryNo, EntryRef, Id, Source};
 use transcript_resume::Policy;
 use transcript_storage::outside_names::check_folders;
@@ -324,15 +325,34 @@ fn differ(files: &[Copy; 2]) -> bool {
 
 /// Returns what makes an entry the same wherever it is written, and how many members it has: its id, its place, its time
 /// and its content, in one order and without the spaces between. The folder, the branch, the version of the client and other keys
-/// around them differ after a move, or when a newer client writes the session again. `None` for what is no whole entry.
+/// around them and in the message differ after a move, or when a newer client writes the session again. `None` for what is no whole entry.
 fn meaning(line: &[u8], session: Option<&str>) -> Option<(String, usize)> {
     let Value::Object(mut line) = serde_json::from_slice(line).ok()? else {
         return None;
     };
-    let members = line.len();
+    let mut members = line.len();
     if line.get("uuid").is_some_and(Value::is_string) {
         let is_nothing = |value: &Value| value.is_null() || *value == "" || *value == false;
         line.retain(|key, value| SAME.contains(&&**key) && !is_nothing(value));
+        // One time has several forms.
+        if let Some(time) = line.get_mut("timestamp")
+            && let Some(millis) = time.as_str().and_then(|text| time::millis(text.as_bytes()))
+        {
+            *time = millis.into();
+        }
+        if let Some(Value::Object(message)) = line.get_mut("message") {
+            members += message.len();
+            // A text alone is written as it is, or as a block.
+            if let Some(content) = message.get_mut("content")
+                && content.is_string()
+            {
+                *content = json!([{"type": "text", "text": content}]);
+            }
+            message.retain(|key, value| SAME_MESSAGE.contains(&&**key) && !is_nothing(value));
+            if let Some(Value::Object(usage)) = message.get_mut("usage") {
+                usage.retain(|key, _| SAME_USAGE.contains(&&**key));
+            }
+        }
     } else if session.is_some() && line.get("sessionId").and_then(Value::as_str) == session {
         line.remove("sessionId");
     }
@@ -358,6 +378,25 @@ const SAME: [&str; 15] = [
     "data",
     "toolUseResult",
     "compactMetadata",
+];
+
+/// The members by which its message is the same; newer clients and APIs add others.
+const SAME_MESSAGE: [&str; 7] = [
+    "id",
+    "role",
+    "model",
+    "content",
+    "stop_reason",
+    "stop_sequence",
+    "usage",
+];
+
+/// The counts by which the usage of a message is the same.
+const SAME_USAGE: [&str; 4] = [
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
 ];
 
 #[derive(PartialEq, Eq, Hash)]

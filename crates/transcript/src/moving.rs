@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use transcript_format::json::ObjectBuf;
 use transcript_format::kind::EntryKind;
 use transcript_format::make;
-use transcript_format::names::{is_key_of, is_windows, project_key, rest_below};
+use transcript_format::names::{self, is_key_of, is_windows, project_key, rest_below};
 use transcript_format::object::Object;
 use transcript_reader::{Listing, SessionRow, subagents_on};
 use transcript_storage::{Client, Disk, File, Identity, ReadDisk, RealDisk, folder_of};
@@ -218,8 +218,12 @@ struct Folder(Vec<PathBuf>);
 impl Folder {
     fn at(path: &Path) -> Self {
         // Of another machine: it has no links here.
-        if cfg!(not(windows)) && is_windows(&path.to_string_lossy()) {
-            return Self(vec![path.to_owned()]);
+        let text = path.to_string_lossy();
+        if cfg!(not(windows)) && is_windows(&text) {
+            let text = names::plain(&text);
+            let short = text.trim_end_matches(['\\', '/']);
+            let is_root = !is_windows(short);
+            return Self(vec![if is_root { &*text } else { short }.into()]);
         }
         let given = plain(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
         let mut names = vec![real_path(&given)];
@@ -282,7 +286,8 @@ fn plain(path: &Path) -> PathBuf {
 fn real_path(path: &Path) -> PathBuf {
     for above in path.ancestors() {
         if let (Ok(real), Ok(rest)) = (fs::canonicalize(above), path.strip_prefix(above)) {
-            return below(&real, rest);
+            let real = real.to_string_lossy();
+            return below(Path::new(&*names::plain(&real)), rest);
         }
     }
     path.to_owned()

@@ -3,9 +3,12 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use transcript_format::names::{is_id, project_key};
-use transcript_reader::{Listing, SessionFiles, SessionRow};
+use transcript_format::unicode::comparable;
+use transcript_reader::{Listing, SessionFiles, SessionRow, subagents_on};
+use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::error::{Error, ErrorKind};
 
@@ -96,6 +99,41 @@ impl Store {
         let mut found: Vec<_> = found.filter(has_bytes).collect();
         match found.len() {
             0 => Err(Error::new(ErrorKind::NoSuchSession, &self.root)),
+            1 => Ok(found.remove(0)),
+            _ => Err(Error::ambiguous(&self.root, found)),
+        }
+    }
+
+    /// Finds a session by what a person has of it: its id or a prefix as [`Self::find`] does, the name of its file, its title
+    /// in any case, or the id of one of its subagents, whose file is returned.
+    ///
+    /// # Errors
+    /// As [`Self::find`]; [`ErrorKind::Ambiguous`] also if several have this title.
+    pub fn find_named(&self, name: &str) -> Result<PathBuf, Error> {
+        let id = name.strip_suffix(".jsonl").unwrap_or(name);
+        let missing = match self.find(id) {
+            Err(error) if matches!(error.kind(), ErrorKind::NoSuchSession | ErrorKind::NotAnId) => {
+                error
+            }
+            found => return found,
+        };
+        let listing = self.list()?;
+        let wanted = comparable(name);
+        let has_title = |row: &&SessionRow| {
+            let title = row.title.as_deref();
+            title.is_some_and(|title| comparable(title) == wanted)
+        };
+        let titled = listing.rows.iter().filter(has_title);
+        let mut found: Vec<_> = titled.map(|row| row.path.clone()).collect();
+        if found.is_empty() {
+            let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
+            let agent = id.strip_prefix("agent-").unwrap_or(id);
+            let parents = listing.rows.iter().filter(|row| row.subagents > 0);
+            let agents = parents.flat_map(|row| subagents_on(&disk, &row.path).unwrap_or_default());
+            found.extend(agents.filter(|one| one.id == agent).map(|one| one.path));
+        }
+        match found.len() {
+            0 => Err(missing),
             1 => Ok(found.remove(0)),
             _ => Err(Error::ambiguous(&self.root, found)),
         }

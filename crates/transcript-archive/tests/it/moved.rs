@@ -137,6 +137,58 @@ fn a_session_that_was_moved_unchanged_counts_where_it_was_captured_last() {
     assert_eq!(files, of("-a-new-place"));
 }
 
+/// A move back removes the line of the move, so the file is shorter than where it was.
+#[test]
+fn a_session_that_was_moved_back_counts_where_it_was_captured_last() {
+    let moved = "{\"type\":\"relocated\",\"relocatedCwd\":\"/new\"}\n";
+    for (rest, expected) in [(moved, "-old"), ("{\"type\":\"user\"}\n", "-new")] {
+        let place = Place::new();
+        place.write("-old", "one\n");
+        place.keep();
+        place.remove("-old");
+        place.write("-new", &format!("one\n{rest}"));
+        place.keep();
+        place.remove("-new");
+        place.write("-old", "one\n");
+        place.keep();
+        let (restored, files) = place.restore(&RestoreOptions::new());
+        assert!(restored.problems.is_empty(), "{:?}", restored.problems);
+        // What only the longer file has is not given up.
+        assert_eq!(files, of(expected), "{rest}");
+    }
+}
+
+/// Programs that move sessions write the new folder into each line.
+#[test]
+fn a_session_that_was_written_again_where_it_was_moved_is_one_session() {
+    let line = |uuid: &str, cwd: &str| format!("{{\"uuid\":\"{uuid}\",\"cwd\":\"{cwd}\"}}\n");
+    let (old, new) = (
+        line("1", "/old") + &line("2", "/old"),
+        line("1", "/new") + &line("2", "/new"),
+    );
+    for (new, expected) in [
+        (new.clone(), "-new"),
+        (new.clone() + &line("3", "/new"), "-new"),
+        // The entry that the new file lacks is not given up.
+        (
+            line("1", "/new") + &line("2", "/new").replace('2', "4"),
+            "-new",
+        ),
+    ] {
+        let place = Place::new();
+        place.write("-old", &old);
+        place.keep();
+        place.remove("-old");
+        place.write("-new", &new);
+        place.keep();
+        let (restored, files) = place.restore(&RestoreOptions::new());
+        assert_eq!(files, of(expected));
+        let is_other = new.contains('4');
+        assert_eq!(restored.problems.len(), usize::from(is_other), "{new}");
+        assert_eq!(place.listed().len(), 1 + usize::from(is_other), "{new}");
+    }
+}
+
 #[test]
 fn of_different_files_with_one_id_one_is_restored_and_the_others_are_refused() {
     let place = Place::new();

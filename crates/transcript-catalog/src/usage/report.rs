@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
+use transcript_format::units::dollars;
 
 use super::tokens::Tokens;
 
@@ -166,6 +167,17 @@ pub struct Sums {
 }
 
 impl Sums {
+    /// Words the cost for people: `unknown` if that of no call is known, which is never 0; a lower bound if the prices of some
+    /// models are not known, or if these are not the sums of all there is (`is_whole`).
+    #[must_use]
+    pub fn worded_cost(&self, is_whole: bool) -> String {
+        match self.cost {
+            None => "unknown".to_owned(),
+            Some(cost) if is_whole && self.unknown_models.is_empty() => dollars(cost),
+            Some(cost) => format!("≥ {}", dollars(cost)),
+        }
+    }
+
     /// Adds other sums.
     pub fn add(&mut self, other: Self) {
         self.requests += other.requests;

@@ -506,11 +506,11 @@ fn a_block_and_the_code_in_it_are_copied() {
     walk.keys(&["y"]);
     walk.see("python 1 lines: print(2000 % 400)");
     walk.keys(&["1"]);
-    let screen = walk.see("copied 18 bytes");
+    let screen = walk.see("copied 18 B");
     assert!(!screen.contains("also in"), "{screen}");
     walk.see_copied("print(2000 % 400)\n");
     walk.keys(&["G", "y"]);
-    walk.see("copied 37 bytes");
+    walk.see("copied 37 B");
     walk.see_copied("answer number 30\n\nwith a word30 in it");
 }
 

@@ -25,9 +25,11 @@ mod serve;
 #[cfg(unix)]
 mod system;
 mod tail;
+mod titles;
 mod tree;
 mod turns;
 mod twin;
+mod units;
 mod usage;
 mod verify;
 mod wire;

@@ -154,6 +154,53 @@ fn what_a_provider_refuses_is_mended_and_said() {
 }
 
 #[test]
+fn a_result_in_the_form_of_mcp_is_sent_as_text() {
+    let result = |content: &str| {
+        let block = format!(r#"[{{"type":"tool_result","tool_use_id":"c1","content":{content}}}]"#);
+        let built = build([user().text("A"), call("c1"), of_json(user(), &block)]);
+        values(&built.messages)[2]["content"][0]["content"].clone()
+    };
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    for (block, expected) in [
+        (
+            r#"{"type":"resource","resource":{"uri":"a://b","text":"T"}}"#,
+            text("T"),
+        ),
+        (
+            r#"{"type":"resource","resource":{"uri":"a://b","mimeType":"a/b","blob":"QQ=="}}"#,
+            text("[resource a://b a/b]"),
+        ),
+        (
+            r#"{"type":"resource_link","uri":"a://b","name":"n"}"#,
+            text("[resource_link n a://b]"),
+        ),
+        (
+            r#"{"type":"audio","data":"QQ==","mimeType":"audio/wav"}"#,
+            text("[audio audio/wav]"),
+        ),
+        (r#"{"type":"audio"}"#, text("[audio]")),
+        // The API loads a tool by a name of so many characters.
+        (
+            &format!(
+                r#"{{"type":"tool_reference","tool_name":"{}"}}"#,
+                "n".repeat(65)
+            ),
+            json!([]),
+        ),
+        (
+            r#"{"type":"tool_reference","tool_name":"n"}"#,
+            json!([{"type": "tool_reference", "tool_name": "n"}]),
+        ),
+        (
+            r#"{"type":"of_tomorrow"}"#,
+            json!([{"type": "of_tomorrow"}]),
+        ),
+    ] {
+        assert_eq!(result(&format!("[{block}]")), expected, "{block}");
+    }
+}
+
+#[test]
 fn a_tool_keeps_its_name_and_an_answer_its_blocks() {
     let built = build([
         user().text("A"),

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use transcript_catalog::usage::{By, Report, Row, UsageOptions};
 use transcript_catalog::{Catalog, Query, SearchOptions};
+use transcript_format::units::{grouped, size};
 use transcript_reader::{Listing, SessionRow, Subagent};
-use transcript_render::{Escaping, bytes, clock, count, cut_text, grouped};
+use transcript_render::{Escaping, clock, count, cut_text};
 
 use super::ServeOptions;
 use super::live::{Parts, src};
@@ -93,7 +94,7 @@ fn session_row(row: &SessionRow, options: &ServeOptions) -> Markup {
             td { (row.cwd.as_deref().map_or_else(|| row.project.clone(), |cwd| options.render.below_home(cwd))) }
             td.time { (row.modified_millis().and_then(|at| time(at, options)).unwrap_or_default()) }
             td.number { @if let Some(messages) = row.messages { (grouped(messages)) } }
-            td.number { (bytes(row.bytes)) }
+            td.number { (size(row.bytes)) }
         }
     }
 }
@@ -243,9 +244,9 @@ pub(super) fn usage(options: &ServeOptions) -> String {
             table.sessions {
                 thead { tr { th { (by.name()) } th.number { "Requests" } th.number { "Tokens in" } th.number { "Out" } th.number { "Cost" } } }
                 tbody {
-                    @for row in rows.iter().take(ROWS) { (usage_row(&row.keys[0].to_string(), row)) }
+                    @for row in rows.iter().take(ROWS) { (usage_row(&row.keys[0].to_string(), row, true)) }
                     @if rows.len() > ROWS { tr { td colspan="5" { (rows.len() - ROWS) " more" } } }
-                    (usage_row("all", &total))
+                    (usage_row("all", &total, usage.problems().is_empty()))
                 }
             }
         }
@@ -254,18 +255,14 @@ pub(super) fn usage(options: &ServeOptions) -> String {
     page("Usage", "./", "", &content)
 }
 
-fn usage_row(name: &str, row: &Row) -> Markup {
-    let cost = row
-        .sums
-        .cost
-        .map(|nanos| format!("${:.2}", nanos as f64 / 1e9));
+fn usage_row(name: &str, row: &Row, is_whole: bool) -> Markup {
     html! {
         tr {
             td { (Escaping::Visible.one_line(name)) }
             td.number { (grouped(row.sums.requests)) }
             td.number { (grouped(row.sums.tokens.prompt())) }
             td.number { (grouped(row.sums.tokens.output)) }
-            td.number { (cost.unwrap_or_else(|| "-".to_owned())) }
+            td.number { (row.sums.worded_cost(is_whole)) }
         }
     }
 }

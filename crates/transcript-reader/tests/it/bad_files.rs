@@ -97,6 +97,27 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
 // -------------------------------------------------------------------------------------------------
 
 /// Opens `path` on another thread, so that a blocking open fails the test but does not block it.
+#[test]
+fn values_that_are_spread_over_lines_are_no_entries() {
+    let check = |text: &str| Source::open(&Scratch::new(text.as_bytes()).path)?.check_messages();
+    let entry = r#"{"type":"user","uuid":"u","parentUuid":null,"isSidechain":false,"message":{}}"#;
+    let spread = entry.replace([',', '{'], ",\n").replacen(",\n", "{\n", 1);
+    for text in [
+        spread.clone(),
+        format!("[\n{spread}\n]\n"),
+        format!("[{spread},{spread}]"),
+        format!("[\n{entry},\n{entry},\n]\n"),
+        format!("{{\n  \"entries\": [\n{entry},\n{entry},\n]}}\n"),
+    ] {
+        let error = check(&text).unwrap_err().to_string();
+        assert!(error.contains("without an entry"), "{text}: {error}");
+    }
+    // A line that was torn after its first byte, and an entry.
+    for start in ["{", "["] {
+        check(&format!("{start}\n{entry}\n")).unwrap();
+    }
+}
+
 fn kind_of_refusal(path: &Path) -> Option<ErrorKind> {
     let (sender, receiver) = mpsc::channel();
     let owned: PathBuf = path.to_owned();

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use transcript_reader::{Listing, SessionRow, SessionState};
@@ -336,6 +337,30 @@ fn titles_have_the_precedence_of_the_clients() {
 }
 
 #[test]
+fn of_copies_the_file_that_a_client_finds_comes_first_and_a_clock_that_is_ahead_does_not_count() {
+    let root = Root::new();
+    let bytes = text(&[user("a"), text_answer("b")]);
+    for name in [" (1)", "-LAPTOP", " 2", ".sync-conflict-1"] {
+        root.write(&format!("{KEY}/{ID}{name}.jsonl"), &bytes);
+    }
+    root.write(&format!("{KEY}/{ID}.jsonl"), &bytes);
+    let listing = root.list();
+    assert_eq!(listing.rows.len(), 5);
+    assert_eq!(listing.rows[0].session_id, ID);
+    let ahead = with(user("c"), "timestamp", "2999-01-01T00:00:00.000Z");
+    let ahead = root.write(&format!("{KEY}/1{}.jsonl", &ID[1..]), text(&[ahead]));
+    let set = |time: &str| {
+        let millis = transcript_format::time::millis(time.as_bytes()).unwrap();
+        let time = UNIX_EPOCH + Duration::from_millis(millis.unsigned_abs());
+        let file = fs::File::options().append(true).open(&ahead).unwrap();
+        file.set_modified(time).unwrap();
+        root.list().rows[0].path == ahead
+    };
+    // By the times of their messages, the others are of 2026-02-03.
+    assert!(!set("2026-02-02T00:00:00.000Z") && set("2026-02-04T00:00:00.000Z"));
+}
+
+#[test]
 fn a_title_that_was_glued_to_a_torn_line_counts_and_a_torn_title_does_not() {
     let root = Root::new();
     let path = format!("{KEY}/{ID}.jsonl");
@@ -591,6 +616,12 @@ fn a_project_is_matched_in_every_form_of_its_path_and_with_worktrees_that_are_go
     session("-r", 3, "/r");
     session("-r--claude-worktrees-fix", 4, "/r/.claude/worktrees/fix");
     session("-rx", 5, "/rx");
+    // A worktree that is elsewhere, and one that the session has left.
+    for (number, worktree) in [(6, json!({"originalCwd": "/owl"})), (7, Value::Null)] {
+        let state = json!({"type": "worktree-state", "worktreeSession": worktree});
+        let lines = text(&[with(user("a"), "cwd", "/trees/fix"), state]);
+        root.write(&format!("-trees-fix/{number}{}.jsonl", &ID[1..]), lines);
+    }
     let listing = root.list();
     let count =
         |path: &str, with_worktrees| listing.of_project(Path::new(path), with_worktrees).len();
@@ -607,6 +638,8 @@ fn a_project_is_matched_in_every_form_of_its_path_and_with_worktrees_that_are_go
     ] {
         assert_eq!(count(path, true), expected, "{path}");
     }
+    assert_eq!([count("/owl", true), count("/owl", false)], [1, 0]);
+    assert_eq!(count("/trees/fix", true), 2);
     assert_eq!(count("/r", false), 1);
     assert_eq!(count("/r/.claude/worktrees/fix", false), 1);
     let folders = transcript_reader::project_folders(root.path(), Path::new("/r"), true).unwrap();
@@ -774,13 +807,22 @@ fn model(bytes: &[u8]) -> [Option<String>; 7] {
         values.find(|value| may_be_empty || !value.is_empty())
     };
     let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let own_summary = || {
+        let is_here = |leaf: &str| lines.iter().any(|line| line["uuid"] == leaf);
+        let summaries = lines.iter().rev().filter(|line| line["type"] == "summary");
+        let own = summaries.filter(|line| line["leafUuid"].as_str().is_some_and(is_here));
+        let mut texts = own.filter_map(|line| line["summary"].as_str());
+        texts.find(|text| !text.is_empty()).map(str::to_owned)
+    };
     let modified = lines
         .iter()
         .rev()
         .filter(of_conversation)
         .filter_map(|line| line["timestamp"].as_str());
     [
-        filled(last("custom-title", "customTitle")).or_else(|| filled(last("ai-title", "aiTitle"))),
+        filled(last("custom-title", "customTitle"))
+            .or_else(|| filled(last("ai-title", "aiTitle")))
+            .or_else(own_summary),
         prompt(&near)
             .map(cut)
             .or(command(&near))

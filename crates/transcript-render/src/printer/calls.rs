@@ -1,13 +1,13 @@
 //! Prints calls and their results.
 
 use transcript_format::object::Raw;
+use transcript_format::units::duration;
 use transcript_resume::items::{ItemMarks, LoadedItem};
 
 use super::turn::between;
 use super::{RenderItem, TextPrinter};
 use crate::Result;
 use crate::blocks::result_text;
-use crate::moment::precise;
 use crate::options::Tools;
 use crate::styles::TextStyle;
 use crate::text::{Span, width};
@@ -134,7 +134,7 @@ impl TextPrinter<'_> {
             return Ok(());
         }
         let failed = loaded.item().marks().contains(ItemMarks::FAILED);
-        let took = took.map(|took| format!(" · {}", precise(took)));
+        let took = took.map(|took| format!(" · {}", duration(took)));
         let took = took.unwrap_or_default();
         match CallOutcome::of_result(tool, input, loaded) {
             CallOutcome::Diff(diff) => {

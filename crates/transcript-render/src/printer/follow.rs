@@ -12,6 +12,7 @@ use transcript_format::finding::Finding;
 use transcript_format::names::agent_of;
 use transcript_format::object::Raw;
 use transcript_format::tool_result::ToolUseResult;
+use transcript_format::units::grouped;
 use transcript_reader::{EntryNo, Index, Preserved};
 use transcript_resume::items::ItemKind;
 
@@ -21,7 +22,6 @@ use crate::blocks::input;
 use crate::conversation::{CompactionPlace, salvaged};
 use crate::options::{RenderOptions, Tools};
 use crate::parsed_entry::ParsedEntry;
-use crate::tool_summary::grouped;
 use label::Label;
 use open_calls::{OpenCall, OpenCalls};
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Raw;
 use transcript_format::scan::ToolRole;
+use transcript_format::units::grouped;
 use transcript_reader::{EntryNo, EntryRef, Index, ToolEnd};
 use transcript_resume::Policy;
 use transcript_resume::items::{
@@ -21,7 +22,6 @@ use crate::options::{RenderOptions, Tools};
 
 use crate::pace::Pace;
 use crate::text::{PageState, Span, width};
-use crate::tool_summary::grouped;
 use crate::words::noun;
 
 /// Nested subagents are printed down to this depth.

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use transcript_format::content::Message;
 use transcript_format::kind::EntryKind;
+use transcript_format::units::{duration, grouped};
 use transcript_reader::{EntryNo, EntryRef, MessageKey};
 use transcript_resume::items::starts_turn;
 
 use super::TextPrinter;
 use crate::Result;
-use crate::moment::{clock, precise};
+use crate::moment::clock;
 use crate::text::Span;
-use crate::tool_summary::grouped;
 use crate::words::count;
 
 /// The totals since the last prompt.
@@ -75,7 +75,7 @@ impl TextPrinter<'_> {
         self.end_turn()?;
         let mut text = self.time(entry_ref.millis());
         if let Some(later) = between(self.printed.answered, entry_ref.millis()) {
-            text.push_str(&format!(" · {} later", precise(later)));
+            text.push_str(&format!(" · {} later", duration(later)));
         }
         let line = line.map(|line| format!("line {line}"));
         self.rule('─', &text, &line.unwrap_or_default())?;
@@ -132,7 +132,7 @@ impl TextPrinter<'_> {
             return Ok(());
         }
         let mut parts = Vec::new();
-        parts.extend(between(turn.millis, self.printed.answered).map(precise));
+        parts.extend(between(turn.millis, self.printed.answered).map(duration));
         parts.extend((turn.calls > 0).then(|| count(turn.calls, "call")));
         let sum = |of: fn(&Tokens) -> u64| {
             let tokens = turn.answers.values();

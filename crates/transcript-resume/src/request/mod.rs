@@ -84,6 +84,12 @@ pub trait BodySource {
     /// When it cannot be read. The request is then abandoned.
     fn body(&mut self, entry_ref: &EntryRef<'_>) -> Result<&str, Self::Error>;
 
+    /// Returns the file that the bodies are in, if it is one: the title of a session may be beside it, or before the part
+    /// that an index has.
+    fn file(&self) -> Option<&Source> {
+        None
+    }
+
     /// Calls `take` with what `read` returns for each number below `count`, in order. `read` gets a
     /// source of the same bodies: this one, or one for each of several threads that are a few
     /// numbers ahead.
@@ -109,6 +115,10 @@ impl<B: BodySource> BodySource for &mut B {
     fn body(&mut self, entry_ref: &EntryRef<'_>) -> Result<&str, Self::Error> {
         (**self).body(entry_ref)
     }
+
+    fn file(&self) -> Option<&Source> {
+        (**self).file()
+    }
 }
 
 impl BodySource for Bodies<'_> {
@@ -116,6 +126,10 @@ impl BodySource for Bodies<'_> {
 
     fn body(&mut self, entry_ref: &EntryRef<'_>) -> Result<&str, Error> {
         self.get(entry_ref).map(|body| body.text)
+    }
+
+    fn file(&self) -> Option<&Source> {
+        Some(self.source())
     }
 
     fn in_parts<T: Send>(

@@ -10,26 +10,14 @@ use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
 use transcript_format::metadata::{self, WorktreeSession};
 use transcript_format::object::{FromRaw, Object, Raw, Str};
 use transcript_format::system::TurnDuration;
+use transcript_format::title::{NEAR, TitleLines, TitleSource};
 use transcript_format::usage::ModelUsage;
-use transcript_reader::{EntryNo, EntryRef, Id, Index};
+use transcript_reader::{EntryNo, EntryRef, Id, Index, SessionFile, SessionRow, title_beside};
 
 use super::{PathState, set};
 use crate::branches::is_prompt;
 use crate::path::ConversationPath;
 use crate::request::BodySource;
-
-/// The origin of a title.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum TitleSource {
-    /// The person gave it (`custom-title`).
-    Custom,
-    /// A model gave it (`ai-title`).
-    Ai,
-    /// An older client summarized the conversation (`summary`).
-    Summary,
-}
 
 /// The files as they were before a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -171,12 +159,6 @@ pub(super) fn read<B: BodySource>(
         Some(line) => text_of(&index.entry(*line), bodies, key),
         None => Ok(None),
     };
-    for (kind, key, source) in TITLES {
-        if state.title.is_none() {
-            state.title = said(kind, key)?;
-            state.title_source = state.title.is_some().then_some(source);
-        }
-    }
     state.tag = said(EntryKind::Tag, "tag")?;
     state.mode = said(EntryKind::Mode, "mode")?;
     state.agent_name = said(EntryKind::AgentName, "agentName")?;
@@ -194,46 +176,53 @@ pub(super) fn read<B: BodySource>(
     if let Some(line) = last.get(&EntryKind::CostState) {
         state.costs = costs(bodies.body(&index.entry(*line))?);
     }
+    (state.title, state.title_source) = title(index, bodies)?.unzip();
     Ok(())
 }
 
-/// The lines that give a title, the first one that does counts.
-const TITLES: [(EntryKind, &str, TitleSource); 3] = [
-    (EntryKind::CustomTitle, "customTitle", TitleSource::Custom),
-    (EntryKind::AiTitle, "aiTitle", TitleSource::Ai),
-    (EntryKind::Summary, "summary", TitleSource::Summary),
-];
-
-/// Returns the title that a person or a model gave.
+/// Returns the title and who gave it. Lines count in the whole file; of the end of one, as lists find it.
 pub(crate) fn title<B: BodySource>(
     index: &Index,
     bodies: &mut B,
-) -> Result<Option<String>, B::Error> {
-    newest(index, bodies, &TITLES[..2])
-}
-
-/// Returns the title, or the summary of an older client.
-pub(super) fn title_or_summary<B: BodySource>(
-    index: &Index,
-    bodies: &mut B,
-) -> Result<Option<String>, B::Error> {
-    newest(index, bodies, &TITLES)
-}
-
-fn newest<B: BodySource>(
-    index: &Index,
-    bodies: &mut B,
-    titles: &[(EntryKind, &str, TitleSource)],
-) -> Result<Option<String>, B::Error> {
-    for (kind, key, _) in titles {
-        let counts = |line: &EntryRef<'_>| {
-            line.kind() == *kind && (*kind != EntryKind::Summary || is_of_file(index, line))
+) -> Result<Option<(String, TitleSource)>, B::Error> {
+    if index.starts_at() > 0
+        && let Some(source) = bodies.file()
+    {
+        let row = SessionRow::of_file(
+            &source.disk(),
+            &SessionFile::at(&*source.disk(), source.path()),
+        );
+        return Ok(row.title.zip(row.title_source));
+    }
+    let mut lines = TitleLines::default();
+    let near = (index.starts_at() + index.byte_count()).saturating_sub(NEAR);
+    for line in index.entries().rev() {
+        let (title, key) = match line.kind() {
+            EntryKind::CustomTitle => (&mut lines.custom, "customTitle"),
+            EntryKind::AiTitle => (&mut lines.ai, "aiTitle"),
+            _ => continue,
         };
-        let last = index.entries().rev().find(counts);
-        if let Some(line) = last
-            && let Some(title) = text_of(&line, bodies, key)?
+        if title.is_some() {
+            continue;
+        }
+        let text = Object::parse(bodies.body(&line)?).ok();
+        let text = text.and_then(|body| body.str(key).map(Str::into_owned));
+        // Only a title of a person can be cleared.
+        *title = text.filter(|text| key == "customTitle" || !text.is_empty());
+        lines.is_near |= lines.custom.is_some() && line.offset() >= near;
+    }
+    let beside = bodies.file().and_then(title_beside);
+    lines.title(|| beside, || own_summary(index, bodies))
+}
+
+/// Returns the last summary of this conversation.
+fn own_summary<B: BodySource>(index: &Index, bodies: &mut B) -> Result<Option<String>, B::Error> {
+    for line in index.entries().rev() {
+        if line.kind() == EntryKind::Summary
+            && is_of_file(index, &line)
+            && let Some(summary) = text_of(&line, bodies, "summary")?
         {
-            return Ok(Some(title));
+            return Ok(Some(summary));
         }
     }
     Ok(None)
@@ -350,9 +339,7 @@ impl<'i> Sweep<'i> {
 
     fn add<B: BodySource>(&mut self, line: &EntryRef<'_>, bodies: &mut B) -> Result<(), B::Error> {
         let body = match line.kind() {
-            EntryKind::CustomTitle
-            | EntryKind::AiTitle
-            | EntryKind::Tag
+            EntryKind::Tag
             | EntryKind::Mode
             | EntryKind::PermissionMode
             | EntryKind::AgentName
@@ -362,12 +349,6 @@ impl<'i> Sweep<'i> {
             | EntryKind::WorktreeState
             | EntryKind::CostState => {
                 self.last.insert(line.kind(), line.number());
-                return Ok(());
-            }
-            EntryKind::Summary => {
-                if is_of_file(self.index, line) {
-                    self.last.insert(line.kind(), line.number());
-                }
                 return Ok(());
             }
             EntryKind::QueueOperation

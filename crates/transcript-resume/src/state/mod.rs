@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use transcript_format::kind::{AttachmentKind, EntryKind};
 use transcript_format::object::{Raw, Str};
 use transcript_format::scan::Body;
+pub use transcript_format::title::TitleSource;
 use transcript_reader::{EntryNo, EntryRef, Index};
 
 use crate::path::ConversationPath;
@@ -17,9 +18,7 @@ use crate::request::{self, BodySource};
 use crate::tree::Tree;
 use metadata::Sweep;
 pub(crate) use metadata::title;
-pub use metadata::{
-    Costs, FileHistory, ModelCosts, PullRequest, QueuedPrompt, TitleSource, Worktree,
-};
+pub use metadata::{Costs, FileHistory, ModelCosts, PullRequest, QueuedPrompt, Worktree};
 pub use todos::Todo;
 use todos::Todos;
 pub(crate) use usage::NO_MODEL;
@@ -55,8 +54,7 @@ pub struct PathState {
     pub permission_mode: Option<String>,
     /// The mode, such as `normal`.
     pub mode: Option<String>,
-    /// The title that the person gave; else the one that a model gave; else the `summary` of an
-    /// older client, when it is one of this conversation.
+    /// The title, by the rule of [`TitleLines`](transcript_format::title::TitleLines) as in lists.
     pub title: Option<String>,
     /// The origin of the title.
     pub title_source: Option<TitleSource>,
@@ -146,8 +144,10 @@ impl PathState {
                 record.add(&entry_ref, &body);
             }
         }
+        let (title, title_source) = metadata::title(index, bodies)?.unzip();
         Ok(Self {
-            title: metadata::title_or_summary(index, bodies)?,
+            title,
+            title_source,
             ..record.state
         })
     }

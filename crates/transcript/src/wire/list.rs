@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use transcript_format::object::Str;
+use transcript_format::title::TitleSource;
 use transcript_reader::{SessionRow, SessionState};
 
 use super::{Name, SCHEMA};
@@ -23,6 +24,9 @@ pub struct SessionRecord<'a> {
     pub cwd: Option<Str<'a>>,
     /// The title.
     pub title: Option<Str<'a>>,
+    /// Who gave it.
+    #[serde(default)]
+    pub title_source: Option<TitleSource>,
     /// The first prompt of a person, on one line and truncated to 200 UTF-16 units.
     pub first_prompt: Option<Str<'a>>,
     /// The last prompt, likewise.
@@ -74,6 +78,7 @@ impl<'a> SessionRecord<'a> {
             project: Str::Borrowed(&row.project),
             cwd: text(&row.cwd),
             title: text(&row.title),
+            title_source: row.title_source,
             first_prompt: text(&row.first_prompt),
             last_prompt: text(&row.last_prompt),
             created: text(&row.created),

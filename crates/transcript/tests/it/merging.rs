@@ -102,6 +102,54 @@ fn both_branches_are_kept_and_the_newer_one_goes_on() {
     }
 }
 
+/// What newer clients and other writers change around an entry, and within its message.
+#[test]
+fn an_entry_is_the_same_in_every_form_of_its_time_its_text_and_its_counts() {
+    let entry = json!({"parentUuid": null, "type": "assistant", "uuid": "u1", "sessionId": ID, "isSidechain": false,
+        "timestamp": "2026-01-01T00:01:00.000Z", "message": {"role": "assistant", "id": "m1", "model": "m",
+            "content": "said", "usage": {"input_tokens": 1, "output_tokens": 2}}});
+    let changed = |pointer: &str, key: &str, value: Value| {
+        let mut entry = entry.clone();
+        entry.pointer_mut(pointer).unwrap()[key] = value;
+        entry
+    };
+    let same = [
+        changed("", "timestamp", json!("2026-01-01T01:01:00+01:00")),
+        changed("", "newKey", json!({"a": 1})),
+        changed(
+            "/message",
+            "content",
+            json!([{"type": "text", "text": "said"}]),
+        ),
+        changed("/message", "context_management", json!({"edits": []})),
+        changed("/message/usage", "iterations", json!([])),
+    ];
+    let others = [
+        changed("", "timestamp", json!("2026-01-01T00:01:00.001Z")),
+        changed(
+            "/message",
+            "content",
+            json!([{"type": "text", "text": "other"}]),
+        ),
+        changed("/message", "id", json!("m2")),
+        changed("/message/usage", "output_tokens", json!(3)),
+    ];
+    let conflicts = |other: &Value| {
+        // Both files have entries of their own, else they are not compared.
+        let [a, b] = [(&entry, "a"), (other, "b")]
+            .map(|(entry, own)| format!("{entry}\n{}", line(own, Some("u1"), 2)));
+        let merged = Copies::new(a.as_bytes(), b.as_bytes()).merge("out");
+        assert_eq!(merged.both + merged.conflicts.len() as u64, 1, "{other}");
+        merged.conflicts.len()
+    };
+    for other in same {
+        assert_eq!(conflicts(&other), 0, "{other}");
+    }
+    for other in others {
+        assert_eq!(conflicts(&other), 1, "{other}");
+    }
+}
+
 #[test]
 fn an_entry_that_differs_is_kept_twice_and_reported() {
     let (first, other) = (line("u1", None, 1), line("u1", None, 2));

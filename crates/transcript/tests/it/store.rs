@@ -86,6 +86,47 @@ fn a_start_of_an_id_is_enough_when_it_is_of_one_session_alone() {
 
 #[cfg(unix)]
 #[test]
+fn a_session_is_found_by_what_a_person_has_of_it() {
+    let place = Place::new();
+    let store = Store::new(place.path.parent().unwrap().join("projects"));
+    let path = store.new_session_path(place.path.parent().unwrap());
+    let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
+    let write = |path: &std::path::Path, title: &str| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let line = r#"{"type":"user","uuid":"u","message":{"content":"a"},"isSidechain":false}"#;
+        let title = format!(r#"{{"type":"custom-title","customTitle":"{title}"}}"#);
+        fs::write(path, format!("{line}\n{title}\n")).unwrap();
+    };
+    write(&path, "Fix U\u{308}ber/a.rs");
+    let agent = path
+        .with_extension("")
+        .join("subagents/agent-a1b2c3d4.jsonl");
+    write(&agent, "");
+    for name in [
+        &id[..],
+        &id[..8],
+        &format!("{id}.jsonl"),
+        "fix \u{dc}BER/a.rs",
+    ] {
+        assert_eq!(store.find_named(name).unwrap(), path, "{name}");
+    }
+    for name in ["a1b2c3d4", "agent-a1b2c3d4", "agent-a1b2c3d4.jsonl"] {
+        assert_eq!(store.find_named(name).unwrap(), agent, "{name}");
+    }
+    for name in ["Fix", "a1b2", "../a", ""] {
+        let kind = store.find_named(name).unwrap_err().kind();
+        assert!(
+            matches!(kind, ErrorKind::NoSuchSession | ErrorKind::NotAnId),
+            "{name}: {kind:?}"
+        );
+    }
+    let other = path.with_file_name("0000463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    write(&other, "Fix U\u{308}ber/a.rs");
+    let error = store.find_named("Fix U\u{308}ber/a.rs").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Ambiguous);
+}
+
+#[test]
 fn one_folder_is_one_project_by_whatever_name() {
     let place = Place::new();
     let folder = place.path.parent().unwrap();

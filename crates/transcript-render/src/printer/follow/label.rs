@@ -1,5 +1,6 @@
 //! The label above the output of one of several sessions.
 
+use std::borrow::Cow;
 use std::path::{Component, Path};
 
 use transcript_format::ids::Uuid;
@@ -15,8 +16,10 @@ const ID: usize = 8;
 
 /// A session by its title or project, the start of its id, and the subagent.
 pub(super) struct Label {
+    /// The last title of the person; an empty one clears those before.
+    own_title: Option<String>,
+    /// The last title of a model.
     title: Option<String>,
-    has_own_title: bool,
     /// The last part of the working directory.
     folder: Option<String>,
     /// The folder of the file.
@@ -31,8 +34,8 @@ impl Label {
     pub(super) fn new(path: &Path, agent: Option<&str>, is_of_file: bool) -> Self {
         let (project, id) = place(path, agent.is_some() && is_of_file);
         Self {
+            own_title: None,
             title: None,
-            has_own_title: false,
             folder: None,
             project,
             id,
@@ -46,15 +49,16 @@ impl Label {
         let Some(entry_ref) = parsed.entry_ref() else {
             return;
         };
-        let name = match entry_ref.kind() {
-            CustomTitle => "customTitle",
-            AiTitle if !self.has_own_title => "aiTitle",
-            _ => "",
-        };
-        if let Some(title) = parsed.str(name).filter(|_| !name.is_empty()) {
-            // An empty title clears the previous one.
-            self.title = Some(title.into_owned()).filter(|title| !title.is_empty());
-            self.has_own_title = entry_ref.kind() == CustomTitle && self.title.is_some();
+        match entry_ref.kind() {
+            CustomTitle => {
+                let title = parsed.str("customTitle").map(Cow::into_owned);
+                self.own_title = title.or(self.own_title.take());
+            }
+            AiTitle => {
+                let title = parsed.str("aiTitle").filter(|title| !title.is_empty());
+                self.title = title.map(Cow::into_owned).or(self.title.take());
+            }
+            _ => {}
         }
         if self.folder.is_none() {
             let cwd = parsed.str("cwd");
@@ -67,7 +71,7 @@ impl Label {
 
     /// `▌ title · id ▸ agent-id`
     pub(super) fn line(&self, style: TextStyle) -> Vec<Span> {
-        let name = [&self.title, &self.folder, &self.project];
+        let name = [&self.own_title, &self.title, &self.folder, &self.project];
         let name = name.into_iter().flatten().find(|name| !name.is_empty());
         let parts = [name, self.id.as_ref()].into_iter().flatten();
         let parts: Vec<_> = parts

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""tests/scripts_test.py
+
+Runs every script of tools and tests with --help, which must say what it does and do nothing, and looks for files that git ignores and tracks all
+the same. Exits with 1 when there are any. Needs nothing but Python and, for the latter, git."""
+import argparse, pathlib, subprocess, sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def scripts():
+    """the programs among the files of tools and tests"""
+    for path in sorted([*ROOT.glob("tools/*"), *ROOT.glob("tests/*"), *ROOT.glob("tests/compat/*")]):
+        if path.is_file() and path.read_bytes().startswith(b"#!") and b"python" in path.read_bytes().split(b"\n")[0]:
+            yield path
+
+
+def without_help():
+    for path in scripts():
+        asked = subprocess.run([sys.executable, "-B", path, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        if asked.returncode != 0 or path.name not in asked.stdout:
+            yield f"{path.relative_to(ROOT)}: --help prints no help: {(asked.stderr or asked.stdout).strip()[-100:]}"
+
+
+def tracked_though_ignored():
+    listed = ["git", "-C", str(ROOT), "ls-files", "--cached", "--ignored", "--exclude-standard"]
+    try:
+        found = subprocess.run(listed, capture_output=True, text=True)
+    except FileNotFoundError:
+        return print("skipped: no git")
+    if found.returncode != 0:
+        return print("skipped: not a clone")
+    yield from (f"{name}: is ignored and tracked" for name in found.stdout.splitlines())
+
+
+def main():
+    argparse.ArgumentParser(description=__doc__.split("\n\n")[1]).parse_args()
+    assert sum(1 for _ in scripts()) > 20
+    wrong = [*without_help(), *tracked_though_ignored()]
+    print(*wrong, sep="\n", end="\n" if wrong else "")
+    print(f"{sum(1 for _ in scripts())} scripts, {len(wrong)} faults")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
