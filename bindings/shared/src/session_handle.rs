@@ -263,14 +263,15 @@ impl SessionHandle {
     ) -> Option<Vec<Reply>> {
         let count = batches.len();
         let path = self.path.clone();
-        let all = || {
-            let guard = self.lock();
-            let session = guard.as_ref().ok_or_else(|| self.closed())?;
-            let synced = move |answers| then(replies(&path, answers));
-            let answers = append_each_then(session, batches, synced);
-            Ok(answers.map(|answers| replies(&self.path, answers)))
-        };
-        let answers = self.check_process().and_then(|()| guarded(all));
+        let synced = move |answers| then(replies(&path, answers));
+        let answers = self.check_process().and_then(|()| {
+            guarded(|| {
+                let guard = self.lock();
+                let session = guard.as_ref().ok_or_else(|| self.closed())?;
+                let answers = append_each_then(session, batches, synced);
+                Ok(answers.map(|answers| replies(&self.path, answers)))
+            })
+        });
         answers.unwrap_or_else(|failure| Some(vec![Err(failure); count]))
     }
 
