@@ -115,6 +115,10 @@ impl Store {
             Err(error) if matches!(error.kind(), ErrorKind::NoSuchSession | ErrorKind::NotAnId) => {
                 error
             }
+            // A name of a file is that of a whole one.
+            Ok(path) if id != name && path.file_name() != Some(name.as_ref()) => {
+                Error::new(ErrorKind::NoSuchSession, &self.root)
+            }
             found => return found,
         };
         let listing = self.list()?;

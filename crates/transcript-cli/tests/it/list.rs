@@ -57,7 +57,7 @@ fn json_has_the_promised_fields_with_null_for_what_is_unknown() {
         .split(['{', ','])
         .filter_map(|member| member.split_once("\":"))
         .map(|(key, _)| key.trim_start_matches('"'))
-        .take(16)
+        .take(17)
         .collect();
     let promised = [
         "schema",
@@ -66,6 +66,7 @@ fn json_has_the_promised_fields_with_null_for_what_is_unknown() {
         "project",
         "cwd",
         "title",
+        "titleSource",
         "firstPrompt",
         "lastPrompt",
         "created",

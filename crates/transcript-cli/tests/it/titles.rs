@@ -62,10 +62,8 @@ impl Titled {
             };
             let place = rng.below(lines.len() + 1);
             // What was written behind a torn line is on the same line.
-            match lines.get_mut(place).filter(|_| rng.one_in(6)) {
-                Some(torn) => torn.insert(0, line),
-                None => lines.insert(place, vec![line]),
-            }
+            let torn = rng.one_in(6).then_some(Value::Null);
+            lines.insert(place, torn.into_iter().chain([line]).collect());
         }
         let mut text = String::new();
         let mut found: Vec<(usize, Value)> = Vec::new();
@@ -76,7 +74,7 @@ impl Titled {
                     r#"{"type":"user","uuid":"t","message":{"role":"user","content":"cut of"#,
                 );
             }
-            for value in line {
+            for value in line.into_iter().filter(|value| !value.is_null()) {
                 text.push_str(&value.to_string());
                 found.push((start, value));
             }
