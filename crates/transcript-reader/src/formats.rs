@@ -51,8 +51,11 @@ pub(crate) fn without_entry(source: &Source) -> Result<Option<&'static str>, Err
 
 /// Returns whether there is more than blanks and NULs, which a power cut leaves.
 fn is_written(line: &[u8]) -> bool {
-    let is_blank = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
     !line.iter().all(is_blank)
+}
+
+fn is_blank(byte: &u8) -> bool {
+    *byte == 0 || byte.is_ascii_whitespace()
 }
 
 /// Returns whether a line is an entry of a session, or has what is left of one.
@@ -62,10 +65,15 @@ fn has_entry(scanner: &mut Scanner, line: &[u8]) -> bool {
             || envelope.uuid().is_some()
             || envelope.parent_uuid().is_some();
     }
-    // A list of messages is another format.
-    let is_list = line.trim_ascii_start().starts_with(b"[");
+    // What is left of an entry has its start or its end. A list of messages, prose about entries, and JSON on several lines
+    // have neither.
+    let mut written = line.iter().filter(|byte| !is_blank(byte));
+    let is_part = written.next() == Some(&b'{') || written.next_back() == Some(&b'}');
     let has = |name: &str| memmem::find(line, name.as_bytes()).is_some();
-    !is_list && (has("\"parentUuid\":") || has("\"isSidechain\":") || has_kind(line))
+    let is_list = line.trim_ascii_start().starts_with(b"[");
+    (is_part || line.len() == READ)
+        && !is_list
+        && (has("\"parentUuid\":") || has("\"isSidechain\":") || has_kind(line))
 }
 
 /// Returns whether a line is the start of an object that was cut off before it says what it is.
@@ -102,6 +110,9 @@ fn name(line: &[u8]) -> &'static str {
         }
         Some(b'{') if has("\"role\"") && has("\"content\"") => {
             "a log of messages of an API, without an entry of a session"
+        }
+        Some(b'{') if line == b"{" || line == b"{\r" => {
+            "JSON on several lines, without an entry of a session, which is one line"
         }
         Some(b'{') => "JSON without an entry of a session",
         _ => "text without an entry of a session",
