@@ -333,7 +333,6 @@ def example(folder):
             result["is_error"] = True
         return add("user", made, [result], **more), number
 
-    pixel = "iVBORw0KGgoAAAANSUhEUgAAADAAAAAwCAIAAADYYG7QAAAAVElEQVR42u3WsQ0AIAgEQEa0dhIncRKHcCwXwNJYcAklCVc9H3uNdPps6bzeDyAgoHKgX4dv+0BAQPVAkhoICEgf8jqAgPQhSQ0EBKQPeR1AQKVBBxwSatN6N6LnAAAAAElFTkSuQmCC"
     last = add("user", None, "Water the beds on dry days only. Look at `weather.py` first.")
     last = add("assistant", last, [{"type": "thinking", "thinking": "The forecast decides, not the calendar."}])
     last, _ = call(last, "Read", {"file_path": "/work/garden/weather.py"}, "def is_dry(day):\n    return day.rain < 1\n", "I start with the forecast.")
@@ -350,7 +349,7 @@ def example(folder):
     first = entry("user", None, "Why is Sunday missing?", sessionId=name, isSidechain=True, agentId="a1b2c3")
     write_lines(agent, [first, entry("assistant", first["uuid"], [{"type": "text", "text": "`range(6)` in **week.py** ends on Saturday."}], sessionId=name, isSidechain=True, agentId="a1b2c3")])
     agent.with_suffix(".meta.json").write_text(json.dumps({"agentType": "Explore", "description": "Find the missing day", "toolUseId": number}))
-    last = add("user", last, [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": pixel}}, {"type": "text", "text": "This is the bed."}])
+    last = add("user", last, [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}, {"type": "text", "text": "This is the bed."}])
     last = add("assistant", last, [{"type": "text", "text": "Fixed: the week has seven days now, and the bed on the picture is **dry**. See [the notes](https://example.invalid/notes)."}])
     lines.append({"type": "system", "subtype": "compact_boundary", "uuid": str(uuid.uuid4()), "parentUuid": None, "logicalParentUuid": last, "sessionId": name, "timestamp": "2026-03-01T10:00:00.000Z",
                   "content": "Conversation compacted", "compactMetadata": {"trigger": "manual", "preTokens": 41000}})
@@ -373,24 +372,30 @@ def large(folder, size):
     return write_lines(folder / f"{uuid.uuid4()}.jsonl", lines), lines
 
 
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAADAAAAAwCAIAAADYYG7QAAAAVElEQVR42u3WsQ0AIAgEQEa0dhIncRKHcCwXwNJYcAklCVc9H3uNdPps6bzeDyAgoHKgX4dv+0BAQPVAkhoICEgf8jqAgPQhSQ0EBKQPeR1AQKVBBxwSatN6N6LnAAAAAElFTkSuQmCC"
+
+
 def prompts(folder, count):
-    """A session of prompts with answers that are higher than a window; each answer has a call."""
+    """A session of prompts with answers that are higher than a window; each answer has a call, and one prompt an image."""
     lines, parent = [], None
     for number in range(count):
-        lines.append(entry("user", parent, f"prompt {number}\n  indented line of {number}"))
+        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+        text = f"prompt {number}\n  indented line of {number}"
+        lines.append(entry("user", parent, [image, {"type": "text", "text": text}] if number == 3 else text))
         lines.append(entry("assistant", lines[-1]["uuid"], [{"type": "text", "text": "\n\n".join(f"paragraph {row}" for row in range(60))},
                                                             {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": "echo walnut"}}]))
         parent = lines[-1]["uuid"]
         lines.append(entry("user", parent, [{"type": "tool_result", "tool_use_id": f"t{number}", "content": "walnut"}]))
         lines.append(entry("assistant", lines[-1]["uuid"], [{"type": "text", "text": "One walnut." if number == 7 else "Done."}]))
         parent = lines[-1]["uuid"]
-    return write_lines(folder / f"{uuid.uuid4()}.jsonl", lines)
+    return write_lines(folder / f"{uuid.uuid4()}.jsonl", lines), [line["uuid"] for line in lines[::4]]
 
 
 def check_prompts(tab, folder):
     """Each `j` and `k` is one prompt, the list marks the prompt that was gone to, and find counts what the filter shows."""
     page = folder / "prompts.html"
-    run("export", prompts(folder, 12), "--html", page)
+    session, ids = prompts(folder / "projects" / "-work-prompts", 12)
+    run("export", session, "--html", page)
     marked = "[...document.querySelectorAll('nav a')].findIndex((link) => link.hasAttribute('aria-current'))"
     typed = "document.querySelector('.person .typed')"
     for width, height in [(1280, 900), (1440, 1000), (1280, 500)]:
@@ -406,7 +411,21 @@ def check_prompts(tab, folder):
         for number in (7, 3):
             tab.evaluate(f"document.querySelectorAll('nav a')[{number}].click()")
             tab.wait_for(f"{marked} === {number}")
+        # However a prompt is gone to, it is the one that is marked.
+        for number in (5, 2):
+            tab.open(f"file://{page}#{ids[number]}")
+            tab.wait_for(f"{marked} === {number}")
     tab.size(1280, 900)
+    # A live page opens its pieces when they are near, so the next prompt may not be there yet.
+    is_at = "((id) => { const prompt = document.getElementById(id), at = prompt && prompt.getBoundingClientRect().top; return prompt && at > 30 && at < 80; })"
+    with Server(folder / "projects") as server:
+        for place in ("?at=", "#"):
+            tab.open("about:blank")
+            tab.open(server.session("-work-prompts", session.stem) + place + ids[6])
+            tab.wait_for(f"{is_at}('{ids[6]}')")
+            for key, number in [("j", 7), ("j", 8), ("k", 7), ("k", 6), ("k", 5), ("k", 4), ("j", 5)]:
+                tab.key(key)
+                tab.wait_for(f"{is_at}('{ids[number]}')")
     choose = "((value) => { const show = document.getElementById('show'); show.value = value; show.dispatchEvent(new Event('change')); })"
     found = "document.getElementById('found').textContent"
     tab.open(f"file://{page}")
@@ -503,6 +522,8 @@ def check_reading(tab, folder):
         tab.key("Enter")
         tab.wait_for("document.querySelectorAll('.hit').length > 0")
         tab.open(server.session("-work-garden", session.stem))
+        # The list may have loaded just now.
+        tab.wait_for("!!window.transcriptPage")
         tab.key("/")
         assert tab.evaluate("document.activeElement.id") == "find"
         # On a phone nothing is wider than the screen.

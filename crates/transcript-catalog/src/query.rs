@@ -463,7 +463,7 @@ impl Items<'_> {
         let read = |value: String| {
             condition(&key, &value, read_time)
                 .unwrap_or_else(|| Err("there is no such filter".to_owned()))
-                .map_err(|message| QueryError::new(start, message))
+                .map_err(|message| QueryError::new(start, format!("{key}:{value}: {message}")))
         };
         Some(value.and_then(read))
     }

@@ -16,7 +16,7 @@ use transcript_format::unicode::comparable;
 use transcript_reader::{Bodies, EntryRef, Index, Source};
 use transcript_render::blocks::{blocks, message_content, plain_text};
 use transcript_resume::PathEntry;
-use transcript_resume::items::starts_turn;
+use transcript_resume::items::{is_queued, starts_turn};
 
 /// At most this many calls wait for their results; the oldest is dropped.
 const MAX_CALLS: usize = 1024;
@@ -148,7 +148,7 @@ struct Omitted {
 
 impl Omitted {
     fn note(&mut self, entry: &EntryRef<'_>) {
-        self.has_prompt |= starts_turn(entry);
+        self.has_prompt |= is_prompt(entry);
         self.has_answer |= entry.kind() == EntryKind::Assistant;
     }
 
@@ -158,8 +158,13 @@ impl Omitted {
             has_prompt,
             has_answer,
         } = std::mem::take(self);
-        has_prompt || has_answer && starts_turn(entry)
+        has_prompt || has_answer && is_prompt(entry)
     }
+}
+
+/// Returns whether an entry may be a prompt, also one that was queued.
+fn is_prompt(entry: &EntryRef<'_>) -> bool {
+    starts_turn(entry) || is_queued(entry)
 }
 
 impl Selection<'_> {

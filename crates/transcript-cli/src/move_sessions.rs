@@ -101,6 +101,9 @@ fn print(ui: &Ui, out: &mut impl Write, moves: &Moves, args: &Args) -> Result<()
         ui.note(&format!("transcript: left where it is: {}", shown(left)));
     }
     let count = moves.moved.len();
+    if count == 0 && moves.refused.is_empty() {
+        return Ok(());
+    }
     let done = match (args.dry_run, args.copy) {
         (true, true) => "would be copied",
         (true, false) => "would move",

@@ -17,7 +17,7 @@ use transcript_storage::outside_names::{OutputKind, is_session_in, output_at};
 use crate::is_closed_pipe;
 use crate::progress::Progress;
 use crate::session::store;
-use crate::ui::Ui;
+use crate::ui::{Ui, is_dumb};
 
 const BUFFER: usize = 64 << 10;
 
@@ -172,12 +172,14 @@ impl<W: Write> Write for AfterProgress<W> {
     }
 }
 
-/// Returns `$PAGER`, or else `less` with colour and without paging for short output. The variable is
+/// Returns `$PAGER`, or else `less` with colour and without paging for short output, which a terminal must be able to draw. The variable is
 /// split at spaces and no shell runs it, so it cannot inject commands.
 fn pager() -> Option<Command> {
     let named = env::var("PAGER").ok();
     let words: Vec<&str> = match &named {
         Some(named) => named.split_whitespace().collect(),
+        // It would warn, and wait for a key.
+        None if is_dumb() => vec![],
         None => vec!["less"],
     };
     // An empty variable, and `cat` by convention, mean no pager.

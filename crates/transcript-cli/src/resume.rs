@@ -73,7 +73,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
                 let policy = args.path_args.policy();
                 let refusal = ResumeRefusal::new(&args.session, policy, reason);
                 record::write(&mut io::stdout().lock(), &refusal)?;
-                return Ok(exit::NO);
+                return Ok(exit::FAILED);
             }
             None => return Err(error),
         },

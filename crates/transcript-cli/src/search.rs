@@ -146,6 +146,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     if end.hits == 0 && !args.json && !args.count {
         ui.note(&format!("no hits in {}", count(end.scanned, "session")));
+        let typed = args.query.join(" ");
+        for habit in typed.split_whitespace().filter_map(habit) {
+            ui.note(&habit);
+        }
         if let Some(hint) = hint(ui, &catalog, &query, &options)? {
             ui.note(&hint);
         }
@@ -157,6 +161,35 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         true => exit::DONE,
         false => exit::NO,
     })
+}
+
+/// Says of a word that means more in other searches what it means here.
+fn habit(word: &str) -> Option<String> {
+    let (key, is_filter) = match word.split_once(':') {
+        Some((key, value)) => (key, !value.is_empty()),
+        None => (word, false),
+    };
+    let ours = match key {
+        "after" | "newer" => "since:",
+        "before" | "older" => "until:",
+        "file" => "path:",
+        "title" => "in:title",
+        "user" | "from" | "author" => "role:",
+        "dir" | "folder" | "cwd" | "repo" => "project:",
+        "OR" | "AND" | "NOT" if !is_filter => {
+            return Some(format!(
+                "{key} is a word like others: all words must be found, and a minus excludes one"
+            ));
+        }
+        _ if word.ends_with('*') && word.len() > 1 && !word.contains(':') => {
+            let start = word.trim_end_matches('*');
+            return Some(format!(
+                "a * stands for itself; {start} is also found within words"
+            ));
+        }
+        _ => return None,
+    };
+    is_filter.then(|| format!("{key}: is not a filter but a word here; the filter is {ours}"))
 }
 
 /// Names the sessions that have all terms, although no entry has.

@@ -1,5 +1,6 @@
 //! Finds and opens the session named on the command line.
 
+use std::collections::HashSet;
 use std::env;
 use std::fs::File;
 use std::io::{self, Seek};
@@ -7,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use jiff::Zoned;
-use transcript::{EntryId, EntryMatch, Error, ErrorKind, History, Index, Store, entries_named};
+use transcript::{
+    EntryId, EntryMatch, Error, ErrorKind, History, Index, SessionRow, Store, entries_named,
+};
 use transcript_reader::{Source, subagents_on};
-use transcript_render::clock;
+use transcript_render::{clock, cut_text};
 
 use crate::archive;
 use crate::progress::Progress;
@@ -17,6 +20,8 @@ use crate::ui::Ui;
 
 /// How many matches of an ambiguous name are listed.
 const MATCHES: usize = 20;
+/// The widest match, in columns.
+const MATCH: usize = 160;
 
 /// Returns the store: `--root`, or the default folder of the client.
 pub(crate) fn store(ui: &Ui) -> Result<Store> {
@@ -109,7 +114,7 @@ pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Resul
     };
     let path = path.map_err(|error| match error.kind() {
         ErrorKind::NoSuchSession => no_such(&store, &text),
-        _ => explained(&text, error),
+        _ => explained(ui, &text, error),
     })?;
     if text == "latest" {
         ui.note(&format!("latest: {}", path.display()));
@@ -167,10 +172,7 @@ fn latest(ui: &Ui) -> Result<PathBuf> {
 pub(crate) fn find_entry(index: &Index, option: &str, name: &str) -> Result<EntryId> {
     let mut found = entries_named(index, name);
     match found.len() {
-        0 => bail!(
-            "{option}: no entry {name}: give the number of its line, or the start of its uuid, at \
-             least 4 characters (`transcript replay --ids` shows both)"
-        ),
+        0 => bail!("{option}: {}", no_entry(index, name)),
         1 => Ok(found.remove(0).id),
         count => {
             let shown: String = found.iter().take(MATCHES).map(describe).collect();
@@ -180,6 +182,31 @@ pub(crate) fn find_entry(index: &Index, option: &str, name: &str) -> Result<Entr
             };
             bail!("{option}: {name} is ambiguous: {count} entries match:{shown}{more}")
         }
+    }
+}
+
+/// Says that no entry has this name; of a line what is there.
+fn no_entry(index: &Index, name: &str) -> String {
+    let Ok(line) = name.parse::<u64>() else {
+        return format!(
+            "no entry {name}: give the number of its line, or the start of its uuid, at \
+             least 4 characters (`transcript replay --ids` shows both)"
+        );
+    };
+    let is_above = |above: &u64| *above < line;
+    let mut entries = index.entries().rev();
+    let before = entries.find_map(|entry| {
+        let above = entry.known_line().filter(is_above);
+        above.filter(|_| entry.uuid().is_some())
+    });
+    let lines = index.line_count();
+    let what = match line > lines {
+        true => format!("there is no line {line} ({lines} in the file)"),
+        false => format!("line {line} is no entry of the conversation"),
+    };
+    match before {
+        Some(before) => format!("{what}; the last entry before it is line {before}"),
+        None => what,
     }
 }
 
@@ -230,19 +257,39 @@ fn no_such(store: &Store, id: &str) -> anyhow::Error {
     }
 }
 
-/// Lists the sessions that an ambiguous id prefix matches.
-fn explained(id: &str, error: Error) -> anyhow::Error {
-    match error.kind() {
-        ErrorKind::Ambiguous => {
-            let paths = error.candidates().iter();
-            let list: String = paths
-                .map(|path| format!("\n  {}", path.display()))
-                .collect();
-            let count = error.candidates().len();
-            anyhow!("{id} is ambiguous: {count} sessions match:{list}")
-        }
-        _ => anyhow!(error).context(format!("{id}: no such file or session")),
+/// Lists the sessions that an ambiguous id matches, so that one can be chosen.
+fn explained(ui: &Ui, id: &str, error: Error) -> anyhow::Error {
+    if error.kind() != ErrorKind::Ambiguous {
+        return anyhow!(error).context(format!("{id}: no such file or session"));
     }
+    let rows: Vec<_> = error
+        .candidates()
+        .iter()
+        .map(|path| SessionRow::at(path))
+        .collect();
+    let ids: HashSet<&str> = rows.iter().map(|row| &*row.session_id).collect();
+    let zone = Zoned::now().time_zone().clone();
+    let list = rows.iter().map(|row| {
+        // Copies of a session in other projects have the same id.
+        let name = match ids.len() == rows.len() {
+            true => row.session_id.clone(),
+            false => row.path.display().to_string(),
+        };
+        let time = row.order_millis().and_then(|millis| clock(millis, &zone));
+        let time = time.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string());
+        let folder = row.cwd.as_deref().map(|cwd| ui.render.below_home(cwd));
+        let title = row.title.as_ref().or(row.first_prompt.as_ref()).cloned();
+        let parts = [Some(name), time, folder, title].into_iter().flatten();
+        let parts: Vec<_> = parts.map(|part| ui.escaping.one_line(&part)).collect();
+        format!("\n  {}", cut_text(&parts.join("  "), MATCH))
+    });
+    let list: String = list.take(MATCHES).collect();
+    let more = match rows.len().saturating_sub(MATCHES) {
+        0 => String::new(),
+        more => format!("\n  … and {more} more"),
+    };
+    let count = rows.len();
+    anyhow!("{id} is ambiguous: {count} sessions match:{list}{more}")
 }
 
 /// Copies a stream to a temporary file that has no name and that only we can read, so that it can

@@ -143,8 +143,11 @@ impl Ui {
     /// Writes an error and its causes to standard error.
     pub(crate) fn complain(&self, error: &anyhow::Error) {
         let mut text = format!("transcript: {error}");
-        for cause in error.chain().skip(1) {
-            text.push_str(&format!(": {cause}"));
+        for cause in error.chain().skip(1).map(ToString::to_string) {
+            // Some errors already say their cause.
+            if !text.ends_with(&cause) {
+                text.push_str(&format!(": {cause}"));
+            }
         }
         self.warn(&text);
     }

@@ -305,9 +305,11 @@ pub fn redact(json: &mut [u8], found: &[SecretPlace]) {
 /// Writes the bytes from `from` on of what replaces `len` bytes.
 pub fn mask(bytes: &mut [u8], from: usize, len: usize) {
     const TEXT: &[u8] = b"[redacted";
+    // Of a short one only this, which is no Markdown: stars between two of them would be.
+    const SHORT: u8 = b'x';
     for (at, byte) in (from..).zip(bytes) {
         *byte = match TEXT.get(at) {
-            _ if len <= TEXT.len() => b'*',
+            _ if len <= TEXT.len() => SHORT,
             Some(byte) => *byte,
             None if at + 1 == len => b']',
             None => b'-',
@@ -634,8 +636,18 @@ mod tests {
         for name in ["ada", "Ada", "example.org"] {
             assert!(!text.contains(name), "{name}: {text}");
         }
-        assert!(text.contains("/home/***/work") && text.contains("-home-***-work"));
+        assert!(text.contains("/home/xxx/work") && text.contains("-home-xxx-work"));
         assert!(text.contains(r"mail\n[redacted"), "{text}");
+    }
+
+    #[test]
+    fn what_replaces_a_secret_is_no_markdown() {
+        for len in 1..40 {
+            let mut bytes = vec![0; len];
+            mask(&mut bytes, 0, len);
+            let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"[-]".contains(byte);
+            assert!(bytes.iter().all(is_plain), "{len}");
+        }
     }
 
     #[test]

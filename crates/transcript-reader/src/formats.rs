@@ -52,8 +52,11 @@ pub(crate) fn without_entry(source: &Source) -> Result<Option<&'static str>, Err
 
 /// Returns whether there is more than blanks and NULs, which a power cut leaves.
 fn is_written(line: &[u8]) -> bool {
-    let is_blank = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
     !line.iter().all(is_blank)
+}
+
+fn is_blank(byte: &u8) -> bool {
+    *byte == 0 || byte.is_ascii_whitespace()
 }
 
 /// Returns whether the first line only opens a value: one that is spread over the lines below, as no entry is.
@@ -71,10 +74,14 @@ fn has_entry(scanner: &mut Scanner, line: &[u8], is_spread: bool) -> bool {
     if is_spread {
         return false;
     }
-    // A list of messages is another format.
-    let is_list = line.trim_ascii_start().starts_with(b"[");
+    // What is left of an entry has its start or its end. A list of messages, and prose about entries, have neither.
+    let mut written = line.iter().filter(|byte| !is_blank(byte));
+    let is_part = written.next() == Some(&b'{') || written.next_back() == Some(&b'}');
     let has = |name: &str| memmem::find(line, name.as_bytes()).is_some();
-    !is_list && (has("\"parentUuid\":") || has("\"isSidechain\":") || has_kind(line))
+    let is_list = line.trim_ascii_start().starts_with(b"[");
+    (is_part || line.len() == READ)
+        && !is_list
+        && (has("\"parentUuid\":") || has("\"isSidechain\":") || has_kind(line))
 }
 
 /// Returns whether a line is the start of an object that was cut off before it says what it is.
@@ -111,6 +118,9 @@ fn name(line: &[u8]) -> &'static str {
         }
         Some(b'{') if has("\"role\"") && has("\"content\"") => {
             "a log of messages of an API, without an entry of a session"
+        }
+        Some(b'{') if line == b"{" || line == b"{\r" => {
+            "JSON on several lines, without an entry of a session, which is one line"
         }
         Some(b'{') => "JSON without an entry of a session",
         _ => "text without an entry of a session",

@@ -145,6 +145,8 @@ struct Writer<'o> {
     speaker: Option<&'static str>,
     /// The time of the current entry.
     time: Option<String>,
+    /// Whether the turn of the current entry started with something that is omitted.
+    is_after_hidden: bool,
     cwd: Option<String>,
     /// The entries of which something was written.
     seen: HashSet<EntryNo>,
@@ -165,6 +167,7 @@ impl<'o> Writer<'o> {
             escaping: options.escaping,
             speaker: None,
             time: None,
+            is_after_hidden: false,
             cwd: None,
             seen: HashSet::new(),
         }
@@ -239,7 +242,9 @@ impl<'o> Writer<'o> {
         if !self.seen.insert(item.entry_no()) {
             return Ok(());
         }
-        if item.marks().contains(ItemMarks::AFTER_HIDDEN) {
+        self.is_after_hidden = item.marks().contains(ItemMarks::AFTER_HIDDEN);
+        // The next prompt is another one, with its own time.
+        if self.is_after_hidden || self.speaker == Some(PERSON) {
             self.speaker = None;
         }
         let entry_ref = conversation.index.entry(item.entry_no());
@@ -346,7 +351,8 @@ impl<'o> Writer<'o> {
             Shown::Prompt(said) => {
                 self.head(PERSON)?;
                 // Text of a person is quoted: it was not written as part of a document.
-                self.quote(said.words.trim())?;
+                let words = markup::typed(self.escaping, said.words.trim());
+                self.block(markup::quoted(&words))?;
                 self.aside("client", said.before)?;
                 return self.aside("client", said.after);
             }
@@ -438,7 +444,8 @@ impl<'o> Writer<'o> {
     fn head(&mut self, speaker: &'static str) -> Result<()> {
         if self.speaker != Some(speaker) {
             self.speaker = Some(speaker);
-            let time = self.time.clone().filter(|_| speaker == PERSON);
+            let is_first = speaker == PERSON || self.is_after_hidden;
+            let time = self.time.clone().filter(|_| is_first);
             let time = time.map_or(String::new(), |time| format!(" · {time}"));
             self.block(format_args!("## {speaker}{time}"))?;
         }
@@ -451,10 +458,6 @@ impl<'o> Writer<'o> {
         let text = text.trim();
         if text.is_empty() {
             return Ok(());
-        }
-        if self.speaker == Some(PERSON) {
-            // The next prompt is another one.
-            self.speaker = None;
         }
         let first = text.lines().next().unwrap_or_default();
         let more = text.lines().count() - 1;
@@ -510,9 +513,6 @@ impl PartPrinter for Writer<'_> {
     }
 
     fn append(&mut self, _first: &EntryRef<'_>, made: WrittenPart) -> Result<bool> {
-        if self.speaker == Some(PERSON) {
-            return Ok(false);
-        }
         (self.speaker, self.cwd) = (made.speaker, made.cwd);
         self.out.write_all(&made.text)?;
         Ok(true)

@@ -504,7 +504,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             return;
         }
         self.anchor();
-        if starts_turn(&entry_ref) {
+        if starts_turn(&entry_ref) || item.marks().contains(ItemMarks::AFTER_HIDDEN) {
             self.put_turn();
         }
         // Lines of progress are no entries of the conversation.

@@ -63,6 +63,19 @@ pub(crate) fn blocks(escaping: Escaping, text: &str) -> String {
     blocks_of(text)
 }
 
+/// Returns what a person typed as [`blocks`] does, with its lines: a document would join them. Two blanks end a line as a
+/// backslash does, and are not in the way when it is copied.
+pub(crate) fn typed(escaping: Escaping, text: &str) -> String {
+    let text = blocks(escaping, text);
+    if text.len() > LONGEST || !text.contains('\n') {
+        return text;
+    }
+    let breaks = parser(&text).into_offset_iter();
+    let breaks = breaks.filter(|(event, _)| matches!(event, Event::SoftBreak));
+    let edits = breaks.map(|(_, range)| (range.start..range.start, "  ".to_owned()));
+    edited(&text, edits.collect())
+}
+
 /// Returns whether a text has nothing that [`blocks_of`] changes, which needs one of these: a
 /// bracket of HTML, a heading, a fence, the colon of a definition, an image.
 fn is_plain(text: &str) -> bool {
@@ -88,9 +101,10 @@ fn blocks_of(text: &str) -> String {
 
 /// Puts the quote mark before each line of a text.
 pub(crate) fn quoted(text: &str) -> String {
-    let lines = text
-        .lines()
-        .map(|line| format!("> {line}").trim_end().to_owned());
+    let lines = text.lines().map(|line| match line.trim().is_empty() {
+        true => ">".to_owned(),
+        false => format!("> {line}"),
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -260,6 +274,17 @@ mod tests {
         assert_eq!(inline("*a* <b> `c`"), "\\*a\\* \\<b\\> \\`c\\`");
     }
 
+    #[test]
+    fn the_lines_of_a_person_end_where_they_were_typed() {
+        let typed = |text| super::typed(Escaping::Visible, text);
+        assert_eq!(typed("a\nb\n\nc"), "a  \nb\n\nc");
+        assert_eq!(typed("- a\n  b\n- c"), "- a  \n  b\n- c");
+        for same in ["a", "```\na\nb\n```", "    a\n    b", "a\\\nb"] {
+            assert_eq!(typed(same), same);
+        }
+        assert_eq!(quoted(&typed("a\nb\n \nc")), "> a  \n> b\n>\n> c");
+    }
+
     /// Whatever messages contain, the document only has our own headings, and no HTML.
     #[test]
     fn no_message_changes_the_document_around_it() {
@@ -325,7 +350,8 @@ mod tests {
                 plain += 1;
                 assert_eq!(blocks_of(&escaped), *escaped, "{text:?}");
             }
-            for message in [blocks(&text), quoted(&blocks(&text))] {
+            let typed = super::typed(Escaping::Visible, &text);
+            for message in [blocks(&text), quoted(&blocks(&text)), quoted(&typed)] {
                 let document = format!("## User\n\n{message}\n\n## Assistant\n\n[User] end\n");
                 let mut headings = Vec::new();
                 for (event, range) in parser(&document).into_offset_iter() {

@@ -111,6 +111,9 @@ pub fn merge_on(disk: &Arc<dyn ReadDisk>, a: &Path, b: &Path, out: &Path) -> Res
         return Err(Error::new(ErrorKind::Exists, out));
     }
     let histories = [History::open_on(disk, a)?, History::open_on(disk, b)?];
+    for history in &histories {
+        history.source().check_messages()?;
+    }
     let ids = histories.each_ref().map(History::session_id);
     let hashers = [RandomState::new(), RandomState::new()];
     let [of_a, of_b] = histories;

@@ -172,14 +172,14 @@ fn an_ambiguous_entry_is_refused_with_its_matches_and_without_their_words() {
         assert!(!error.contains("SECRET"), "{error}");
         assert!(stdout(&output).is_empty(), "{arguments:?}");
     }
-    for name in ["4", "123", "ffff"] {
+    for (name, what) in [
+        ("4", "there is no line 4"),
+        ("123", "there is no line 123"),
+        ("ffff", "no entry ffff"),
+    ] {
         let output = run(root.path(), &["replay", ID, "--at", name]);
         assert_eq!(output.status.code(), Some(2), "{name}");
-        assert!(
-            stderr(&output).contains("no entry"),
-            "{name} {}",
-            stderr(&output)
-        );
+        assert!(stderr(&output).contains(what), "{name} {}", stderr(&output));
     }
 }
 

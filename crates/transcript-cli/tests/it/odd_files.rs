@@ -12,7 +12,7 @@ use crate::{command, stderr, stdout, transcript};
 const ROLLOUT: &str = "{\"timestamp\":\"2026-11-20T10:00:00.000Z\",\"type\":\"session_meta\",\"payload\":{\"id\":\"t\"}}\n";
 
 /// Files that somebody may name, and what they are called.
-const OTHERS: [(&str, &str, &str); 7] = [
+const OTHERS: [(&str, &str, &str); 9] = [
     (
         "notes.jsonl",
         "hello, not json\nsecond line\n",
@@ -44,6 +44,16 @@ const OTHERS: [(&str, &str, &str); 7] = [
         "JSON without an entry",
     ),
     ("rollout.jsonl", ROLLOUT, "a Codex rollout"),
+    (
+        "pretty.jsonl",
+        "{\n  \"type\": \"user\",\n  \"uuid\": \"u\",\n  \"parentUuid\": null,\n  \"message\": {\n    \"content\": \"x\"\n  }\n}\n",
+        "JSON on several lines",
+    ),
+    (
+        "prose.jsonl",
+        "# Entries\nA prompt has \"type\":\"user\" and \"parentUuid\":null, an answer more.\n",
+        "text without an entry",
+    ),
 ];
 
 fn session(prompts: usize, bytes: usize) -> String {
@@ -76,7 +86,11 @@ fn names(folder: &Path) -> Vec<String> {
 
 #[test]
 fn a_named_file_that_is_no_session_is_refused_by_every_command_and_nothing_is_changed() {
-    let commands: [&[&str]; 15] = [
+    let other = tempfile::tempdir().unwrap();
+    let at = |name: &str| other.path().join(name).to_str().unwrap().to_owned();
+    let (good, out) = (at("good.jsonl"), at("out.jsonl"));
+    fs::write(&good, session(1, 0)).unwrap();
+    let commands: [&[&str]; 18] = [
         &["replay", "FILE"],
         &["replay", "--json", "FILE"],
         &["tree", "FILE"],
@@ -84,6 +98,7 @@ fn a_named_file_that_is_no_session_is_refused_by_every_command_and_nothing_is_ch
         &["tail", "-n", "3", "FILE"],
         &["resume", "FILE"],
         &["resume", "--request", "FILE"],
+        &["resume", "--json", "FILE"],
         &["verify", "FILE"],
         &["repair", "FILE"],
         &["repair", "--keep-id", "FILE"],
@@ -92,6 +107,8 @@ fn a_named_file_that_is_no_session_is_refused_by_every_command_and_nothing_is_ch
         &["search", "word", "--in", "FILE"],
         &["fork", "FILE"],
         &["append", "FILE"],
+        &["merge", "FILE", &good, "--out", &out],
+        &["merge", &good, "FILE", "--out", &out],
     ];
     for (name, text, called) in OTHERS {
         let folder = tempfile::tempdir().unwrap();
@@ -106,14 +123,26 @@ fn a_named_file_that_is_no_session_is_refused_by_every_command_and_nothing_is_ch
                 })
                 .collect();
             let output = transcript(&arguments);
-            let said = stderr(&output);
+            let (said, out) = (stderr(&output), stdout(&output));
             assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-            assert!(said.contains(called), "{arguments:?}: {said}");
-            assert_eq!(stdout(&output), "", "{arguments:?}");
+            match arguments[..2] {
+                // Programs are told why in the record.
+                ["resume", "--json"] => {
+                    let record: Value = serde_json::from_str(&out).unwrap();
+                    assert_eq!(record["resumable"], false);
+                    assert!(record["reason"].as_str().unwrap().contains(called), "{out}");
+                }
+                _ => {
+                    assert!(said.contains(called), "{arguments:?}: {said}");
+                    assert!(said.contains(name), "{arguments:?}: {said}");
+                    assert_eq!(out, "", "{arguments:?}");
+                }
+            }
             assert_eq!(fs::read_to_string(&path).unwrap(), text, "{arguments:?}");
             assert_eq!(names(folder.path()), [name], "{arguments:?}");
         }
     }
+    assert_eq!(names(other.path()), ["good.jsonl"]);
 }
 
 #[test]
@@ -129,6 +158,7 @@ fn what_is_left_of_a_session_is_no_other_format() {
         first[..20].to_owned(),
         first[..60].to_owned(),
         format!("\0\0\0{}", &first[..90]),
+        format!("{}\n", &first[first.find("\"type\"").unwrap()..]),
         format!("hello, not json\n{whole}"),
         format!("{}\n{first}\n", "x".repeat(200_000)),
         "{\"type\":\"summary\",\"summary\":\"x\",\"leafUuid\":\"u\"}\n".to_owned(),
@@ -171,6 +201,7 @@ fn beside_a_file_that_cannot_be_read_the_rest_is_shown_and_the_exit_code_says_so
             "total ≥ $",
         ),
         (&["list", "--root", &root], "prompt 0"),
+        (&["verify", &root], "11111111-2222"),
     ] {
         let output = transcript(arguments);
         let (out, said) = (stdout(&output), stderr(&output));
@@ -276,6 +307,133 @@ fn a_prompt_starts_a_turn_whatever_is_left_out_before_it() {
         7,
         "{all}"
     );
+}
+
+/// A line of a session, with a time of its own.
+fn line(number: usize, kind: &str, rest: &str) -> String {
+    let parent = match number {
+        0 => "null".to_owned(),
+        _ => format!("\"l{}\"", number - 1),
+    };
+    format!(
+        "{{\"parentUuid\":{parent},\"type\":\"{kind}\",\"uuid\":\"l{number}\",\"sessionId\":\"s\",\"timestamp\":\"2026-11-20T10:{number:02}:00.000Z\",{rest}}}\n"
+    )
+}
+
+#[test]
+fn prompts_without_an_answer_between_them_and_those_that_were_queued_start_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.jsonl");
+    let said = |text: &str| format!("\"message\":{{\"role\":\"user\",\"content\":\"{text}\"}}");
+    let answer = |id: &str, content: &str| {
+        format!(
+            "\"message\":{{\"id\":\"{id}\",\"role\":\"assistant\",\"model\":\"claude-opus-4-1\",\"content\":[{content}],\"usage\":{{\"input_tokens\":10,\"output_tokens\":1}}}}"
+        )
+    };
+    let text = |text: &str| format!("{{\"type\":\"text\",\"text\":\"{text}\"}}");
+    let lines = [
+        ("user", said("prompt one")),
+        ("user", said("prompt two")),
+        (
+            "assistant",
+            answer(
+                "m1",
+                "{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"Bash\",\"input\":{\"command\":\"ls\"}}",
+            ),
+        ),
+        (
+            "user",
+            "\"message\":{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"t1\",\"content\":\"ok\"}]}"
+                .to_owned(),
+        ),
+        (
+            "attachment",
+            "\"attachment\":{\"type\":\"queued_command\",\"prompt\":\"prompt three\",\"commandMode\":\"prompt\"}".to_owned(),
+        ),
+        ("assistant", answer("m2", &text("answer three"))),
+        ("user", said("prompt four")),
+        ("assistant", answer("m3", &text("answer four"))),
+    ];
+    let lines = lines.iter().enumerate();
+    let all: String = lines
+        .map(|(at, (kind, rest))| line(at, kind, rest))
+        .collect();
+    fs::write(&path, all).unwrap();
+    let path = path.to_str().unwrap();
+    let rules = |arguments: &[&str]| {
+        let text = stdout(&transcript(&[arguments, &[path]].concat()));
+        let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+        let rules = lines.windows(2).filter(|pair| pair[0].starts_with('─'));
+        rules.map(|pair| pair[1].to_owned()).collect::<Vec<_>>()
+    };
+    // Four prompts are four turns, with the answers and without.
+    for arguments in [
+        &["replay"][..],
+        &["replay", "--role", "user"],
+        &["replay", "--text", "prompt"],
+        &["tail"],
+        &["tail", "--role", "user"],
+    ] {
+        let rules = rules(arguments);
+        assert_eq!(rules.len(), 4, "{arguments:?}: {rules:?}");
+        for (rule, word) in rules.iter().zip(["one", "two", "three", "four"]) {
+            assert!(rule.contains(word), "{arguments:?}: {rules:?}");
+        }
+    }
+    for arguments in [&["replay"][..], &["replay", "--role", "user"]] {
+        let markdown = [arguments, &["--format", "markdown", path]].concat();
+        let markdown = stdout(&transcript(&markdown));
+        for minute in ["00", "01", "04", "06"] {
+            let head = format!("## User · 2026-11-20 10:{minute}\n\n> prompt ");
+            assert_eq!(markdown.matches(&head).count(), 1, "{markdown}");
+        }
+    }
+    // Answers without their prompts are as many, in each form, and a document has their times.
+    let answers = ["replay", "--role", "assistant"];
+    assert_eq!(rules(&answers).len(), 3);
+    let shown = |format: &str| {
+        let output = transcript(&[&answers[..], &["--format", format, path]].concat());
+        stdout(&output)
+    };
+    let markdown = shown("markdown");
+    for minute in ["02", "05", "07"] {
+        let head = format!("## Assistant · 2026-11-20 10:{minute}\n");
+        assert!(markdown.contains(&head), "{markdown}");
+    }
+    let html = shown("html");
+    assert_eq!(html.matches("<p class=\"turn\">").count(), 3, "{html}");
+}
+
+#[test]
+fn the_lines_that_a_person_typed_are_lines_in_every_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.jsonl");
+    let note = "<system-reminder>a note</system-reminder>";
+    let rest = format!(
+        "\"promptSource\":\"typed\",\"message\":{{\"role\":\"user\",\"content\":\"$ sync --all\\nerror: *push* failed\\n\\n  exit 1\\n```\\ncode\\nmore\\n```\\n{note}\"}}"
+    );
+    fs::write(&path, line(0, "user", &rest)).unwrap();
+    let path = path.to_str().unwrap();
+    let shown = |format: &str| stdout(&transcript(&["replay", "--format", format, path]));
+    let markdown = shown("markdown");
+    let quote =
+        "\n> $ sync --all  \n> error: *push* failed\n>\n>   exit 1\n> ```\n> code\n> more\n> ```\n";
+    assert!(markdown.contains(quote), "{markdown}");
+    let html = shown("html");
+    let typed = "<div class=\"typed\">$ sync --all\nerror: *push* failed\n\n  exit 1\n```\ncode\nmore\n```</div>";
+    assert!(html.contains(typed), "{html}");
+    let text = shown("text");
+    for line in ["$ sync --all", "error: *push* failed", "  exit 1"] {
+        assert!(text.lines().any(|shown| shown.ends_with(line)), "{text}");
+    }
+    // The note of the client around them is no word of the person.
+    let line = markdown.lines().find(|line| line.contains("a note"));
+    assert!(line.unwrap().starts_with("*client: "), "{markdown}");
+    let line = html.lines().find(|line| line.contains("a note"));
+    let aside = "<div class=\"item aside\"";
+    assert!(line.unwrap().starts_with(aside), "{html}");
+    let line = text.lines().find(|line| line.contains("a note"));
+    assert!(line.unwrap().starts_with("client "), "{text}");
 }
 
 #[test]
@@ -429,9 +587,140 @@ fn what_cannot_be_done_is_said_once_and_leaves_nothing() {
     ]);
     assert_eq!(output.status.code(), Some(2));
     assert!(!Path::new(&key).exists());
-    let dumb = command(&["list", "--root", &empty])
-        .env("TERM", "dumb")
-        .output()
-        .unwrap();
-    assert!(dumb.status.success());
+}
+
+#[test]
+fn an_error_says_what_is_there_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("projects");
+    let project = root.join("-w");
+    fs::create_dir_all(&project).unwrap();
+    for (id, prompt) in [
+        ("aaaa1111", "first question"),
+        ("aaaa2222", "second question"),
+    ] {
+        let path = project.join(format!("{id}-2222-4333-8444-555555555555.jsonl"));
+        let rest = format!(
+            "\"cwd\":\"/work/garden\",\"message\":{{\"role\":\"user\",\"content\":\"{prompt}\"}}"
+        );
+        let title = "{\"type\":\"ai-title\",\"aiTitle\":\"A title\",\"sessionId\":\"s\"}\n";
+        let text = match id {
+            "aaaa1111" => line(0, "user", &rest) + title,
+            _ => line(0, "user", &rest),
+        };
+        fs::write(path, text).unwrap();
+    }
+    let root = root.to_str().unwrap();
+    let missing = folder.path().join("nowhere");
+    let missing = missing.to_str().unwrap();
+    for (arguments, code, words) in [
+        (
+            &["replay", "aaaa"][..],
+            2,
+            &[
+                "aaaa1111-2222",
+                "2026-11-20 10:00  /work/garden  A title",
+                "second question",
+            ][..],
+        ),
+        (
+            &["replay", "aaaa1", "--at", "2"],
+            2,
+            &["line 2 is no entry of the conversation; the last entry before it is line 1"],
+        ),
+        (
+            &["replay", "aaaa1", "--at", "7"],
+            2,
+            &["there is no line 7 (2 in the file); the last entry before it is line 1"],
+        ),
+        (&["search", "role:x"], 2, &["role:x: expected one of"]),
+        (
+            &["search", "after:2026-01-01"],
+            1,
+            &["after: is not a filter but a word here; the filter is since:"],
+        ),
+        (
+            &["search", "gardens*"],
+            1,
+            &["a * stands for itself; gardens is also found within words"],
+        ),
+        (
+            &["search", "roses", "OR", "tulips"],
+            1,
+            &["OR is a word like others"],
+        ),
+        (
+            &["usage", "--prices", missing],
+            2,
+            &["cannot be read: No such file"],
+        ),
+        (
+            &["move", "/w/gone", "/w/new"],
+            1,
+            &["no session was written in /w/gone"],
+        ),
+    ] {
+        let output = transcript(&[arguments, &["--root", root]].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        for word in words {
+            assert_eq!(said.matches(word).count(), 1, "{arguments:?}: {said}");
+        }
+        assert!(!said.contains("0 sessions"), "{arguments:?}: {said}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_that_cannot_draw_gets_no_colours_no_pager_and_no_view() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let (folder, root) = mixed();
+    let (binary, tools) = (env!("CARGO_BIN_EXE_transcript"), folder.path());
+    let less = tools.join("less");
+    fs::write(&less, "#!/bin/sh\necho through a pager\ncat\n").unwrap();
+    fs::set_permissions(&less, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let on_terminal = |term: &str, arguments: &str| {
+        let shell = format!("stty cols 100 rows 30; '{binary}' {arguments} --root '{root}'");
+        let mut script = std::process::Command::new("script");
+        script
+            .args(["-qec", &shell, "/dev/null"])
+            .env("TERM", term)
+            .env("PATH", &path)
+            .env("HOME", "/nowhere")
+            .env_remove("PAGER")
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null());
+        script.output()
+    };
+    let Ok(drawn) = on_terminal("xterm", "list") else {
+        println!("skipped: no `script` on this system");
+        return;
+    };
+    let drawn = stdout(&drawn);
+    assert!(
+        drawn.contains('\u{1b}') && drawn.contains("through a pager"),
+        "{drawn}"
+    );
+    for arguments in [
+        "list",
+        "usage --no-cache",
+        "search answer --no-cache",
+        "replay 1111",
+        "verify",
+    ] {
+        let arguments = arguments.replace("verify", &format!("verify '{root}'"));
+        let shown = stdout(&on_terminal("dumb", &arguments).unwrap());
+        assert!(!shown.contains('\u{1b}'), "{arguments}: {shown}");
+        assert!(!shown.contains("through a pager"), "{arguments}: {shown}");
+        assert!(shown.lines().count() > 2, "{arguments}: {shown}");
+    }
+    let refused = on_terminal("dumb", "browse").unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stdout(&refused).contains("TERM says `dumb`"),
+        "{}",
+        stdout(&refused)
+    );
 }

@@ -684,7 +684,7 @@ fn what_a_client_wrote_in_tags_is_said_by_nobody() {
         assert!(shown.contains("client     <ide_opened_file>"), "{shown}");
         assert!(shown.contains("user       When is high water?"), "{shown}");
         assert!(
-            shown.contains("           <div>x</div> is not centred"),
+            shown.contains("user       <div>x</div> is not centred"),
             "{shown}"
         );
     }

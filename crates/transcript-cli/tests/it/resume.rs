@@ -166,7 +166,7 @@ fn a_file_of_another_format_has_an_answer_for_programs() {
     std::fs::write(&path, bytes).unwrap();
     let path = path.to_str().unwrap();
     let output = transcript(&["resume", "--json", path]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(answer["resumable"], false);
     assert_eq!(answer["reason"], "not a transcript but UTF-16 text");

@@ -267,21 +267,31 @@
 
   // Where the page scrolls an element to: below the bar. A fraction of a pixel is lost on the way.
   const edge = () => (parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0) + 2;
-  // The prompt that is read, in the list; keys to the next and the previous one.
-  const visiblePrompt = () => {
-    const top = edge();
-    const prompts = [...main.querySelectorAll(":scope > .piece > .person")].filter((prompt) => prompt.offsetParent);
-    const below = prompts.findIndex((prompt) => prompt.getBoundingClientRect().top > top);
-    return { prompts, below: below < 0 ? prompts.length : below };
-  };
-  function jump(forward) {
+  // The prompts of the conversation in a piece of it. The image and the text of a prompt are one: the first has the id.
+  const promptsIn = (piece) => [...piece.querySelectorAll(":scope > .person[id]")].filter((prompt) => prompt.offsetParent);
+  const piecesOfMain = () => [...main.querySelectorAll(":scope > .piece")];
+  const hasPrompt = (html) => /<article class="item person[^"]*" id=/.test(html);
+  // Goes to the next or the previous prompt, also where nothing is open yet.
+  let jumps = 0;
+  async function jump(forward) {
     page.follows = false;
-    const { prompts, below } = visiblePrompt();
-    const above = prompts[below - 1];
-    const isAt = above && above.getBoundingClientRect().top > edge() - 12;
-    const target = forward ? prompts[below] : prompts[below - (isAt ? 2 : 1)];
-    if (target) target.scrollIntoView({ block: "start" });
-    else scrollBy(0, (forward ? 1 : -1) * innerHeight);
+    const run = ++jumps, top = edge();
+    const isPast = (at) => (forward ? at > top : at <= top - 12);
+    const pieces = piecesOfMain().filter((piece) => piece.offsetParent);
+    for (const piece of forward ? pieces : pieces.reverse()) {
+      const box = piece.getBoundingClientRect();
+      if (!isPast(forward ? box.bottom : box.top)) continue;
+      if (isPacked(piece) && !piece.firstChild) {
+        if (!hasPrompt(await htmlOf(piece))) continue;
+        wanted.add(piece);
+        await open(piece);
+      }
+      if (run !== jumps) return;
+      const found = promptsIn(piece).filter((prompt) => isPast(prompt.getBoundingClientRect().top));
+      const target = found.at(forward ? 0 : -1);
+      if (target) return settle(() => { if (run === jumps) target.scrollIntoView({ block: "start" }); });
+    }
+    scrollBy(0, (forward ? 1 : -1) * innerHeight);
   }
   let isScrolling = false;
   addEventListener("scroll", () => {
@@ -289,8 +299,9 @@
     isScrolling = true;
     setTimeout(() => {
       isScrolling = false;
-      const { prompts, below } = visiblePrompt();
-      const now = prompts[below - 1];
+      // The prompt that is read, in the list.
+      const top = edge(), prompts = piecesOfMain().flatMap(promptsIn);
+      const now = prompts.findLast((prompt) => prompt.getBoundingClientRect().top <= top);
       const link = now && nav.querySelector(`a[href="#${CSS.escape(now.id)}"]`);
       nav.querySelectorAll("[aria-current]").forEach((old) => old !== link && old.removeAttribute("aria-current"));
       if (link && !link.hasAttribute("aria-current")) {

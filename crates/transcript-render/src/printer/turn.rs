@@ -6,7 +6,7 @@ use transcript_format::content::Message;
 use transcript_format::kind::EntryKind;
 use transcript_format::units::{duration, grouped};
 use transcript_reader::{EntryNo, EntryRef, MessageKey};
-use transcript_resume::items::starts_turn;
+use transcript_resume::items::{is_queued, starts_turn};
 
 use super::TextPrinter;
 use crate::Result;
@@ -17,8 +17,8 @@ use crate::words::count;
 /// The totals since the last prompt.
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct TurnStats {
-    /// The entry that started it.
-    first: Option<EntryNo>,
+    /// The entry that started it, and its line.
+    first: Option<(EntryNo, Option<u64>)>,
     millis: Option<i64>,
     pub(super) calls: usize,
     answers: HashMap<MessageKey, Tokens>,
@@ -67,9 +67,12 @@ impl TextPrinter<'_> {
 
     /// Prints a rule with the time above a prompt, and ends the previous turn.
     pub(super) fn start_turn(&mut self, entry_ref: &EntryRef<'_>, line: Option<u64>) -> Result<()> {
-        // Several lines of one prompt are one turn.
+        // Several texts of one prompt are one turn.
+        let entry = Some((entry_ref.number(), line));
         let turn = self.printed.turn.as_ref();
-        if turn.is_some_and(TurnStats::is_quiet) && self.printed.speaker == Some("user") {
+        if turn.is_some_and(|turn| turn.is_quiet() && turn.first == entry)
+            && self.printed.speaker == Some("user")
+        {
             return Ok(());
         }
         self.end_turn()?;
@@ -80,7 +83,7 @@ impl TextPrinter<'_> {
         let line = line.map(|line| format!("line {line}"));
         self.rule('─', &text, &line.unwrap_or_default())?;
         self.printed.turn = Some(TurnStats {
-            first: Some(entry_ref.number()),
+            first: entry,
             millis: entry_ref.millis(),
             ..TurnStats::default()
         });
@@ -94,12 +97,12 @@ impl TextPrinter<'_> {
         line: Option<u64>,
     ) -> Result<()> {
         let turn = self.printed.turn.as_ref();
-        if turn.is_some_and(|turn| turn.first == Some(entry_ref.number())) {
+        if turn.is_some_and(|turn| turn.first == Some((entry_ref.number(), line))) {
             return Ok(());
         }
         self.end_turn()?;
         self.printed.speaker = None;
-        match starts_turn(entry_ref) {
+        match starts_turn(entry_ref) || is_queued(entry_ref) {
             true => Ok(()),
             false => self.start_turn(entry_ref, line),
         }

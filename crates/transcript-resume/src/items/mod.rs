@@ -65,7 +65,7 @@ use crate::tree::Tree;
 pub use id::ItemId;
 pub use item_reader::{HeldBodies, HeldTexts, ItemReader, LoadedItem};
 pub use nesting::{Nesting, NestingStep, Origin, sidechains};
-pub use parts::{Cut, NamedCall, starts_turn};
+pub use parts::{Cut, NamedCall, is_queued, starts_turn};
 
 /// The items of a path in display order.
 ///

@@ -111,6 +111,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for CommandLine<'a> {
     }
 }
 
+/// The answer to an op that there is not.
+const UNKNOWN: &str =
+    "unknown op; there are hello, append, meta, record, compact, tombstone, rewind, sync and close";
+
 impl<'a> Command<'a> {
     /// Reads the command that a line of the input contains; its `id` and unknown fields do not matter.
     ///
@@ -147,7 +151,7 @@ impl<'a> Command<'a> {
                 let to = field(to, "`to` must name an entry or be null")?;
                 Self::Rewind { to }
             }
-            Some(_) => return Err(CommandError::bad_command("unknown op")),
+            Some(_) => return Err(CommandError::bad_command(UNKNOWN)),
             None => return Err(CommandError::bad_command("missing op")),
         })
     }
