@@ -132,7 +132,10 @@ soak: ## Kill, stop and starve writers and readers for a long time (SOAK=20 time
 		echo "skipped: no target/release/transcript (cargo build --release -p transcript-cli)"; \
 	else \
 		echo "python3 tests/kill_append.py"; python3 tests/kill_append.py && \
-		echo "python3 tests/kill_repair.py"; python3 tests/kill_repair.py; \
+		echo "python3 tests/kill_repair.py"; python3 tests/kill_repair.py && \
+		for script in every_fault fault_append prune_race power_cut; do \
+			echo "python3 tests/$$script.py"; python3 tests/$$script.py --bin target/release/transcript || exit 1; \
+		done; \
 	fi
 
 page-test: ## Look at pages in Chromium (skipped where there is none; CHECKS="live axe" runs only these)

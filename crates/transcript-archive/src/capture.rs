@@ -306,8 +306,7 @@ impl Archive {
             return Ok(Plan::Read(None));
         };
         if same == known.len && same == len {
-            let is_same = known.state == state || known.state.is_settled && options.compares_all;
-            return Ok(match is_same {
+            return Ok(match known.state == state {
                 true => Plan::Nothing,
                 // Its properties changed; or only now it is certain that it does not change unnoticed.
                 false => Plan::Read(self.catalogue.may_be_continued(id).then_some((id, same))),
@@ -690,7 +689,7 @@ fn fingerprint(file: &dyn ReadFile, len: u64) -> io::Result<Hash> {
 }
 
 /// Returns the properties of a file that show whether it was changed.
-fn state_of(metadata: &Metadata, now: SystemTime) -> State {
+pub(crate) fn state_of(metadata: &Metadata, now: SystemTime) -> State {
     let parts = |time: SystemTime| match time.duration_since(UNIX_EPOCH) {
         Ok(since) => (
             i64::try_from(since.as_secs()).unwrap_or(i64::MAX),

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use transcript_storage::Metadata;
 
 use crate::archive::Archive;
-use crate::capture::session_of;
+use crate::capture::{session_of, state_of};
 use crate::catalogue::VersionId;
 use crate::error::{AtPath, Error};
 use crate::live_files::{LiveFile, LiveFiles, aside};
@@ -145,8 +145,8 @@ impl From<Error> for Stop {
 
 impl Archive {
     /// Removes the files of old sessions in `root`, or says what it would remove. A file is removed only if its newest version was
-    /// captured long enough ago, the archive gives back exactly its bytes, which are read and compared now, and no process has it
-    /// open for writing. The own file of a session goes last, and only if all others may go.
+    /// captured long enough ago, the archive gives back exactly its bytes, which are read and compared now, its time and its mode, and
+    /// no process has it open for writing. The own file of a session goes last, and only if all others may go.
     ///
     /// A kill leaves a file removed, or there, or there under a name that starts with `.pruned-`, which the next capture or prune
     /// gives its name again; in the archive it is in any case.
@@ -232,6 +232,11 @@ impl Archive {
         if age < options.hold {
             return Err(Stop::Keep(KeepReason::Held));
         }
+        // Its time and mode come back with its bytes, or it is not the same file.
+        let archived = self.version(id).map(|version| version.state.restored());
+        if archived != Some(state_of(&file.metadata, now).restored()) {
+            return Err(Stop::Keep(KeepReason::Changed));
+        }
         self.compare_whole(&file.path, id)?;
         self.check_closed(&file.path)?;
         Ok(id)
@@ -289,8 +294,8 @@ impl Archive {
         let aside = aside(path);
         let is_same = |found: &Metadata| {
             let known = &file.metadata;
-            (found.len, found.modified, found.identity)
-                == (known.len, known.modified, known.identity)
+            (found.len, found.modified, found.mode, found.identity)
+                == (known.len, known.modified, known.mode, known.identity)
         };
         let remove = || -> Result<(), Stop> {
             self.disk.rename_new(path, &aside).at(path)?;

@@ -155,6 +155,13 @@ pub(crate) struct State {
     pub(crate) is_settled: bool,
 }
 
+impl State {
+    /// Returns the properties that a restored file gets: its time and its mode.
+    pub(crate) fn restored(&self) -> (Option<(i64, u32)>, Option<u32>) {
+        (self.modified, self.mode)
+    }
+}
+
 /// A part of a file, in a frame of the same pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Extent {

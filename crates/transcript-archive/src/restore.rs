@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use transcript_storage::outside_names::{place_of, safe_mode};
-use transcript_storage::{Disk, ReadDisk};
+use transcript_storage::{Disk, ReadDisk, is_absent};
 
 use crate::archive::{Archive, lock};
 use crate::capture::session_of;
@@ -86,6 +86,8 @@ pub struct Restored {
     pub omitted: u64,
     /// What was not restored, and why. Of a session whose own file is refused nothing is restored.
     pub problems: Vec<Error>,
+    /// The folders that were missing for files which were not restored, each after those below it.
+    unused: Vec<PathBuf>,
 }
 
 impl Restored {
@@ -96,6 +98,7 @@ impl Restored {
         self.present += other.present;
         self.omitted += other.omitted;
         self.problems.extend(other.problems);
+        self.unused.extend(other.unused);
     }
 }
 
@@ -131,6 +134,11 @@ impl Archive {
         let mut restored = restored
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
+        // Nobody makes files in them any more.
+        for folder in &restored.unused {
+            // Fails, as it should, if something is in it.
+            let _ = self.disk.remove_folder(folder);
+        }
         restored.problems.extend(refused);
         restored.sessions.sort();
         restored
@@ -251,6 +259,7 @@ impl Archive {
                     continue;
                 }
             };
+            let missing = self.missing_folders(&path);
             match self.restore_file(&path, version, options) {
                 Ok(None) => restored.present += 1,
                 Ok(Some(bytes)) => {
@@ -260,10 +269,23 @@ impl Archive {
                         restored.sessions.push(path);
                     }
                 }
-                Err(error) => restored.problems.push(error),
+                Err(error) => {
+                    restored.problems.push(error);
+                    restored.unused.extend(missing);
+                }
             }
         }
         restored
+    }
+
+    /// Returns the folders of a file that are not there, each after those below it.
+    fn missing_folders(&self, path: &Path) -> Vec<PathBuf> {
+        let above = path.ancestors().skip(1);
+        let is_missing = |folder: &&Path| {
+            let found = self.disk.link_metadata(folder);
+            found.is_err_and(|error| is_absent(&error))
+        };
+        above.take_while(is_missing).map(Path::to_owned).collect()
     }
 
     /// Returns where a file is restored; `None` if nowhere below this root.
@@ -393,7 +415,7 @@ fn ids_in(disk: &dyn Disk, root: &Path) -> Result<HashMap<String, Vec<PathBuf>>,
     let mut ids = HashMap::<String, Vec<PathBuf>>::new();
     for project in list(root)? {
         let folder = root.join(&project.name);
-        if !disk.is_folder(&folder) {
+        if !disk.has_folder(&folder).at(&folder)? {
             continue;
         }
         for file in list(&folder)? {

@@ -193,17 +193,20 @@ impl Target {
 
     /// Lists what was redacted, and opens the file.
     pub(crate) fn open(&self, ui: &Ui) -> Result<Output> {
-        if let Some(disk) = &self.redacted {
-            self.list(ui, disk)?;
-        }
+        let report = match &self.redacted {
+            Some(disk) => self.list(ui, disk)?,
+            None => None,
+        };
         if self.file == Path::new("-") {
-            return Ok(Output::plain());
+            return Ok(Output::plain().with(report));
         }
         let output = Output::to_file(&self.file, self.replaces);
-        output.with_context(|| self.file.display().to_string())
+        let output = output.with_context(|| self.file.display().to_string())?;
+        Ok(output.with(report))
     }
 
-    fn list(&self, ui: &Ui, disk: &RedactedDisk) -> Result<()> {
+    /// Returns the report, if it is to be a file: it gets its name with the export.
+    fn list(&self, ui: &Ui, disk: &RedactedDisk) -> Result<Option<Output>> {
         let redactions = disk.redactions();
         for found in redactions.iter().take(LISTED) {
             let path = ui.escaping.one_line(&found.path.display().to_string());
@@ -213,16 +216,21 @@ impl Target {
             let more = redactions.len() - LISTED;
             ui.note(&format!("… and {more} more; --json-report FILE lists them"));
         }
+        let mut reported = None;
         if let Some(report) = &self.report {
-            let named = || report.display().to_string();
-            let mut out = match report == Path::new("-") {
-                true => Output::plain(),
-                false => Output::to_file(report, self.replaces).with_context(named)?,
+            let is_file = report != Path::new("-");
+            let mut out = match is_file {
+                true => Output::to_file(report, self.replaces)
+                    .with_context(|| report.display().to_string())?,
+                false => Output::plain(),
             };
             for found in &redactions {
                 record::write(&mut out, &RedactionRecord::new(found))?;
             }
-            out.finish().with_context(named)?;
+            match is_file {
+                true => reported = Some(out),
+                false => out.finish()?,
+            }
         }
         ui.note(&match redactions.len() {
             0 => "nothing to redact was found".to_owned(),
@@ -231,6 +239,6 @@ impl Target {
                 count(many, "place")
             ),
         });
-        Ok(())
+        Ok(reported)
     }
 }

@@ -10,9 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
-use tempfile::NamedTempFile;
-use transcript_storage::folder_of;
 use transcript_storage::outside_names::{OutputKind, is_session_in, output_at};
+use transcript_storage::{NewFile, folder_of};
 
 use crate::is_closed_pipe;
 use crate::progress::Progress;
@@ -26,7 +25,9 @@ pub(crate) struct Output {
     out: BufWriter<Box<dyn Write>>,
     pager: Option<Child>,
     /// A file that gets its name when it is complete, and whether it replaces one.
-    file: Option<(NamedTempFile, PathBuf, bool)>,
+    file: Option<(NewFile, PathBuf, bool)>,
+    /// Another output, which is complete only with this one.
+    then: Option<Box<Self>>,
 }
 
 impl Output {
@@ -36,7 +37,14 @@ impl Output {
             out,
             pager,
             file: None,
+            then: None,
         }
+    }
+
+    /// Completes `other` after this one: of two files, an error leaves none.
+    pub(crate) fn with(mut self, other: Option<Self>) -> Self {
+        self.then = other.map(Box::new);
+        self
     }
 
     /// A new file, which gets its name when everything is written. With `replaces` it may replace one. A pipe or a device is
@@ -57,8 +65,9 @@ impl Output {
             let what = format!("the folder {} does not exist", folder.display());
             return Err(io::Error::new(io::ErrorKind::NotFound, what));
         }
-        let new = NamedTempFile::new_in(folder)?;
-        let mut output = Self::new(new.reopen()?, None);
+        NewFile::remove_stale(folder);
+        let new = NewFile::output_beside(&path)?;
+        let mut output = Self::new(new.try_clone()?, None);
         output.file = Some((new, path, replaces));
         Ok(output)
     }
@@ -119,23 +128,36 @@ impl Output {
 
     /// Writes the rest and waits until the pager is closed. The exit status of the pager is ignored.
     pub(crate) fn finish(mut self) -> io::Result<()> {
-        let written = self.out.flush();
+        let written = self.flush();
         if let Some((new, path, replaces)) = self.file {
             written?;
-            new.as_file().sync_all()?;
+            let replaces = replaces && fs::symlink_metadata(&path).is_ok();
             let placed = match replaces {
-                true => new.persist(path),
-                false => new.persist_noclobber(path),
+                true => new.replace(&path),
+                false => new.keep(&path),
             };
-            return placed.map(drop).map_err(|error| error.error);
+            placed.map_err(|error| of(&path, &error))?;
+            let then = self.then.map_or(Ok(()), |then| then.finish());
+            return then.map_err(|error| match replaces {
+                true => error,
+                false => without(&path, error),
+            });
         }
         let Some(mut pager) = self.pager else {
-            return written;
+            written?;
+            return self.then.map_or(Ok(()), |then| then.finish());
         };
         // The pager may be closed before it has read everything.
         drop(self.out);
         let _ = pager.wait();
         Ok(())
+    }
+
+    fn named(&self, error: io::Error) -> io::Error {
+        match &self.file {
+            Some((_, path, _)) => of(path, &error),
+            None => error,
+        }
     }
 
     /// Returns whether `error` means that the pager was closed before the end.
@@ -146,11 +168,29 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.out.write(bytes)
+        let written = self.out.write(bytes);
+        written.map_err(|error| self.named(error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        let flushed = self.out.flush();
+        flushed.map_err(|error| self.named(error))
+    }
+}
+
+/// Returns an error that names its file.
+fn of(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Removes a file after the other one, that belongs to it, failed. Returns the error, which then names what is left.
+fn without(path: &Path, error: io::Error) -> io::Error {
+    match fs::remove_file(path) {
+        Err(_) if fs::symlink_metadata(path).is_ok() => {
+            let what = format!("{error}; {} is written", path.display());
+            io::Error::new(error.kind(), what)
+        }
+        _ => error,
     }
 }
 

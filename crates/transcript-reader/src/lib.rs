@@ -66,5 +66,7 @@ pub use prompt::{Prompt, shorten};
 pub use said::{Said, Words};
 pub use source::Source;
 pub use store_walk::{Walked, walk_store};
-pub use subagents::{Subagent, own_subagents_on, session_of_subagent, subagents_on};
+pub use subagents::{
+    Subagent, all_subagents_on, own_subagents_on, session_of_subagent, subagents_on,
+};
 pub use unknown_keys::UnknownKey;

@@ -9,7 +9,7 @@ use transcript_format::entry::Entry;
 use transcript_format::lines::AGENT_META_CAP;
 use transcript_format::metadata::AgentMetadata;
 use transcript_format::object::Object;
-use transcript_storage::{DirEntry, FileKind, ReadDisk};
+use transcript_storage::{DirEntry, FileKind, ReadDisk, is_absent};
 
 use crate::error::Error;
 use crate::source::Source;
@@ -53,17 +53,36 @@ impl Subagent {
 /// other names are ignored.
 ///
 /// # Errors
-/// When a folder exists and cannot be read. Session or metadata files that cannot be read are not
+/// When a folder exists and cannot be read, or it cannot be seen whether it does. Session or metadata files that cannot be read are not
 /// an error.
 pub fn subagents_on(disk: &Arc<dyn ReadDisk>, session: &Path) -> Result<Vec<Subagent>, Error> {
+    find(disk, session, |path| Ok(session_of_subagent(disk, path)))
+}
+
+/// As [`subagents_on`], for who copies or moves them: none is left behind.
+///
+/// # Errors
+/// As [`subagents_on`]; also when a file next to the session, which may be one of them, cannot be read.
+pub fn all_subagents_on(disk: &Arc<dyn ReadDisk>, session: &Path) -> Result<Vec<Subagent>, Error> {
+    find(disk, session, |path| first_session(disk, path))
+}
+
+fn find(
+    disk: &Arc<dyn ReadDisk>,
+    session: &Path,
+    session_of: impl Fn(&Path) -> Result<Option<String>, Error>,
+) -> Result<Vec<Subagent>, Error> {
     let mut found = own_subagents_on(disk, session)?;
     let own = session.with_extension("").join("subagents");
     let id = session.file_stem().and_then(|stem| stem.to_str());
     if let (Some(folder), Some(id)) = (session.parent(), id) {
         let mut next_to_it = Vec::new();
         collect(&**disk, folder, &own, 0, &mut next_to_it)?;
-        next_to_it.retain(|agent| session_of_subagent(disk, &agent.path).as_deref() == Some(id));
-        found.extend(next_to_it);
+        for agent in next_to_it {
+            if session_of(&agent.path)?.as_deref() == Some(id) {
+                found.push(agent);
+            }
+        }
     }
     let mut ids = HashSet::new();
     found.retain(|agent| ids.insert(agent.id.clone()));
@@ -100,17 +119,20 @@ fn collect(
     } else {
         folder
     };
-    let is_folder = disk
-        .link_metadata(folder)
-        .is_ok_and(|found| found.is_folder());
+    let failed = |error| Error::io(folder, None, error);
+    let is_folder = match disk.link_metadata(folder) {
+        Err(error) if is_absent(&error) => false,
+        found => found.map_err(failed)?.is_folder(),
+    };
     if !is_folder && depth > 0 {
         return Ok(());
     }
     let entries = match disk.list(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(|error| Error::io(folder, None, error))?,
+        Err(error) if is_absent(&error) => return Ok(()),
+        entries => entries.map_err(failed)?,
     };
-    let mut entries: Vec<DirEntry> = entries.flatten().collect();
+    let entries: io::Result<Vec<DirEntry>> = entries.collect();
+    let mut entries = entries.map_err(failed)?;
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     for entry in entries {
         let path = folder.join(entry.name);
@@ -154,18 +176,22 @@ fn read_meta(disk: &dyn ReadDisk, path: &Path) -> Option<String> {
     String::from_utf8(disk.read(path, AGENT_META_CAP).ok()?).ok()
 }
 
-/// Returns the session that the first line of a subagent's file names.
+/// Returns the session that the first line of a subagent's file names; `None` also if it cannot be read.
 #[must_use]
 pub fn session_of_subagent(disk: &Arc<dyn ReadDisk>, path: &Path) -> Option<String> {
-    let source = Source::open_on(disk, path).ok()?;
+    first_session(disk, path).ok()?
+}
+
+fn first_session(disk: &Arc<dyn ReadDisk>, path: &Path) -> Result<Option<String>, Error> {
+    let source = Source::open_on(disk, path)?;
     let mut head = vec![0; 64 << 10];
     loop {
-        let read = source.read_at(0, &mut head).ok()?;
+        let read = source.read_at(0, &mut head)?;
         let end = memchr::memchr(b'\n', &head[..read]);
         if end.is_some() || read < head.len() || head.len() >= MAX_FIRST_LINE {
             let line = String::from_utf8_lossy(&head[..end.unwrap_or(read)]);
-            let session = Entry::parse(&line).ok()?.session_id()?.into_owned();
-            return Some(session);
+            let session = |entry: Entry<'_>| Some(entry.session_id()?.into_owned());
+            return Ok(Entry::parse(&line).ok().and_then(session));
         }
         head.resize(head.len() * 2, 0);
     }

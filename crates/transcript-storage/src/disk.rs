@@ -76,7 +76,19 @@ pub trait ReadDisk: Debug + Send + Sync {
     /// When nothing is at `path`, or the system fails.
     fn real_path(&self, path: &Path) -> io::Result<PathBuf>;
 
-    /// Returns whether `path` is a folder. Links are followed.
+    /// Returns whether a folder is at `path`. Links are followed. For who copies or moves what is in it: a folder that cannot be
+    /// looked at is an error and not a missing one.
+    ///
+    /// # Errors
+    /// When the system fails.
+    fn has_folder(&self, path: &Path) -> io::Result<bool> {
+        match self.metadata(path) {
+            Err(error) if is_absent(&error) => Ok(false),
+            found => Ok(found?.is_folder()),
+        }
+    }
+
+    /// Returns whether `path` is a folder, as far as that can be seen. Links are followed.
     fn is_folder(&self, path: &Path) -> bool {
         self.metadata(path).is_ok_and(|found| found.is_folder())
     }
@@ -93,6 +105,13 @@ pub trait ReadDisk: Debug + Send + Sync {
         bytes.truncate(read);
         Ok(bytes)
     }
+}
+
+/// Returns whether an error says that nothing has the name. Every other one says nothing about what is there.
+#[must_use]
+pub fn is_absent(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
 }
 
 /// The entries of a folder, in no order.

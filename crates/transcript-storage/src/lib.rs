@@ -43,7 +43,7 @@ pub use clients::Client;
 pub use content::Content;
 pub use disk::{
     DirEntry, Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Space,
-    Status,
+    Status, is_absent,
 };
 pub use exchange::{
     ExchangeError, ExchangeState, Replacement, finish_exchange, put_in_place, undo,

@@ -43,6 +43,14 @@ impl NewFile {
     pub fn beside(path: &Path) -> io::Result<Self> {
         #[cfg(unix)]
         crate::sys::refuse_public_folder(path)?;
+        Self::output_beside(path)
+    }
+
+    /// As [`beside`](Self::beside), for a file that is no session: in any folder.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn output_beside(path: &Path) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         if let Some(file) = unnamed(folder_of(path)) {
             crate::sys::set_mode(&file, 0o600)?;
@@ -52,10 +60,7 @@ impl NewFile {
     }
 
     fn named(folder: &Path) -> io::Result<Self> {
-        let file = tempfile::Builder::new()
-            .prefix(PREFIXES[0])
-            .rand_bytes(RANDOM)
-            .tempfile_in(folder)?;
+        let file = temporary_names().tempfile_in(folder)?;
         #[cfg(unix)]
         crate::sys::set_mode(file.as_file(), 0o600)?;
         // The lock marks the file as in use; without it only its age distinguishes it from a stale
@@ -90,6 +95,27 @@ impl NewFile {
         file.set_len(end)
     }
 
+    /// Gives the file the time, and the mode, that it is to have when it is [kept](Self::keep).
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn set_properties(
+        &self,
+        modified: Option<SystemTime>,
+        mode: Option<u32>,
+    ) -> io::Result<()> {
+        if let Some(modified) = modified {
+            fault::call(|| crate::sys::set_modified_of(self.file(), modified))?;
+        }
+        #[cfg(unix)]
+        if let Some(mode) = mode {
+            fault::call(|| crate::sys::set_mode(self.file(), mode))?;
+        }
+        #[cfg(not(unix))]
+        let _ = mode;
+        Ok(())
+    }
+
     /// Returns another handle of the file, for reading what was written.
     ///
     /// # Errors
@@ -115,18 +141,46 @@ impl NewFile {
             #[cfg(unix)]
             Kind::Named(file) => {
                 let (file, temporary) = file.into_parts();
-                let named = crate::sys::rename_without_replacing(&temporary, path);
-                if named.is_ok() {
-                    // It is gone, and not to be removed.
-                    let _ = temporary.keep();
+                match crate::sys::rename_without_replacing(&temporary, path) {
+                    Ok(()) => (file, forget(temporary)),
+                    Err(error) => (file, Err(remove_temporary(temporary, error))),
                 }
-                (file, named)
             }
             #[cfg(not(unix))]
             Kind::Named(file) => (file.persist_noclobber(path)?, Ok(())),
         };
         let kept = named.and_then(|()| sync_name(&file, path));
         kept.map_err(|error| remove_named(&file, path, error))
+    }
+
+    /// Gives the file its name, which may be that of another file: that one is gone then. Makes it survive a power cut.
+    ///
+    /// # Errors
+    /// When the system fails. Nothing is left of the file then, and the other one is unchanged, unless the error says that it is
+    /// replaced; if the file cannot be removed, the error says so.
+    pub fn replace(self, path: &Path) -> io::Result<()> {
+        fault::call(|| self.file().sync_all())?;
+        let named = match self.0 {
+            #[cfg(target_os = "linux")]
+            Kind::Unnamed(file) => {
+                let linked = |name: &Path| {
+                    let linked = fault::call(|| link(&file, name));
+                    linked.map_err(|error| remove_named(&file, name, error))?;
+                    file.try_clone()
+                };
+                temporary_names().make_in(folder_of(path), linked)?
+            }
+            Kind::Named(file) => file,
+        };
+        let (file, temporary) = named.into_parts();
+        if let Err(error) = fault::call(|| fs::rename(&temporary, path)) {
+            return Err(remove_temporary(temporary, error));
+        }
+        forget(temporary)?;
+        sync_name(&file, path).map_err(|error| {
+            let what = format!("{error}; it is replaced, but may not survive a power cut");
+            io::Error::new(error.kind(), what)
+        })
     }
 
     /// Removes the temporary files of killed processes from `folder`. Those of running processes
@@ -186,6 +240,36 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
     Ok(linkat(CWD, handle, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
+fn temporary_names() -> tempfile::Builder<'static, 'static> {
+    let mut names = tempfile::Builder::new();
+    names.prefix(PREFIXES[0]).rand_bytes(RANDOM);
+    names
+}
+
+/// Leaves a temporary name alone: its file has another one now.
+fn forget(temporary: tempfile::TempPath) -> io::Result<()> {
+    temporary
+        .keep()
+        .map(drop)
+        .map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// Removes a file with a temporary name after an error.
+fn remove_temporary(temporary: tempfile::TempPath, error: io::Error) -> io::Error {
+    let path = temporary.to_path_buf();
+    let removed = fault::call(|| temporary.close());
+    match removed.is_err() && fs::symlink_metadata(&path).is_ok() {
+        true => not_removed(&path, &error),
+        false => error,
+    }
+}
+
+/// Returns an error that also says what is left.
+fn not_removed(path: &Path, error: &io::Error) -> io::Error {
+    let what = format!("{error}; {} cannot be removed, either", path.display());
+    io::Error::new(error.kind(), what)
+}
+
 /// Removes a file after an error: the caller never learned of it. Only if it has the name: a call may fail after it did its
 /// work, and another file may have the name.
 fn remove_named(file: &File, path: &Path, error: io::Error) -> io::Error {
@@ -195,8 +279,7 @@ fn remove_named(file: &File, path: &Path, error: io::Error) -> io::Error {
     let is_it = named.is_ok_and(|named| own == Some(named.identity));
     if is_it && fault::call(|| fs::remove_file(path)).is_err() && fs::symlink_metadata(path).is_ok()
     {
-        let what = format!("{error}; {} cannot be removed, either", path.display());
-        return io::Error::new(error.kind(), what);
+        return not_removed(path, &error);
     }
     error
 }
@@ -266,6 +349,64 @@ mod tests {
             assert_eq!(fs::read(&path).unwrap(), b"whole");
             assert_eq!(names(folder.path()), ["a.jsonl"]);
             fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_is_replaced_or_not_and_nothing_is_left_whatever_fails() {
+        for new in KINDS {
+            for is_done in [false, true] {
+                let (mut after, mut errors) = (0, 0);
+                loop {
+                    let folder = tempfile::tempdir().unwrap();
+                    let path = folder.path().join("page.html");
+                    fs::write(&path, b"old").unwrap();
+                    let mut file = new(&path);
+                    file.write_all(b"new").unwrap();
+                    let fault = fault::Fault {
+                        after,
+                        is_done,
+                        calls: 1,
+                    };
+                    let mut replaced = None;
+                    let is_reached = fault.run(|| replaced = Some(file.replace(&path)));
+                    let found = fs::read(&path).unwrap();
+                    let what = format!("call {after}, done {is_done}: {replaced:?}");
+                    match replaced.unwrap() {
+                        Ok(()) => assert_eq!(found, b"new", "{what}"),
+                        Err(_) => {
+                            errors += 1;
+                            assert!(found == b"old" || found == b"new", "{what}");
+                        }
+                    }
+                    assert_eq!(names(folder.path()), ["page.html"], "{what}");
+                    if !is_reached {
+                        break;
+                    }
+                    after += 1;
+                }
+                assert!(errors > 2, "{errors} of {after}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_has_its_time_and_mode_when_it_gets_its_name() {
+        for new in KINDS {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.jsonl");
+            let mut file = new(&path);
+            file.write_all(b"whole").unwrap();
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+            file.set_properties(Some(time), Some(0o400)).unwrap();
+            file.keep(&path).unwrap();
+            let found = fs::metadata(&path).unwrap();
+            assert_eq!(found.modified().unwrap(), time);
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt;
+                assert_eq!(found.permissions().mode() & 0o777, 0o400);
+            }
         }
     }
 

@@ -5,7 +5,6 @@
 //! whether the emitted bytes are unchanged. The hint that caused the poll decides nothing.
 
 use std::collections::VecDeque;
-use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use transcript_format::finding::{Code, Finding};
 use transcript_format::lines::{Framed, Framer, Line};
 use transcript_format::scan::Envelope;
 use transcript_reader::{Error, ErrorKind, Source};
-use transcript_storage::{Identity, LastBytes, ReadDisk};
+use transcript_storage::{Identity, LastBytes, ReadDisk, is_absent};
 
 use crate::event::{EventKind, FollowedEntry, Reset};
 use crate::file_position::{Checkpoint, FilePosition, has, has_newline};
@@ -566,13 +565,6 @@ impl FileCursor {
             }));
         }
     }
-}
-
-fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }
 
 #[cfg(test)]

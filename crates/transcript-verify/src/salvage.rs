@@ -18,9 +18,9 @@ use transcript_format::object::{Object, Raw};
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_format::time;
 use transcript_reader::{
-    Bodies, EntryNo, EntryRef, Error, ErrorKind, Index, Source, Subagent, ToolKey, subagents_on,
+    Bodies, EntryNo, EntryRef, Error, ErrorKind, Index, Source, Subagent, ToolKey, all_subagents_on,
 };
-use transcript_storage::ReadDisk;
+use transcript_storage::{ReadDisk, is_absent};
 
 use crate::options::VerifyOptions;
 use crate::repair::{Action, ActionKind, Health, new_source};
@@ -68,7 +68,7 @@ impl Salvage {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             source => Some(Part::of_session(source?)?),
         };
-        let agents = subagents_on(disk, session)?;
+        let agents = all_subagents_on(disk, session)?;
         let is_current = |own: &Part| {
             let modified = own.source.modified();
             let has_messages = own.index.entries().any(|entry| entry.kind().is_message());
@@ -241,7 +241,7 @@ impl Gathered {
         parts.splice(0..0, own);
         let read: HashSet<&Path> = agents.iter().map(|agent| agent.path.as_path()).collect();
         let mut files = Vec::new();
-        list(&**disk, &folder, &folder, MAX_DEPTH, &read, &mut files);
+        list(&**disk, &folder, &folder, MAX_DEPTH, &read, &mut files)?;
         files.sort_by(|a, b| a.file.cmp(&b.file));
         let id = session.file_stem().unwrap_or_default();
         Ok(Self {
@@ -413,7 +413,7 @@ impl Gathered {
         }
         for side in &self.files {
             let file = &side.file;
-            let detail = match (&side.call, side.text(&*self.disk)) {
+            let detail = match (&side.call, side.text(&*self.disk)?) {
                 (Call::Open(..), Some(_)) => {
                     act(
                         ActionKind::Answer,
@@ -501,7 +501,7 @@ impl Gathered {
     fn results_of_open_calls(&self, new_id: &mut dyn FnMut() -> Uuid) -> Result<Made, Error> {
         let mut made = Made::new();
         for side in &self.files {
-            let (Call::Open(place, id), Some(text)) = (&side.call, side.text(&*self.disk)) else {
+            let (Call::Open(place, id), Some(text)) = (&side.call, side.text(&*self.disk)?) else {
                 continue;
             };
             let part = &self.parts[place.0];
@@ -661,11 +661,16 @@ impl Part {
 
 impl SideFile {
     /// Returns its text; `None` if it is longer than the limit, or not text.
-    fn text(&self, disk: &dyn ReadDisk) -> Option<String> {
+    ///
+    /// # Errors
+    /// When it cannot be read: nobody looks for what a salvage omits.
+    fn text(&self, disk: &dyn ReadDisk) -> Result<Option<String>, Error> {
         if self.bytes > MAX_RESULT || !self.file.starts_with(RESULTS) {
-            return None;
+            return Ok(None);
         }
-        String::from_utf8(disk.read(&self.path, MAX_RESULT as usize).ok()?).ok()
+        let read = disk.read(&self.path, MAX_RESULT as usize);
+        let bytes = read.map_err(|error| Error::io(&self.path, None, error))?;
+        Ok(String::from_utf8(bytes).ok())
     }
 }
 
@@ -710,6 +715,9 @@ fn names_in(text: &str) -> impl Iterator<Item = String> + '_ {
 
 /// Adds the files in the folder of a session and those below it, except for the subagents that were
 /// `read` and their metadata. Links are not followed.
+///
+/// # Errors
+/// When a folder that is there, or something in it, cannot be looked at.
 fn list(
     disk: &dyn ReadDisk,
     base: &Path,
@@ -717,15 +725,24 @@ fn list(
     depth: usize,
     read: &HashSet<&Path>,
     files: &mut Vec<SideFile>,
-) {
-    for entry in disk.list(folder).into_iter().flatten().flatten() {
-        let path = folder.join(entry.name);
-        let Ok(metadata) = disk.link_metadata(&path) else {
-            continue;
+) -> Result<(), Error> {
+    let of = |path: &Path| {
+        let path = path.to_owned();
+        move |error| Error::io(&path, None, error)
+    };
+    let entries = match disk.list(folder) {
+        Err(error) if is_absent(&error) => return Ok(()),
+        entries => entries.map_err(of(folder))?,
+    };
+    for entry in entries {
+        let path = folder.join(entry.map_err(of(folder))?.name);
+        let metadata = match disk.link_metadata(&path) {
+            Err(error) if is_absent(&error) => continue,
+            metadata => metadata.map_err(of(&path))?,
         };
         let agent = path.with_extension("").with_extension("jsonl");
         if metadata.is_folder() && depth > 0 {
-            list(disk, base, &path, depth - 1, read, files);
+            list(disk, base, &path, depth - 1, read, files)?;
         } else if metadata.is_file() && !read.contains(&*path) && !read.contains(&*agent) {
             let modified = metadata.modified;
             let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -738,6 +755,7 @@ fn list(
             });
         }
     }
+    Ok(())
 }
 
 /// Returns the path below a folder with `/` between its parts.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use memchr::memmem;
 use transcript_format::object::Object;
-use transcript_reader::subagents_on;
+use transcript_reader::all_subagents_on;
 use transcript_storage::outside_names::{NameRefusal, check_side_file, safe_mode};
 use transcript_storage::{
     Disk, FileKind, Metadata, NewFile, ReadDisk, ReadFile, RealDisk, folder_of,
@@ -166,11 +166,11 @@ impl Read for FromStart {
 }
 
 /// Copies a session on `disk` with its folder to `to`, under the id that `to` names, and adds `line`. The file
-/// of the session comes last; what an interrupted call left is completed. Returns what is not copied.
+/// of the session comes last; what a killed call left is completed. Returns what is not copied.
 ///
 /// # Errors
-/// When the system fails. The copy of the session is not there then, except when only the sync of its folder or the setting of its
-/// time failed; side files may be, and the same call completes them.
+/// When the system fails. The copy is not there then, and nothing of its folder, unless a killed call had made that; what
+/// cannot be removed, the error names.
 pub(crate) fn copy_session(
     disk: &Arc<dyn ReadDisk>,
     from: &Path,
@@ -178,9 +178,27 @@ pub(crate) fn copy_session(
     line: &str,
 ) -> io::Result<Vec<NotCopied>> {
     let ids = Ids::new(stem(from), stem(to));
-    let not_copied = copy_side_files(disk, from, to, &ids)?;
-    copy_file(&**disk, from, to, &ids, Some(line))?;
-    Ok(not_copied)
+    let folder = to.with_extension("");
+    let is_begun = fs::symlink_metadata(&folder).is_ok();
+    let copied = copy_side_files(disk, from, to, &ids).and_then(|not_copied| {
+        copy_file(&**disk, from, to, &ids, Some(line))?;
+        Ok(not_copied)
+    });
+    copied.map_err(|error| match is_begun {
+        true => error,
+        false => remove_folder(&folder, error),
+    })
+}
+
+/// Removes a folder that was made for a copy which failed. Returns the error, which then names what is left.
+fn remove_folder(folder: &Path, error: io::Error) -> io::Error {
+    match fs::remove_dir_all(folder) {
+        Err(_) if fs::symlink_metadata(folder).is_ok() => {
+            let what = format!("{error}; {} cannot be removed", folder.display());
+            io::Error::new(error.kind(), what)
+        }
+        _ => error,
+    }
 }
 
 /// Copies the folder of a session on `disk` and its subagents for the session at `to`. What is there stays. Returns what is not
@@ -196,11 +214,12 @@ pub(crate) fn copy_side_files(
 ) -> io::Result<Vec<NotCopied>> {
     let (old_folder, new_folder) = (from.with_extension(""), to.with_extension(""));
     let mut not_copied = Vec::new();
-    if disk.is_folder(&old_folder) {
+    if disk.has_folder(&old_folder)? {
         let folders = (&*old_folder, &*new_folder);
         copy_folder(&**disk, folders, Path::new(""), ids, &mut not_copied)?;
     }
-    let agents = subagents_on(disk, from).map_err(|error| io::Error::other(error.to_string()))?;
+    let agents =
+        all_subagents_on(disk, from).map_err(|error| io::Error::other(error.to_string()))?;
     for agent in agents
         .iter()
         .filter(|agent| folder_of(&agent.path) == folder_of(from))
@@ -310,12 +329,13 @@ fn copy_file(
         writeln!(file, "{line}")?;
     }
     let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    // Before it has its name: after that it is whole, and nobody would set them any more.
+    file.set_properties(metadata.modified, metadata.mode.map(safe_mode))?;
     match file.keep(to) {
-        // An interrupted call made it.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && line.is_none() => {}
-        kept => kept?,
+        // A killed call made it.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && line.is_none() => Ok(()),
+        kept => kept,
     }
-    RealDisk.set_properties(to, metadata.modified, metadata.mode.map(safe_mode))
 }
 
 fn ends_with_newline(file: &dyn ReadFile, metadata: &Metadata) -> io::Result<bool> {

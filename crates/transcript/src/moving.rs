@@ -5,15 +5,14 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use transcript_format::json::ObjectBuf;
 use transcript_format::kind::EntryKind;
 use transcript_format::make;
 use transcript_format::names::{self, is_key_of, is_windows, project_key, rest_below};
 use transcript_format::object::Object;
-use transcript_reader::{Listing, SessionRow, subagents_on};
-use transcript_storage::{Client, Disk, File, Identity, ReadDisk, RealDisk, folder_of};
+use transcript_reader::{Listing, SessionRow, all_subagents_on};
+use transcript_storage::{Client, Disk, File, Identity, ReadDisk, RealDisk, folder_of, is_absent};
 
 use crate::copying;
 use crate::error::{Error, ErrorKind};
@@ -173,12 +172,15 @@ impl Store {
             return Err(Error::new(ErrorKind::BelowItself, new.real()));
         }
         let listing = self.list()?;
+        let mut done = Moves::default();
         let (plans, mut left) = match options.undo {
             false => plans(self.root(), &listing, &old, &new),
-            true => (plans_back(self.root(), &listing, &old, &new), Vec::new()),
+            true => {
+                let plans = plans_back(self.root(), &listing, &old, &new, &mut done.refused);
+                (plans, Vec::new())
+            }
         };
         let steps = Steps { before };
-        let mut done = Moves::default();
         for plan in &plans {
             let result = match (options.copy, options.dry_run) {
                 (true, dry_run) => copy(plan, dry_run, &mut left),
@@ -201,7 +203,8 @@ impl Store {
             }
         }
         if !options.dry_run && !options.copy {
-            steps.remove_empty_projects(&plans);
+            let source = if options.undo { &new } else { &old };
+            left.extend(steps.remove_empty_projects(self.root(), source, &plans));
         }
         left.extend(memory_folders(&plans));
         left.sort();
@@ -327,16 +330,33 @@ fn plans(root: &Path, listing: &Listing, old: &Folder, new: &Folder) -> (Vec<Pla
     (each_once(plans), left)
 }
 
-/// Returns what to do to undo what was moved from `old` to `new`.
-fn plans_back(root: &Path, listing: &Listing, old: &Folder, new: &Folder) -> Vec<Plan> {
+/// Returns what to do to undo what was moved from `old` to `new`. What cannot be read may have been moved as well: it is
+/// refused.
+fn plans_back(
+    root: &Path,
+    listing: &Listing,
+    old: &Folder,
+    new: &Folder,
+    refused: &mut Vec<RefusedMove>,
+) -> Vec<Plan> {
     let mut plans = Vec::new();
     for row in listing.rows.iter().filter(|row| row.has_file) {
         let is_here = recorded(row).is_some_and(|cwd| new.rest(cwd).is_some());
         if !is_here && !new.has_key(&row.project, Path::new("")) {
             continue;
         }
-        let Some(mark) = Mark::last_in(&row.path) else {
-            continue;
+        let mark = match Mark::last_in(&row.path) {
+            Ok(Some(mark)) => mark,
+            Ok(None) => continue,
+            Err(error) => {
+                refused.push(RefusedMove {
+                    path: row.path.clone(),
+                    session_id: id_of(&row.path),
+                    reason: MoveRefusal::Failed,
+                    detail: error.to_string(),
+                });
+                continue;
+            }
         };
         if old.rest(&mark.from).is_none() || new.rest(&mark.to).is_none() {
             continue;
@@ -454,14 +474,23 @@ impl Plan {
             if self.has_file && !was_linked {
                 held = Some(open(&self.from)?);
             }
+            let made = NewFolder::of(&self.to);
             if let Err(error) = steps.link_all(self, &belongings) {
                 if !was_linked {
                     // Whole at the old place; nothing is to be left at the new one.
                     steps.unlink_new(self, &belongings);
+                    made.remove();
                 }
                 return Err(error.into());
             }
-            steps.unlink_all(self, &belongings)?;
+            steps.unlink_all(self, &belongings).map_err(|error| {
+                let (old, new) = (text(folder_of(&self.from)), text(&self.to));
+                let what = format!(
+                    "{error}; it is whole at the new place, {new}, and the same command finishes: it removes what is \
+                     still in {old}"
+                );
+                Refused(MoveRefusal::Failed, what)
+            })?;
         }
         if !self.has_file {
             return Ok(());
@@ -502,8 +531,8 @@ impl Plan {
             }
         }
         let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
-        let agents =
-            subagents_on(&disk, &self.from).map_err(|error| io::Error::other(error.to_string()))?;
+        let agents = all_subagents_on(&disk, &self.from)
+            .map_err(|error| io::Error::other(error.to_string()))?;
         for agent in agents.iter().filter(|agent| folder_of(&agent.path) == old) {
             for path in [agent.path.clone(), agent.path.with_extension("meta.json")] {
                 if let (Ok(_), Some(name)) = (fs::symlink_metadata(&path), path.file_name()) {
@@ -569,7 +598,7 @@ impl Plan {
         }
         file.sync()?;
         // Clients delete sessions by this time, and lists are sorted by it.
-        set_modified(&self.to, modified)
+        RealDisk.set_properties(&self.to, Some(modified), None)
     }
 
     fn line(&self, len: u64) -> String {
@@ -630,16 +659,15 @@ impl Mark {
     }
 
     /// Returns the last one in a file.
-    fn last_in(path: &Path) -> Option<Self> {
+    fn last_in(path: &Path) -> io::Result<Option<Self>> {
         let mut found = None;
         copying::each_line(path, &mut |line| {
             if line.starts_with(b"{\"type\":\"relocated\"") {
                 found = Self::parse(line).or(found.take());
             }
             Ok(())
-        })
-        .ok()?;
-        found
+        })?;
+        Ok(found)
     }
 }
 
@@ -821,14 +849,39 @@ impl Steps<'_> {
         sync_folder(folder_of(folder))
     }
 
-    fn remove_empty_projects(&self, plans: &[Plan]) {
+    /// Removes the projects from which everything was moved, now or by an earlier call. Returns those that it cannot remove
+    /// although they are empty.
+    fn remove_empty_projects(&self, root: &Path, source: &Folder, plans: &[Plan]) -> Vec<PathBuf> {
         let moved = plans.iter().filter(|plan| plan.from != plan.to);
-        let folders: HashSet<&Path> = moved.map(|plan| folder_of(&plan.from)).collect();
-        for folder in folders {
-            if (self.before)().is_ok() {
-                // Fails, as it should, if something is left in it.
-                let _ = fs::remove_dir(folder);
-            }
+        let mut folders: HashSet<PathBuf> =
+            moved.map(|plan| folder_of(&plan.from).to_owned()).collect();
+        let own = source.0.iter().map(|name| project_key(&text(name)));
+        folders.extend(own.map(|key| root.join(key)));
+        folders.retain(|folder| {
+            let removed = (self.before)().and_then(|()| fs::remove_dir(folder));
+            // Fails, as it should, if something is left in it.
+            let is_empty = || fs::read_dir(folder).is_ok_and(|mut left| left.next().is_none());
+            removed.is_err() && is_empty()
+        });
+        folders.into_iter().collect()
+    }
+}
+
+/// The project folder of a session at its new place, if it is not there yet.
+struct NewFolder<'p>(Option<&'p Path>);
+
+impl<'p> NewFolder<'p> {
+    fn of(file: &'p Path) -> Self {
+        let folder = folder_of(file);
+        let found = RealDisk.link_metadata(folder);
+        let is_new = found.is_err_and(|error| is_absent(&error));
+        Self(is_new.then_some(folder))
+    }
+
+    /// Removes it after an error, unless it is in use by now.
+    fn remove(&self) {
+        if let Some(folder) = self.0 {
+            let _ = fs::remove_dir(folder);
         }
     }
 }
@@ -854,14 +907,18 @@ fn copy(plan: &Plan, dry_run: bool, left: &mut Vec<PathBuf>) -> Result<PathBuf, 
     if !dry_run {
         let source = folder_of(&plan.from);
         let steps = Steps { before: &|| Ok(()) };
-        steps.make_folder(source, folder_of(&to))?;
+        let made = NewFolder::of(&to);
+        let unmake = |_: &io::Error| made.remove();
+        let folder = steps.make_folder(source, folder_of(&to));
+        folder.inspect_err(unmake)?;
         let copied = ObjectBuf::new()
             .with("from", plan.was.as_str())
             .with("sessionId", id.as_str());
         let fields = ObjectBuf::new().with("copied", copied);
         let line = relocated(&plan.cwd, &new_id, &fields);
         let disk = Arc::new(RealDisk) as _;
-        let not_copied = copying::copy_session(&disk, &plan.from, &to, &line)?;
+        let copied = copying::copy_session(&disk, &plan.from, &to, &line);
+        let not_copied = copied.inspect_err(unmake)?;
         left.extend(not_copied.into_iter().map(|file| file.path));
     }
     Ok(to)
@@ -882,19 +939,10 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn set_modified(path: &Path, time: SystemTime) -> io::Result<()> {
-    fs::File::options()
-        .append(true)
-        .open(path)?
-        .set_modified(time)
-}
-
 /// Gives a folder the time of another one, where the system allows it.
 fn keep_time(like: &Path, folder: &Path) {
     let time = fs::metadata(like).and_then(|found| found.modified());
-    if let (Ok(time), Ok(folder)) = (time, fs::File::open(folder)) {
-        let _ = folder.set_modified(time);
-    }
+    let _ = time.and_then(|time| RealDisk.set_properties(folder, Some(time), None));
 }
 
 /// Makes the names in a folder survive a power cut, where folders can be synced.

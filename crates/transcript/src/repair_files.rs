@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
-use transcript_reader::{Bodies, Id, Index, Source, subagents_on};
+use transcript_reader::{Bodies, Id, Index, Source, all_subagents_on};
 use transcript_resume::fork::with_new_ids;
 use transcript_storage::{
     Metadata, NewFile, ReadDisk, ReadFile, RealDisk, Replacement, finish_exchange, folder_of, undo,
@@ -147,8 +147,10 @@ impl SessionRepair {
     /// Returns the new folder, if there is anything to copy.
     fn copy_side_files(&self, out: &Path, ids: &Ids) -> Result<Option<PathBuf>, Error> {
         let folder = out.with_extension("");
-        let has_folder = self.disk.is_folder(&self.path.with_extension(""));
-        if folder == out || (!has_folder && subagents_on(&self.disk, &self.path)?.is_empty()) {
+        let own = self.path.with_extension("");
+        let has_folder = self.disk.has_folder(&own);
+        let has_folder = has_folder.map_err(|error| Error::repair(&own, error))?;
+        if folder == out || (!has_folder && all_subagents_on(&self.disk, &self.path)?.is_empty()) {
             return Ok(None);
         }
         // After an error the folder is removed, so it has to be one that was made here.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
@@ -15,9 +15,11 @@ use transcript_testkit::fake_disk::{FakeDisk, Fault};
 
 const ID: &str = "11111111-2222-4333-8444-555555555555";
 
+/// Gives a file the same time, 40 days ago, in each call.
 fn old(path: &Path) {
-    let time = SystemTime::now() - Duration::from_secs(40 * 86_400);
-    fs::File::open(path).unwrap().set_modified(time).unwrap();
+    static TIME: LazyLock<SystemTime> =
+        LazyLock::new(|| SystemTime::now() - Duration::from_secs(40 * 86_400));
+    fs::File::open(path).unwrap().set_modified(*TIME).unwrap();
 }
 
 fn on(disk: Arc<dyn Disk>) -> ArchiveOptions {
@@ -139,6 +141,38 @@ fn nothing_is_removed_without_its_proof() {
         (0, vec![KeepReason::Unreadable])
     );
     assert!(own.exists() && agent.exists());
+}
+
+/// A restore gives back times and modes, too.
+#[cfg(unix)]
+#[test]
+fn what_has_another_time_or_mode_than_its_version_is_not_removed() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, own, agent, mut archive) = place();
+    let root = folder.path().join("projects");
+    archive.capture(&root, &CaptureOptions::new()).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let time = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
+    let longer_ago = time(&own) - Duration::from_millis(1);
+    fs::set_permissions(&agent, fs::Permissions::from_mode(0o400)).unwrap();
+    for path in [&agent, &own] {
+        assert_eq!(
+            prune(&mut archive, &own, &now()),
+            (0, vec![KeepReason::Changed])
+        );
+        assert!(own.exists() && agent.exists());
+        archive.capture(&root, &CaptureOptions::new()).unwrap();
+        if path == &agent {
+            fs::File::open(&own)
+                .unwrap()
+                .set_modified(longer_ago)
+                .unwrap();
+        }
+    }
+    assert_eq!(prune(&mut archive, &own, &now()), (1, vec![]));
+    assert!(!own.exists() && !agent.exists());
+    archive.restore(&root, &RestoreOptions::new()).unwrap();
+    assert_eq!((mode(&agent), time(&own)), (0o400, longer_ago));
 }
 
 /// Removes what was archived by its name alone, as a script would.

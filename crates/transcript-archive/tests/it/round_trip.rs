@@ -195,6 +195,65 @@ fn nothing_is_stored_for_files_that_did_not_change() {
     );
 }
 
+/// With and without `compare_all`, and in archives in which the bytes can be compared or not.
+#[test]
+fn another_time_or_mode_is_captured_although_the_bytes_are_the_same() {
+    let folder = TempDir::new().unwrap();
+    let key = Identities::generate();
+    let encrypted = || ArchiveOptions::new().encrypt_to(key.recipients());
+    let openings = [
+        ArchiveOptions::new(),
+        encrypted().identities(key.clone()),
+        encrypted(),
+    ];
+    let mut places = Vec::new();
+    for (number, opening) in openings.iter().enumerate() {
+        for compares_all in [true, false] {
+            // It is refused without the key.
+            if number == 2 && compares_all {
+                continue;
+            }
+            let place = folder.path().join(format!("{number}-{compares_all}"));
+            let opening = opening.clone().local_folder(&place.join("local"));
+            let root = place.join("projects");
+            tree(11).write(&root).unwrap();
+            places.push((place, root, opening, compares_all));
+        }
+    }
+    // Then no state of a file is too young to be relied on.
+    std::thread::sleep(std::time::Duration::from_millis(2_100));
+    for (place, root, opening, compares_all) in places {
+        let what = format!("{}", place.display());
+        let options = CaptureOptions::new().compare_all(compares_all);
+        let mut archive = Archive::open_or_create_with(&place.join("archive"), &opening).unwrap();
+        archive.capture(&root, &options).unwrap();
+        let again = archive.capture(&root, &options).unwrap();
+        assert_eq!((again.files, again.stored), (0, 0), "{what}");
+        let before = files(&root);
+        let mut paths = before.keys().map(|path| root.join(path));
+        let (mode, time, both) = (paths.next(), paths.next(), paths.next());
+        for path in [&mode, &both].into_iter().flatten() {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o400)).unwrap();
+        }
+        for path in [&time, &both].into_iter().flatten() {
+            let file = fs::File::open(path).unwrap();
+            let earlier = file.metadata().unwrap().modified().unwrap();
+            let earlier = earlier - std::time::Duration::from_secs(86_400);
+            file.set_modified(earlier).unwrap();
+        }
+        let after = files(&root);
+        let changed = before.iter().filter(|(path, old)| after[*path] != **old);
+        assert_eq!(changed.count(), 3, "{what}");
+        let captured = archive.capture(&root, &options).unwrap();
+        assert_eq!((captured.files, captured.bytes), (3, 0), "{what}");
+        let readable = ArchiveOptions::new()
+            .identities(key.clone())
+            .local_folder(&place.join("local"));
+        let archive = Archive::open_with(&place.join("archive"), &readable).unwrap();
+        assert_same(&restored(&archive, &RestoreOptions::new()), &after, &what);
+    }
+}
+
 #[test]
 fn files_next_to_the_projects_come_along_and_credentials_never() {
     let folder = TempDir::new().unwrap();

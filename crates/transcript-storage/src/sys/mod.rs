@@ -138,9 +138,17 @@ impl File for RealFile {
     }
 }
 
-/// Sets the times of a file or folder, which need not be writable.
+/// Sets the time of the last change of a file or folder, which need not be writable.
 fn set_modified(path: &Path, modified: SystemTime) -> io::Result<()> {
-    fs::File::open(path)?.set_modified(modified)
+    set_modified_of(&fs::File::open(path)?, modified)
+}
+
+/// Sets the time of the last change. That of the last access is set, too, to what it is: many file systems in user space
+/// report success for a change of one of them alone, and do nothing.
+pub(crate) fn set_modified_of(file: &fs::File, modified: SystemTime) -> io::Result<()> {
+    let accessed = file.metadata()?.accessed().unwrap_or(modified);
+    let times = fs::FileTimes::new().set_accessed(accessed);
+    file.set_times(times.set_modified(modified))
 }
 
 fn metadata(found: &fs::Metadata) -> Metadata {

@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 use transcript::verify::{VerifyOptions, verify};
-use transcript::{ErrorKind, Session, SessionOptions, SessionRepair};
+use transcript::{Error, ErrorKind, Session, SessionOptions, SessionRepair, SessionSalvage};
+use transcript_storage::ReadDisk;
+use transcript_testkit::fake_disk::{FakeDisk, Fault};
 
 const OLD: &str = "0b932c9f-9928-4cec-9e82-22c1703d5f54";
 const ONE: &str = "11111111-9928-4cec-9e82-22c1703d5f54";
@@ -212,4 +216,70 @@ fn a_session_that_is_replaced_while_it_is_opened_is_read_again() {
     }
     drop(go);
     replacing.join().unwrap();
+}
+
+/// Whatever cannot be looked at or read is not taken for something that is not there: a copy has all files and lines, or there is
+/// none.
+#[test]
+fn a_copy_is_whole_or_not_there_whatever_cannot_be_read() {
+    let (folder, path) = session();
+    let meta = "workflows/run1/agent-d0.meta.json";
+    let lines_of = |files: &BTreeMap<String, Vec<u8>>| -> BTreeMap<String, usize> {
+        let count = |bytes: &Vec<u8>| bytes.iter().filter(|byte| **byte == b'\n').count();
+        let files = files.iter();
+        files
+            .map(|(name, bytes)| (name.clone(), count(bytes)))
+            .collect()
+    };
+    type Write = fn(&Arc<dyn ReadDisk>, &Path, &Path) -> Result<(), Error>;
+    let writers: [(&str, Write); 2] = [
+        ("repair", |disk, path, out| {
+            SessionRepair::plan_on(disk, path)?.write(out)
+        }),
+        ("salvage", |disk, path, out| {
+            SessionSalvage::plan_on(disk, path)?.write(out)
+        }),
+    ];
+    for (what, write) in writers {
+        let copied = |fault: Option<u64>| {
+            let disk = FakeDisk::new(1);
+            for (name, bytes) in files(folder.path()) {
+                let is_own = folder.path().join(&name) == path;
+                // What a client knows without it is no reason to read nothing of a session.
+                if !(what == "salvage" && (is_own || name.ends_with(meta))) {
+                    disk.put(folder.path().join(name), &bytes);
+                }
+            }
+            if let Some(nth) = fault {
+                disk.set(Fault::error(io::ErrorKind::Other).at_any(nth));
+            }
+            let to = tempfile::tempdir().unwrap();
+            let disk_to_read: Arc<dyn ReadDisk> = Arc::new(disk.clone());
+            let done = write(&disk_to_read, &path, &to.path().join("out.jsonl"));
+            let found = lines_of(&files(to.path()));
+            (done, found, disk.faults_left() == 0)
+        };
+        let (done, whole, _) = copied(None);
+        done.unwrap();
+        assert!(whole["out.jsonl"] > 1, "{what}: {whole:?}");
+        let (mut nth, mut errors) = (1, 0);
+        loop {
+            let (done, found, came_so_far) = copied(Some(nth));
+            if !came_so_far {
+                break;
+            }
+            match done {
+                Ok(()) => assert_eq!(found, whole, "{what}, operation {nth}"),
+                Err(error) => {
+                    assert!(
+                        found.is_empty(),
+                        "{what}, operation {nth}: {error}, {found:?}"
+                    );
+                    errors += 1;
+                }
+            }
+            nth += 1;
+        }
+        assert!(errors > 10, "{what}: {errors} of {nth}");
+    }
 }
