@@ -119,6 +119,10 @@ impl Records {
 }
 
 /// What a callback gets.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is made and taken apart at once"
+)]
 enum Answer {
     Batch(Vec<u8>),
     Text(String),

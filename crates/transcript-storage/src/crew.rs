@@ -521,7 +521,8 @@ fn crew() -> Arc<Crew> {
     Arc::clone(&CREW)
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::{self, Receiver};

@@ -29,6 +29,10 @@ pub(crate) trait Source {
 
 /// An answer to a task, see [`Follower::poll_in`](crate::Follower::poll_in).
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is returned and taken apart at once"
+)]
 pub enum Polling {
     /// The next event.
     Event(FollowEvent),

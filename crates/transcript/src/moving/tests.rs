@@ -1,7 +1,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 use transcript_testkit::running_client::RunningClient;
@@ -45,7 +45,8 @@ impl Rig {
             "message": {"role": "user", "content": "x"}});
         fs::write(&path, format!("{line}\n")).unwrap();
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        set_modified(&path, time).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(time).unwrap();
         path
     }
 
@@ -326,7 +327,7 @@ fn a_copy_has_its_own_id_and_the_original_stays() {
     let row = rig.store.find(&copy.session_id).unwrap();
     assert_eq!(row, copy.to);
     assert_eq!(
-        subagents_on(&(Arc::new(RealDisk) as _), &copy.to)
+        transcript_reader::subagents_on(&(Arc::new(RealDisk) as _), &copy.to)
             .unwrap()
             .len(),
         3

@@ -34,7 +34,6 @@ fn expect_few_threads(when: &str, others: usize) {
         std::thread::yield_now();
     }
     assert_eq!(used().1, 1, "{when}");
-    println!("{when}: {} threads, 1 subscription", used().0 - others);
 }
 
 /// Returns the file with this number. The first ones are those of sessions.
