@@ -127,8 +127,10 @@ class RepairInPlace(Case):
         return [name, f"{name}.before-repair"] if name == f"{ID}.jsonl" else [name]
 
     def lost(self, before, after):
-        has_name = f"{ID}.jsonl" in after
-        return super().lost(before, after) + ([] if has_name else [f"the name {ID}.jsonl"])
+        name = f"{ID}.jsonl"
+        known = [normal(before[name].bytes), normal(self.done[name].bytes)]
+        has_name = name in after and normal(after[name].bytes) in known
+        return super().lost(before, after) + ([] if has_name else [f"the name {name}"])
 
     def left(self, before, after, success):
         """The old file has lost its name if another one leads to it; then what the repair made belongs to the new one."""
@@ -517,9 +519,12 @@ class NaiveRepair(RepairInPlace):
     def command(self, folder):
         return [sys.executable, "-I", "-S", "-c", f"""
 import os
-lines = [line for line in open('{ID}.jsonl', 'rb') if line.endswith(b'}}\\n')]
-open('{ID}.jsonl', 'wb').writelines(lines)
-file = open('{ID}.jsonl', 'rb'); os.fsync(file.fileno())"""]
+os.rename('{ID}.jsonl', '{ID}.jsonl.before-repair')
+with open('{ID}.jsonl', 'wb', buffering=0) as file:
+    for line in open('{ID}.jsonl.before-repair', 'rb'):
+        if line.endswith(b'}}\\n'):
+            file.write(line)
+    os.fsync(file.fileno())"""]
 
 
 class NaiveFork(Fork):
