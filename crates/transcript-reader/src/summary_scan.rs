@@ -669,7 +669,8 @@ fn starts_other_entry(line: &[u8]) -> bool {
 fn ends_in_setting(line: &[u8]) -> bool {
     let last = memchr::memrchr(b'{', line).map_or(line, |open| &line[open..]);
     let name = last.strip_prefix(b"{\"type\":\"");
-    name.is_some_and(|name| kind_of(name).is_state())
+    name.map(kind_of)
+        .is_some_and(|kind| kind.is_state() || kind == EntryKind::Summary)
 }
 
 /// Returns the kind whose name `text` starts with, up to the quote.

@@ -733,7 +733,7 @@ fn columns(width: usize, [prompts, messages, time, lines]: [&str; 4]) -> String 
     if width < NARROW {
         format!("{lines:>13}")
     } else {
-        format!("{prompts:>9}{messages:>10}{time:>10}{lines:>13}")
+        format!("{prompts:>9}{messages:>10}{time:>12}{lines:>13}")
     }
 }
 

@@ -792,7 +792,7 @@ fn a_copy_that_the_terminal_may_not_have_taken_is_in_a_private_file_too() {
         (&["[", "y"], "question number 30 about 閏年 🎉"),
     ] {
         walk.keys(keys);
-        let copied = format!("copied {} bytes · also in ", text.len());
+        let copied = format!("copied {} B · also in ", text.len());
         let copy = walk.see_name(&copied, file);
         assert!(copy.starts_with(walk.folder.path()), "{}", copy.display());
         assert_eq!(fs::read_to_string(&copy).unwrap(), text);

@@ -75,7 +75,10 @@ impl Titled {
                 );
             }
             for value in line.into_iter().filter(|value| !value.is_null()) {
-                text.push_str(&value.to_string());
+                // As clients write them: the type comes first.
+                let mut rest = value.clone();
+                let kind = rest.as_object_mut().unwrap().remove("type").unwrap();
+                text.push_str(&format!("{{\"type\":{kind},{}", &rest.to_string()[1..]));
                 found.push((start, value));
             }
             text.push('\n');

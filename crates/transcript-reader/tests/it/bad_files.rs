@@ -48,7 +48,7 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
     for (text, name) in [
         (history, "the history of prompts"),
         (array, "a JSON array"),
-        (object, "JSON without an entry"),
+        (object, "JSON on several lines, without an entry"),
     ] {
         let error = check(text).unwrap_err().to_string();
         assert!(error.contains(name), "{error}");
