@@ -693,7 +693,9 @@ fn entries_that_are_not_files_are_problems_and_never_block() {
 fn model(bytes: &[u8]) -> [Option<String>; 7] {
     let parsed = |bytes: &[u8]| -> Vec<Value> {
         let lines = bytes.split(|byte| *byte == b'\n');
-        let lines = lines.filter_map(|line| serde_json::from_slice(line).ok());
+        // Whole entries that are glued to others on one line count.
+        let values = |line| serde_json::Deserializer::from_slice(line).into_iter::<Value>();
+        let lines = lines.flat_map(|line| values(line).map_while(Result::ok));
         lines.filter(Value::is_object).collect()
     };
     let lines = parsed(bytes);
