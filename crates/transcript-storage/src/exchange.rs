@@ -464,6 +464,7 @@ fn keep_as(from: &Path, path: &Path, what: &str) -> io::Result<PathBuf> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if metadata_at(&name)?.identity == identity {
                     fault::call(|| fs::remove_file(from))?;
+                    #[cfg(unix)]
                     crate::sys::sync_folder(path)?;
                     return Ok(name);
                 }
