@@ -13,7 +13,7 @@ use transcript_storage::crew::{Next as Then, Task, Work};
 
 use crate::failure::Failure;
 
-/// How many bytes a function is ahead of who reads them: so many that neither waits for the other's thread to be run,
+/// The number of bytes that a function is ahead of its reader: enough that neither waits for the other's thread to be run,
 /// which on a busy machine takes longer than a batch.
 const MAX_AHEAD: usize = 16 << 20;
 

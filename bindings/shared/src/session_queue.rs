@@ -16,11 +16,11 @@ use crate::stream_reply::StreamReply;
 /// How long [`SessionQueue::ask`] waits for an answer: an append takes less, and to wake an event loop takes more.
 const WAIT: Duration = Duration::from_micros(50);
 
-/// One of so many answers is passed through the event loop: a program that appends in a loop and is always answered at once
+/// One answer out of this number is passed through the event loop: a program that appends in a loop and is always answered at once
 /// would keep everything else in the event loop waiting.
 const TURN_EVERY: usize = 50;
 
-/// So many commands are run before it is the turn of another session.
+/// The maximum number of commands of one session before it is the turn of another.
 const MOST: usize = 1_000;
 
 type Then = Box<dyn FnOnce(Reply) + Send>;

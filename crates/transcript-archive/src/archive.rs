@@ -520,7 +520,7 @@ impl Archive {
         Some(summaries.get(start..start.checked_add(len)?)?.to_vec())
     }
 
-    /// Refuses to write so many bytes if too little would be left for those who write sessions: their disk is often the same.
+    /// Refuses to write this number of bytes if too little would be left for clients: their disk is often the same.
     pub(crate) fn check_space(&self, len: u64) -> Result<(), Error> {
         // Where it is written first, and where it is stored.
         for path in self.layout.new_pack() {

@@ -47,7 +47,7 @@ pub enum ErrorKind {
     NotAKey,
     /// A name in the archive that is not written: captures never make such a one, or its way leads through a link.
     RefusedName(NameRefusal),
-    /// The disk would be left with less than the reserve; so many bytes are free, and so many are left to others.
+    /// The disk would be left with less than the reserve: the number of free bytes, and the number left to others.
     LowSpace {
         /// What is free, in bytes.
         free: u64,

@@ -13,7 +13,7 @@ pub(crate) const MAX_INDEX: usize = 64 << 20;
 pub(crate) const MAX_CHAIN: usize = 1 << 14;
 /// A pack ends when its index, or what is kept in one frame about all its files, is so long, in bytes.
 pub(crate) const FULL_INDEX: usize = MAX_INDEX / 2;
-/// So many parts of a file are searched for in other files. The rest is stored as it is, in few parts.
+/// The maximum number of parts of a file that are searched for in other files. The rest is stored as it is, in few parts.
 pub(crate) const MAX_EXTENTS: usize = 200_000;
 
 /// The most bytes that the index takes for a frame, a version, a place or a slice, without what varies.

@@ -12,7 +12,7 @@ use transcript_reader::SessionFiles;
 
 use crate::ui::Ui;
 
-/// So many problems of an archive are named.
+/// The maximum number of problems of an archive that are named.
 const NAMED: usize = 3;
 
 /// Returns the folder of the archive: `--archive`, else `$TRANSCRIPT_ARCHIVE`, else in the data folder of the user.

@@ -50,7 +50,7 @@ pub(crate) struct Args {
 
 /// The seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
-/// Sessions are named that the client deletes within so many days.
+/// The number of days within which the client deletes the sessions that are named.
 const SOON: u64 = 7;
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {

@@ -20,7 +20,7 @@ pub enum Error {
         "the page contains no lines of a session: it is no page of `transcript export --html`, or was written with --no-lines"
     )]
     NoLines,
-    /// So many bytes were read, and the page went on: no page is so long.
+    /// The page continued after the maximum number of bytes.
     #[error("the page is longer than {0} bytes, as none is: it may never end")]
     TooLong(u64),
     /// The lines in the page are damaged.

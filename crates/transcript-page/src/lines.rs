@@ -125,7 +125,7 @@ struct Lines<'p> {
     page: &'p mut dyn BufRead,
     /// Where the next one starts.
     offset: u64,
-    /// So many bytes are read at most.
+    /// The maximum number of bytes that are read.
     most: u64,
 }
 

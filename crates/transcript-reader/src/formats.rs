@@ -9,7 +9,7 @@ use crate::source::Source;
 
 /// The size of reads, in bytes. Of a longer line only so much is looked at.
 const READ: usize = 64 << 10;
-/// An entry says within so many bytes what it is.
+/// The number of bytes within which an entry says what it is.
 const SHORT: usize = 64;
 
 /// Returns the name of the format of a file that has no entry of a session and no part of one; `None` for a session, however

@@ -53,7 +53,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// name before the exchange can be interrupted for tens of milliseconds on a machine with much to do.
 #[cfg(target_os = "linux")]
 const QUIET: u32 = 20;
-/// So many files of one session may have lost their name.
+/// The maximum number of files of one session that may have lost their name.
 const MAX_KEPT: u32 = 10_000;
 
 /// What is appended to names on the way.

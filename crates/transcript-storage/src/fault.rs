@@ -46,7 +46,7 @@ mod with_faults {
         pub(crate) after: u32,
         /// It does its work and fails then, as a network file system does when an answer is lost.
         pub(crate) is_done: bool,
-        /// So many calls fail, from that one on.
+        /// The number of calls that fail, from that one on.
         pub(crate) calls: u32,
     }
 

@@ -137,7 +137,7 @@ impl PollBackoff {
     pub(crate) const TRUSTED: Duration = Duration::from_secs(120);
     /// How long to poll often when it is unknown whether events work.
     const DOUBT: Duration = Duration::from_secs(10);
-    /// After so many changes without a hint, a file system is not trusted any more.
+    /// The number of changes without a hint after which a file system is no longer trusted.
     const MAX_EARLY: u32 = 8;
 
     /// Creates a back-off. `has_events` is whether there can be hints at all.
@@ -240,7 +240,7 @@ impl FsWatch {
     /// Watches these folders and no others. They are asked for again when they are watched: what happened to them before that
     /// was not reported. Returns whether changes of all of them are sure to be reported.
     pub(crate) fn keep(&mut self, wanted: impl Fn() -> Vec<Folder>) -> bool {
-        /// After so many changes in a row the next call continues.
+        /// The number of changes in a row after which the next call continues.
         const MAX_TRIES: usize = 8;
         let Some(subscription) = &self.subscription else {
             return false;

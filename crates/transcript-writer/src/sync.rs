@@ -85,7 +85,7 @@ struct State {
     dirty_since: Option<Instant>,
     unsynced: Copies,
     each: bool,
-    /// Those who wait without a thread, each until so many bytes are synced.
+    /// Callers that wait without a thread, each with the number of bytes that must be synced first.
     waiting: Vec<(u64, WhenSynced)>,
     /// The task that writes waits for room.
     is_room_wanted: bool,

@@ -7,7 +7,7 @@
 //!
 //! It prints the id of each entry that is safe. The model is `script`; its replies are streamed. With
 //! a third argument, a number of bytes, the connection of the first reply of each turn ends early:
-//! after so many bytes in the first turn, and one more in each that follows.
+//! after a given number of bytes in the first turn, and one more in each that follows.
 
 #![expect(clippy::print_stdout, reason = "it prints what is safe")]
 

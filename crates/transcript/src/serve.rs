@@ -351,7 +351,7 @@ pub fn append_each_then(
     }
 }
 
-/// Returns the answers to appends of so many entries each.
+/// Returns the answers to appends with the given numbers of entries.
 fn divide(written: Vec<Written>, lens: impl Iterator<Item = usize>) -> Vec<Answer<'static>> {
     let mut written = written.into_iter();
     lens.map(|len| Answer::written(written.by_ref().take(len).collect()))

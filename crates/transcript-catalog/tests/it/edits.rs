@@ -14,7 +14,7 @@ use transcript_testkit::rng::Rng;
 use crate::prefilter::key;
 use crate::store::Store;
 
-/// So many changes are made to each tree.
+/// The number of changes to each tree.
 const CHANGES: u64 = 25;
 /// Words of the same length.
 const WORDS: [&str; 4] = ["heron", "egret", "stork", "crane"];

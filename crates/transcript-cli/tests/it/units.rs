@@ -11,7 +11,7 @@ const ID: &str = "0a5e1b2c-1111-4222-8333-444455556666";
 /// Two millions, by one rounding of several.
 const BYTES: usize = 1_999_999;
 
-/// A session of so many bytes, with a result of so many bytes that took 7,499.6 seconds.
+/// A session of the given length, with a result of the given length that took 7,499.6 seconds.
 fn session(root: &Path) -> String {
     let entry = |uuid: &str, parent: Option<&str>, kind: &str, at: &str, content: Value| {
         let line = json!({"type": kind, "uuid": uuid, "parentUuid": parent, "isSidechain": false,

@@ -179,7 +179,7 @@ fn a_result_in_the_form_of_mcp_is_sent_as_text() {
             text("[audio audio/wav]"),
         ),
         (r#"{"type":"audio"}"#, text("[audio]")),
-        // The API loads a tool by a name of so many characters.
+        // The maximum length of a name by which the API loads a tool.
         (
             &format!(
                 r#"{{"type":"tool_reference","tool_name":"{}"}}"#,
