@@ -282,7 +282,7 @@ export interface UsageOptions extends SelectionOptions {
 export interface VerifyOptions extends ArchiveOptions {
   /** Builds every request again that the file records about itself. */
   requests?: boolean;
-  /** Reports sessions that the client deletes within so many days. */
+  /** Reports sessions that the client deletes within this number of days. */
   sweep?: number;
 }
 
@@ -419,7 +419,7 @@ export interface SessionOptions extends RootOptions {
   model?: string;
   sessionId?: string;
   policy?: Policy;
-  /** When bytes are synced: `none`, `each`, or at most so many milliseconds later (100 by default). */
+  /** When bytes are synced: `none`, `each`, or at most this number of milliseconds later (100 by default). */
   sync?: 'none' | 'each' | number;
   /** What to do when another process writes to the session; `fail` by default. */
   onBusy?: 'fail' | 'share' | 'fork';

@@ -138,7 +138,7 @@ impl Records {
         }
     }
 
-    /// Waits for the next batch at most so long; `None` if there is none yet.
+    /// Waits for the next batch, at most for this time; `None` if there is none yet.
     pub fn wait_for(&self, timeout: Duration) -> Option<Next> {
         if let Err(failure) = self.check_process() {
             return Some(Err(failure));
@@ -180,7 +180,7 @@ impl Records {
         then(next);
     }
 
-    /// Waits at most so long until the function has started: what is written to the files that it follows after that
+    /// Waits, at most for this time, until the function has started: what is written to the files that it follows after that
     /// is emitted. Returns whether it has.
     pub fn wait_ready(&self, timeout: Duration) -> bool {
         if self.check_process().is_err() {

@@ -76,7 +76,7 @@ enum Mode {
     Resume,
 }
 
-/// When written bytes are synced: `none`, `each`, or at most so many milliseconds later.
+/// When written bytes are synced: `none`, `each`, or at most this number of milliseconds later.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(
     untagged,

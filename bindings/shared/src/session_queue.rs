@@ -21,7 +21,7 @@ const WAIT: Duration = Duration::from_micros(50);
 const TURN_EVERY: usize = 50;
 
 /// The maximum number of commands of one session before it is the turn of another.
-const MOST: usize = 1_000;
+const MAX_BATCH: usize = 1_000;
 
 type Then = Box<dyn FnOnce(Reply) + Send>;
 
@@ -189,7 +189,7 @@ impl Runner {
             answers.for_each(|(then, reply)| self.answer(then, reply));
             waiting = self.jobs.lock();
         }
-        let room = MOST.saturating_sub(self.taken.len());
+        let room = MAX_BATCH.saturating_sub(self.taken.len());
         let count = room.min(waiting.jobs.len());
         self.taken.extend(waiting.jobs.drain(..count));
         drop(waiting);

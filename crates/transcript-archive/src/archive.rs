@@ -23,13 +23,13 @@ const FORMAT: &str = "transcript-archive";
 const VERSION: u32 = 1;
 /// The longest marker file that is read, in bytes.
 const MAX_MARKER: usize = 4096;
-/// So much content of frames is kept in memory, in bytes.
+/// The maximum size of the frames' content that is kept in memory, in bytes.
 const CACHE: usize = 24 << 20;
 /// The longest dictionary that is read, in bytes.
 const MAX_DICTIONARY: usize = 64 << 20;
-/// So much of a disk is left to others at least, in bytes.
+/// The minimum of free space that is left on a disk, in bytes.
 const MIN_FREE: u64 = 64 << 20;
-/// So many packs are kept open.
+/// The maximum number of packs that are kept open.
 const OPEN: usize = 64;
 
 /// How an archive is opened.

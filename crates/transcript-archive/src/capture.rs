@@ -19,7 +19,7 @@ use crate::frame::{Dictionary, Effort};
 use crate::live_files::{LiveFile, LiveFiles};
 use crate::packer::{Limits, Packer};
 use crate::record::{Before, Hash, State, Version, hash};
-use crate::repack::MANY;
+use crate::repack::MIN_PACKS_TO_JOIN;
 
 /// A file that was changed within this time may change again without another time.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -35,22 +35,22 @@ const READ: usize = 2 << 20;
 const LITTLE: u64 = 4 << 10;
 /// Lines are cut into parts of this size where files have longer ones, in bytes.
 const MAX_LINE: usize = 32 << 20;
-/// A dictionary is made for so many bytes and more.
+/// The minimum number of bytes for which a dictionary is made.
 const MIN_TRAINING: u64 = 1 << 20;
 /// The length of a dictionary: this part of what is stored with it, and its limits, in bytes.
 const DICTIONARY_PART: u64 = 384;
 const DICTIONARY: (u64, u64) = (16 << 10, 1 << 20);
-/// Another one is made when it would be so many times longer.
+/// Another one is made when it would be longer by this factor.
 const GROWN: u64 = 4;
-/// So many bytes are looked at for each byte of a dictionary.
+/// The number of bytes that are looked at for each byte of a dictionary.
 const SAMPLES: u64 = 6;
 /// The size of a sample, in bytes.
 const SAMPLE: u64 = 16 << 10;
-/// A pack ends after the file with which it gets so long, in bytes.
+/// A pack ends after the file with which it reaches this length, in bytes.
 const PACK: u64 = 256 << 20;
-/// So many new bytes are much at once.
+/// The number of new bytes that is much at once.
 const MUCH: u64 = 128 << 20;
-/// A file that is changed while it is read is read again so many times.
+/// The maximum number of times that a file is read again because it was changed while it was read.
 const ATTEMPTS: usize = 3;
 
 /// Describes a file for [`CaptureOptions::summarize`].
@@ -83,7 +83,7 @@ impl CaptureOptions {
         Self::default()
     }
 
-    /// Compresses with so many threads.
+    /// Compresses with this number of threads.
     #[must_use]
     pub fn threads(mut self, threads: NonZeroUsize) -> Self {
         self.threads = Some(threads);
@@ -98,7 +98,7 @@ impl CaptureOptions {
         self
     }
 
-    /// Ends a pack after the file with which it gets so long, in bytes; the default is 256 MiB. A program that syncs the folder may
+    /// Ends a pack after the file with which it reaches this length, in bytes; the default is 256 MiB. A program that syncs the folder may
     /// like short ones.
     #[must_use]
     pub fn pack_len(mut self, len: u64) -> Self {
@@ -106,7 +106,7 @@ impl CaptureOptions {
         self
     }
 
-    /// Joins packs of about the same length when there are so many of them, unless they are longer than 8 MiB; the default is 16. So
+    /// Joins packs of about the same length when there are this many of them, unless they are longer than 8 MiB; the default is 16. So
     /// the number of packs stays small however often sessions are captured.
     #[must_use]
     pub fn repack_at(mut self, many: NonZeroUsize) -> Self {
@@ -260,7 +260,7 @@ impl Archive {
         let written = written.map_err(|error| self.after_failure(error))?;
         captured.stored = written.stored;
         // What was captured is safe, whatever happens now.
-        let repacked = self.repack_small(options.repack_at.unwrap_or(MANY), threads);
+        let repacked = self.repack_small(options.repack_at.unwrap_or(MIN_PACKS_TO_JOIN), threads);
         captured.problems.extend(repacked.err());
         captured.time =
             Some(UNIX_EPOCH + Duration::from_millis(u64::try_from(time).unwrap_or_default()));
@@ -426,7 +426,7 @@ impl Archive {
         Ok(0)
     }
 
-    /// Returns the number of line feeds before an offset of a version with so many bytes after the last one.
+    /// Returns the number of line feeds before an offset of a version with `partial` bytes after the last one.
     fn lines_before(&self, pieces: &[Piece], offset: u64, partial: u64) -> io::Result<u64> {
         let Some(last) = pieces.last() else {
             return Ok(0);

@@ -19,7 +19,7 @@ use crate::record::{PackId, PackIndex, Replaced, Version, hash};
 /// the start of the section, which has a checksum of the rest.
 const HEADER: usize = 16 + 8 + CHECKSUM;
 const CHECKSUM: usize = 8;
-/// So much of the section is part of the checksum.
+/// The length of the part of the section that is in the checksum.
 const START: usize = 32;
 /// The longest catalogue that is read, in bytes.
 const MAX_LEN: usize = 512 << 20;

@@ -11,7 +11,7 @@ const MAX_STORED: u64 = MAX_FRAME + (1 << 20);
 pub(crate) const MAX_INDEX: usize = 64 << 20;
 /// The most versions of a file that continue each other. The next one is stored as a whole.
 pub(crate) const MAX_CHAIN: usize = 1 << 14;
-/// A pack ends when its index, or what is kept in one frame about all its files, is so long, in bytes.
+/// A pack ends when its index, or what is kept in one frame about all its files, has this length, in bytes.
 pub(crate) const FULL_INDEX: usize = MAX_INDEX / 2;
 /// The maximum number of parts of a file that are searched for in other files. The rest is stored as it is, in few parts.
 pub(crate) const MAX_EXTENTS: usize = 200_000;

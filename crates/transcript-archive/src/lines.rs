@@ -13,7 +13,7 @@ pub(crate) type Feature = u64;
 
 /// Shorter texts identify no line, in bytes.
 const MIN_TEXT: usize = 64;
-/// So many bytes of the start of a text count, and of its end.
+/// The number of bytes at the start and at the end of a text that count.
 const HEAD: usize = 192;
 const TAIL: usize = 64;
 /// The number of places at which two lines are compared.

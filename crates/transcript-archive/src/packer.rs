@@ -22,7 +22,7 @@ use crate::record::{
     hash,
 };
 
-/// A frame ends when it has so much content, in bytes.
+/// A frame ends when its content has this length, in bytes.
 const FRAME: usize = 1 << 20;
 /// Files shorter than this share a frame, in bytes. Longer ones do not, as each of them is read alone.
 const SHARED: usize = 256 << 10;
@@ -30,19 +30,19 @@ const SHARED: usize = 256 << 10;
 const MAX_LINE: usize = 32 << 20;
 /// A pack of this length has a copy of its dictionary, in bytes.
 const WITH_COPY: u64 = 64 << 20;
-/// So many frames are compressed or wait for it, for each thread.
+/// The maximum number of frames that are compressed or wait for it, for each thread.
 const WAITING: usize = 3;
-/// So many frames are kept to compare lines with.
+/// The maximum number of frames that are kept to compare lines with.
 const ACTIVE: usize = 6;
-/// Of so many features one is kept; more are kept of the first lines of a file.
+/// One of this number of features is kept; more are kept of the first lines of a file.
 const SAMPLE: Feature = 16;
 const FIRST_LINES: usize = 4;
-/// A frame is read to compare lines with it when so many lines of a file may be in it.
+/// The minimum number of lines of a file that may be in a frame before the frame is read to compare lines with it.
 const HITS: u32 = 2;
-/// After so many copied lines in a row the next frame is expected to have the next one.
+/// After this number of copied lines in a row the next frame is expected to have the next one.
 const LONG_RUN: u32 = 16;
-/// So many frames are read to compare lines with, one more for each of so many bytes, and one more for each of so many
-/// that were found.
+/// The number of frames that are read to compare lines with: these, one more for each `READ_EVERY` bytes, and one more
+/// for each `READ_FOR_FOUND` bytes that were found.
 const READS: u64 = 8;
 const READ_EVERY: u64 = 512 << 10;
 const READ_FOR_FOUND: u64 = 32 << 10;
@@ -88,7 +88,7 @@ struct Done {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) threads: usize,
-    /// A pack ends after the file with which it gets so long, in bytes.
+    /// A pack ends after the file with which it reaches this length, in bytes.
     pub(crate) pack_len: u64,
     pub(crate) effort: Effort,
 }
@@ -347,7 +347,7 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// Returns whether what is said about the files of the pack is so long that more would soon be too long to be read.
+    /// Returns whether what is said about the files of the pack would soon be too long to be read.
     fn is_index_full(&self) -> bool {
         [self.index_len, self.summaries.len(), self.known.new.len()]
             .iter()

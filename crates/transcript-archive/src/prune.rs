@@ -16,7 +16,7 @@ use crate::restore::project_of;
 
 /// The size of reads, in bytes.
 const READ: usize = 1 << 20;
-/// A version is held for so long before its file may go.
+/// The minimum age of a version before its file may go.
 const HOLD: Duration = Duration::from_secs(7 * 86_400);
 
 /// Which live files are removed.
@@ -44,14 +44,14 @@ impl PruneOptions {
         }
     }
 
-    /// Takes sessions of which no file was changed for so long.
+    /// Takes sessions of which no file was changed for at least this time.
     #[must_use]
     pub fn older_than(mut self, age: Duration) -> Self {
         self.older_than = age;
         self
     }
 
-    /// Takes only what was captured at least so long ago; the default is seven days. A shorter time leaves less of it to notice that
+    /// Takes only what was captured at least this time ago; the default is seven days. A shorter time leaves less of it to notice that
     /// the archive itself is lost.
     #[must_use]
     pub fn hold(mut self, time: Duration) -> Self {

@@ -135,7 +135,7 @@ pub(crate) struct Before {
     pub(crate) pack: u32,
     /// Its number in the pack.
     pub(crate) version: u32,
-    /// So many bytes are the same.
+    /// The number of bytes that are the same.
     pub(crate) keep: u64,
     /// The number of line feeds in them.
     pub(crate) lines: u64,

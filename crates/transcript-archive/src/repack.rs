@@ -21,8 +21,8 @@ use crate::record::{
 /// Packs shorter than the first length are joined with each other, those shorter than the second, and so on, in bytes. Longer ones
 /// stay as they are.
 const LENGTHS: [u64; 3] = [128 << 10, 1 << 20, 8 << 20];
-/// So many packs of about a length are joined.
-pub(crate) const MANY: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+/// The minimum number of packs of about the same length that are joined.
+pub(crate) const MIN_PACKS_TO_JOIN: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
 /// The slices of a prefix, each with the number of its pack, or `None` for the one that is being written; and their content.
 type Prefix = (Vec<(Option<u32>, Slice)>, Vec<u8>);

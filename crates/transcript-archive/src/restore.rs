@@ -18,7 +18,7 @@ use crate::moved::{is_own, is_own_of};
 use crate::read_disk::modified;
 use crate::record::hash;
 
-/// So many sessions are restored at a time. Most of the time is spent waiting for the disk.
+/// The maximum number of sessions that are restored at a time. Most of the time is spent waiting for the disk.
 const THREADS: usize = 8;
 /// The size of writes, in bytes.
 const WRITE: usize = 1 << 20;

@@ -62,7 +62,7 @@ pub(crate) enum State {
     /// Nothing was asked.
     #[default]
     Empty,
-    /// It is searched for: so many bytes of all were searched.
+    /// It is searched for: bytes that were searched, and all bytes.
     Searching(Option<(u64, u64)>),
     /// It is wrong at this character, from 0.
     Bad(String, usize),

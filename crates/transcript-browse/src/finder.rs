@@ -73,7 +73,7 @@ pub(crate) enum Finding {
         message: String,
         position: usize,
     },
-    /// So many bytes of all were searched.
+    /// Bytes that were searched, and all bytes.
     Searching {
         bytes: u64,
         all: u64,

@@ -9,7 +9,7 @@ use transcript_format::units::size;
 use transcript_reader::SessionRow;
 use transcript_render::{Escaping, clock, count};
 
-/// Titles that start with so many equal bytes look the same in a narrow list.
+/// Titles that start with this number of equal bytes look the same in a narrow list.
 const ALIKE: usize = 20;
 
 /// A session of the list, escaped.

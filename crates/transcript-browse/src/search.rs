@@ -188,7 +188,7 @@ pub(crate) struct Around {
 
 /// How many characters around a hit are compared.
 const AROUND: usize = 48;
-/// Texts with so many equal characters around a hit, or all of them, are the same.
+/// Texts with this number of equal characters around a hit, or all of them, are the same.
 const SAME: usize = 16;
 
 impl Around {

@@ -16,7 +16,7 @@ use crate::results::draw_find;
 use crate::search::marks;
 
 /// A screen with less is not drawn.
-const LEAST: (u16, u16) = (30, 8);
+const MIN_SIZE: (u16, u16) = (30, 8);
 
 /// How the screen looks.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ impl Theme {
 /// Draws everything. The screen may have another size than the one for which the rows were made: what does not fit is
 /// omitted.
 pub(crate) fn draw(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    if area.width < LEAST.0 || area.height < LEAST.1 {
+    if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
         put(
             buffer,
             area,

@@ -27,7 +27,7 @@ const QUIET: Duration = Duration::from_secs(60);
 const MAX_PIECES: usize = 64;
 /// The size of reads of what is compared, in bytes.
 const READ: usize = 256 << 10;
-/// So many bytes of records are written at a time.
+/// The number of bytes of records that are written at a time.
 const BATCH: usize = 1 << 20;
 
 /// What is kept about the files of a catalog.

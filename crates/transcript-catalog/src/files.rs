@@ -10,7 +10,7 @@ use transcript_storage::{FileKind, Metadata, ReadDisk, RealDisk};
 
 use crate::reading::parallel;
 
-/// So many files are asked for at a time by a thread.
+/// The number of files that a thread asks for at a time.
 const BLOCK: usize = 64;
 
 /// The sessions of a store, or some of them.

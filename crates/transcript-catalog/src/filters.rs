@@ -22,8 +22,8 @@ const KIND: Kind = Kind {
     magic: concat!("transcript filters 4 ", env!("CARGO_PKG_VERSION")),
     extension: "filters",
 };
-/// A piece has a filter if it has at most one gram for so many bytes.
-const MOST: usize = 24;
+/// The minimum number of bytes of a piece for each of its grams; a piece with more grams has no filter.
+const BYTES_PER_GRAM: usize = 24;
 /// The grams that a short piece may have.
 const MIN_GRAMS: usize = 8192;
 
@@ -345,7 +345,7 @@ impl Maker {
             let numbers = self.grams.numbers();
             let len = piece.end - piece.start;
             // Random texts have so many grams that all texts may be in them.
-            if numbers.len() <= MIN_GRAMS.max(len as usize / MOST) {
+            if numbers.len() <= MIN_GRAMS.max(len as usize / BYTES_PER_GRAM) {
                 self.filters.build(numbers, &mut piece.payload);
             }
             self.pieces.push(piece);

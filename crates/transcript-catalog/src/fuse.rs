@@ -6,7 +6,7 @@
 /// The bytes before the fingerprints: the seed, the length of a segment as a power of two, and the
 /// number of segments.
 const HEAD: usize = 8;
-/// A set whose filter cannot be made with so many seeds and sizes gets none.
+/// The maximum number of seeds and sizes that are tried for the filter of a set; if none works, it has none.
 const MAX_TRIES: u32 = 64;
 /// Three segments that follow each other have the three places of a number.
 const PLACES: usize = 3;

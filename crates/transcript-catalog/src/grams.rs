@@ -227,7 +227,7 @@ impl Literals {
 /// Returns what all characters of a class fold to, if it is the same.
 fn only(class: &Class) -> Option<Option<char>> {
     /// Letters have few other cases.
-    const MOST: u32 = 8;
+    const MAX_VARIANTS: u32 = 8;
     let ranges: Vec<(char, char)> = match class {
         Class::Unicode(class) => {
             let ranges = class.ranges().iter();
@@ -245,7 +245,7 @@ fn only(class: &Class) -> Option<Option<char>> {
         }
     };
     let len = |(start, end): &(char, char)| u32::from(*end) - u32::from(*start) + 1;
-    if ranges.iter().map(len).sum::<u32>() > MOST {
+    if ranges.iter().map(len).sum::<u32>() > MAX_VARIANTS {
         return None;
     }
     let mut folded = ranges

@@ -17,7 +17,7 @@ use crate::replay::{self, Format};
 use crate::ui::{ToolDetail, Ui};
 use crate::{exit, record};
 
-/// So many redactions are listed.
+/// The maximum number of redactions that are listed.
 const LISTED: usize = 50;
 
 /// Write a session to a file to hand it on, without its secrets

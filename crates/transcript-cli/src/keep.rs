@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Seconds between two captures, with --watch
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
-    /// Name the sessions that the client deletes within so many days
+    /// Name the sessions that the client deletes within this number of days
     #[arg(long, value_name = "DAYS", default_value_t = 7)]
     sweep: u64,
     /// Compare every byte of each file with the archive

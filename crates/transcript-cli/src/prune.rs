@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Remove the files
     #[arg(long)]
     yes: bool,
-    /// Only sessions that were not changed for so many days
+    /// Only sessions that were not changed for at least this number of days
     #[arg(long, value_name = "DAYS", default_value_t = 30)]
     older_than: u64,
     /// Print one JSON object

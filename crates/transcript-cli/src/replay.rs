@@ -110,7 +110,7 @@ impl Args {
         self
     }
 
-    /// Shows subagents, thinking, and so much of tool calls.
+    /// Shows subagents, thinking, and this part of tool calls.
     pub(crate) fn details(mut self, sidechains: bool, thinking: bool, tools: ToolDetail) -> Self {
         self.filter.common.sidechains = sidechains;
         self.thinking = thinking;

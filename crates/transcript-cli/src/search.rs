@@ -350,7 +350,7 @@ fn complain(ui: &Ui, query: &str, error: &QueryError) {
     ui.warn(&text);
 }
 
-/// Cuts the snippet to so many lines around the first match.
+/// Cuts the snippet to this number of lines around the first match.
 fn trimmed(mut hit: Hit, context: Option<usize>) -> Hit {
     let Some(context) = context else { return hit };
     let chars: Vec<char> = hit.snippet.chars().collect();

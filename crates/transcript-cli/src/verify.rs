@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// client how many are reproduced and where the first one differs
     #[arg(long)]
     requests: bool,
-    /// Report sessions that the client deletes within so many days
+    /// Report sessions that the client deletes within this number of days
     #[arg(long, value_name = "DAYS", default_value_t = 7)]
     sweep: u32,
     /// With --archive: read only part K of N parts of the archive

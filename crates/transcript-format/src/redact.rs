@@ -317,7 +317,7 @@ pub fn mask(bytes: &mut [u8], from: usize, len: usize) {
     }
 }
 
-/// Returns the length of a private key whose header is so long: up to its end, or as far as it looks like one.
+/// Returns the length of a private key whose header has this length: up to its end, or as far as it looks like one.
 fn key_len(json: &[u8], header: usize) -> usize {
     let json = &json[..json.len().min(LONGEST)];
     let end = memchr::memmem::find(&json[header..], b"-----END ").map(|at| header + at);
@@ -511,7 +511,7 @@ mod tests {
         text
     }
 
-    /// A text of so many letters and digits that looks random.
+    /// A text of this number of letters and digits that looks random.
     fn random(len: usize, state: &mut u64) -> String {
         const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
         let mut letter = || {

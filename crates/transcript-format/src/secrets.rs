@@ -21,7 +21,7 @@ pub(crate) struct Rule {
 
 /// What follows the start of a secret.
 pub(crate) enum Rest {
-    /// Between so many letters, digits and other characters of this list, and then none of them.
+    /// A number in this range of letters, digits and other characters of this list, and then none of them.
     Token(usize, usize, &'static str),
     /// The same, with capital letters and digits alone, and none of them before the start.
     Capitals(usize),

@@ -18,7 +18,7 @@ use crate::{Error, Result};
 
 /// The line that starts the comment.
 const START: &str = "<!--transcript-lines 1";
-/// So many bytes of the file are in a frame.
+/// The number of bytes of the file in a frame.
 const FRAME: usize = 2 << 20;
 /// No line of the comment is longer: a frame that is not compressed, in Base64.
 const LONGEST: u64 = 4 << 20;

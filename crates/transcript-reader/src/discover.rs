@@ -321,12 +321,12 @@ pub(crate) fn worktrees(disk: &dyn ReadDisk, path: &Path) -> Vec<PathBuf> {
 
 /// Returns the path that a small file of git names.
 fn named_in(disk: &dyn ReadDisk, file: &Path) -> Option<PathBuf> {
-    const MOST: usize = 16 << 10;
+    const MAX_FILE_LEN: usize = 16 << 10;
     let found = disk.metadata(file).ok()?;
-    if !found.is_file() || found.len > MOST as u64 {
+    if !found.is_file() || found.len > MAX_FILE_LEN as u64 {
         return None;
     }
-    let text = String::from_utf8(disk.read(file, MOST).ok()?).ok()?;
+    let text = String::from_utf8(disk.read(file, MAX_FILE_LEN).ok()?).ok()?;
     let named = text.trim_end().trim_start_matches("gitdir: ");
     let path = file.parent()?.join(named);
     // The sessions of a worktree are found also when its folder is gone.

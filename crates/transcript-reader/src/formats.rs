@@ -7,7 +7,7 @@ use transcript_format::scan::Scanner;
 use crate::error::Error;
 use crate::source::Source;
 
-/// The size of reads, in bytes. Of a longer line only so much is looked at.
+/// The size of reads, in bytes. Of a longer line only the start of this length is looked at.
 const READ: usize = 64 << 10;
 /// The number of bytes within which an entry says what it is.
 const SHORT: usize = 64;

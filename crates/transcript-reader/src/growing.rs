@@ -540,10 +540,10 @@ fn framed_bytes(framed: Framed<'_>, offset: u64) -> (&[u8], u64) {
 /// Makes room for more, so that the spare capacity is a small part of the whole. Large blocks of
 /// memory grow in place, or are moved without copying.
 fn make_room<T>(items: &mut Vec<T>) {
-    const LEAST: usize = 64;
+    const MIN_ROOM: usize = 64;
     const PART: usize = 32;
     if items.len() == items.capacity() {
-        items.reserve_exact(items.len() / PART + LEAST);
+        items.reserve_exact(items.len() / PART + MIN_ROOM);
     }
 }
 

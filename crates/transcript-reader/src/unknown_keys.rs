@@ -5,7 +5,7 @@ use transcript_format::known_keys::KeyPlace;
 use transcript_format::scan::{Envelope, Text};
 
 /// The most keys that are counted; further ones are ignored.
-const MOST: usize = 64;
+const MAX_KEYS: usize = 64;
 /// The longest name or version that is kept. Longer ones could be content.
 const MAX_NAME: usize = 40;
 
@@ -83,7 +83,7 @@ impl UnknownKeys {
         };
         match self.0.iter().position(is_same) {
             Some(at) => self.0[at].lines += key.lines,
-            None if self.0.len() < MOST => self.0.push(key),
+            None if self.0.len() < MAX_KEYS => self.0.push(key),
             None => {}
         }
     }

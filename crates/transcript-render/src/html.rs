@@ -32,13 +32,13 @@ use crate::tool_summary::{self, CallOutcome, TodoState, size};
 use crate::view::Shown;
 use crate::words::count;
 
-/// A piece ends before the first item after so many bytes.
+/// A piece ends before the first item after this number of bytes.
 const PIECE: usize = 48 << 10;
-/// So much of a result or an input is shown, in bytes.
+/// The maximum length of a result or an input that is shown, in bytes.
 const LONGEST_RESULT: usize = 64 << 10;
-/// A diff of up to so many lines is open at first.
+/// The maximum number of lines of a diff that is open at first.
 const SHORT_DIFF: usize = 60;
-/// So much of a prompt is in the list of prompts, in characters.
+/// The maximum length of a prompt in the list of prompts, in characters.
 const PROMPT: usize = 80;
 /// Subagents of subagents are nested so deep; deeper ones follow the conversation.
 const DEEPEST: usize = 8;

@@ -269,7 +269,7 @@ fn reads(spans: &[Span], text: &str) -> bool {
 }
 
 /// The minimum width of a column; a table that still does not fit is printed row by row.
-const LEAST_COLUMN: usize = 5;
+const MIN_COLUMN_WIDTH: usize = 5;
 const BETWEEN: &str = " │ ";
 
 impl Table {
@@ -338,7 +338,7 @@ fn fit(natural: &[usize], room: usize) -> Option<Vec<usize>> {
     let widest = natural.iter().copied().max().unwrap_or(0);
     let mut cap = widest;
     while capped(cap).sum::<usize>() > room {
-        if cap <= LEAST_COLUMN {
+        if cap <= MIN_COLUMN_WIDTH {
             return None;
         }
         cap = cap.min(room + 1) - 1;

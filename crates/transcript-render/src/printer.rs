@@ -34,7 +34,7 @@ pub use replay::ReplayPrinter;
 /// How many columns the names of speakers take.
 const NAMES: usize = 11;
 /// On a narrower page each name is on its own line.
-const LEAST_WIDTH: usize = 60;
+const MIN_WIDTH: usize = 60;
 
 /// Prints conversation items for people, one after the other.
 ///
@@ -119,7 +119,7 @@ impl<'o> TextPrinter<'o> {
         Self {
             styles: options.styles(),
             options: options.clone(),
-            is_narrow: page.columns() < LEAST_WIDTH,
+            is_narrow: page.columns() < MIN_WIDTH,
             page,
             cwd: None,
             printed: PrintState::default(),

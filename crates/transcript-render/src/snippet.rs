@@ -21,7 +21,7 @@ pub struct Snippet {
 pub type SnippetLine = Vec<(String, bool)>;
 
 impl Snippet {
-    /// Returns the text in at most so many lines of so many columns, white space joined. They show the first
+    /// Returns the text in at most `lines` lines of `width` columns, white space joined. They show the first
     /// match, with marks where text is omitted.
     #[must_use]
     pub fn fitted(&self, escaping: Escaping, width: usize, lines: usize) -> Vec<SnippetLine> {
@@ -29,7 +29,7 @@ impl Snippet {
         fitted(cells, self.is_cut, width, lines)
     }
 
-    /// Returns the lines of the text, each cut to so many columns.
+    /// Returns the lines of the text, each cut to this number of columns.
     #[must_use]
     pub fn line_by_line(&self, escaping: Escaping, width: usize) -> Vec<SnippetLine> {
         let mut lines = Vec::new();

@@ -234,7 +234,7 @@ pub(crate) struct Margin {
 }
 
 /// The minimum width of the text of a line, whatever the margins.
-const LEAST_WIDTH: usize = 16;
+const MIN_WIDTH: usize = 16;
 
 impl<'o> Page<'o> {
     /// Starts a page of this width, in columns.
@@ -265,7 +265,7 @@ impl<'o> Page<'o> {
 
     /// Returns the width between the margins.
     pub(crate) fn columns(&self) -> usize {
-        self.width.saturating_sub(self.used()).max(LEAST_WIDTH)
+        self.width.saturating_sub(self.used()).max(MIN_WIDTH)
     }
 
     /// Returns the width of all margins.
@@ -277,7 +277,7 @@ impl<'o> Page<'o> {
     /// A margin that leaves no room for text is ignored.
     pub(crate) fn push(&mut self, first: Vec<Span>, rest: Vec<Span>) {
         let (used, needed) = (self.used(), width(&rest));
-        let margin = if self.columns() >= needed + LEAST_WIDTH {
+        let margin = if self.columns() >= needed + MIN_WIDTH {
             self.shown.push(self.margins.len());
             Margin {
                 first: Some(first),

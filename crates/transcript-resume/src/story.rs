@@ -366,7 +366,7 @@ impl From<ConversationPath> for Story {
 
 /// How many times the entries of a file may be walked in all. An entry that was written again after
 /// a compaction is in two chapters; only a file made to be slow has more.
-const MOST_WALKS: usize = 8;
+const MAX_WALKS: usize = 8;
 
 impl Walk<'_, '_> {
     /// Walks from `start` up to the root, or to an entry of an earlier path, through each compaction.
@@ -379,7 +379,7 @@ impl Walk<'_, '_> {
         boundary: Option<NodeId>,
     ) {
         let tree = self.tree;
-        let most = MOST_WALKS * story.walked_in.len();
+        let most = MAX_WALKS * story.walked_in.len();
         let mut limit = boundary.unwrap_or(NodeId(u32::MAX));
         let mut next = Some(start);
         let mut repeats = false;
@@ -479,7 +479,7 @@ impl Walk<'_, '_> {
     /// as those of another branch, after the anchor.
     fn add_kept_entries(&mut self) {
         let tree = self.tree;
-        let mut most = MOST_WALKS * self.via.len();
+        let mut most = MAX_WALKS * self.via.len();
         let mut lost: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
         for boundary in self.chain.clone() {
             let facts = tree.index.boundary(tree.entry_no_of(boundary));

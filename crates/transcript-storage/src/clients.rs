@@ -12,7 +12,7 @@ use crate::new_file::folder_of;
 use crate::sys::RealDisk;
 
 /// The most of a registration that is read, in bytes.
-const MOST: usize = 64 << 10;
+const MAX_FILE_LEN: usize = 64 << 10;
 
 /// What is known about the client of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Client {
                 continue;
             };
             let registration = RealDisk
-                .read(&registry.join(name), MOST)
+                .read(&registry.join(name), MAX_FILE_LEN)
                 .unwrap_or_default();
             let registration = String::from_utf8_lossy(&registration);
             if process == std::process::id() || value_of(&registration, "sessionId") != Some(id) {

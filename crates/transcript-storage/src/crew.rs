@@ -24,8 +24,8 @@ use std::time::Duration;
 use crate::per_process::PerProcess;
 use crate::threads::{AtomicUsize, Builder, Condvar, Instant, Mutex, MutexGuard, lock, wait};
 
-/// The most threads that run steps, apart from those that the system keeps.
-const MOST: usize = 5;
+/// The maximum number of threads that run steps, apart from those that the system keeps.
+const MAX_THREADS: usize = 5;
 
 /// How long a step may keep others waiting.
 const LIMIT: Duration = Duration::from_millis(250);
@@ -48,7 +48,7 @@ impl Work {
 
     /// How many threads may do it at a time. Syncs of several files take little longer than one, as they share what
     /// the file system does for all.
-    fn most(self) -> usize {
+    fn max_threads(self) -> usize {
         match self {
             Self::Sync => 3,
             Self::Write | Self::Command | Self::Read => 2,
@@ -225,7 +225,7 @@ impl State {
         };
         let reserved = Work::ALL.iter().filter(is_missing).count();
         let busy: usize = self.busy.iter().sum();
-        self.busy[work as usize] < work.most() && busy + 1 + reserved <= MOST
+        self.busy[work as usize] < work.max_threads() && busy + 1 + reserved <= MAX_THREADS
     }
 
     /// Returns the kind of the task that has waited longest, of those for which there may be a thread.
@@ -240,7 +240,7 @@ impl State {
     /// How long a step may keep others waiting: not so long where it is not the first, as a disk that does not respond
     /// may have many files.
     fn limit(&self) -> Duration {
-        let kept = u32::try_from(self.kept / MOST).unwrap_or(u32::MAX - 1);
+        let kept = u32::try_from(self.kept / MAX_THREADS).unwrap_or(u32::MAX - 1);
         LIMIT / (1 + kept)
     }
 
@@ -330,7 +330,7 @@ impl Crew {
             // It sees that something waits.
         } else if state.idle > 0 {
             self.work.notify_one();
-        } else if state.threads - state.kept < MOST {
+        } else if state.threads - state.kept < MAX_THREADS {
             // Without another thread those that there are do it later.
             let _ = self.start_thread(state);
         }
@@ -370,7 +370,7 @@ impl Crew {
         loop {
             if let Some((id, step)) = self.take(&mut state) {
                 state = self.run_step(state, id, step);
-            } else if state.tasks.is_empty() || state.threads - state.kept > MOST {
+            } else if state.tasks.is_empty() || state.threads - state.kept > MAX_THREADS {
                 state.threads -= 1;
                 return;
             } else {
@@ -586,7 +586,7 @@ mod tests {
             let crew = Own::default();
             let gate = Arc::new(Gate::default());
             // More of them than there are threads.
-            for _ in 0..4 * MOST {
+            for _ in 0..4 * MAX_THREADS {
                 let gate = Arc::clone(&gate);
                 let task = crew.task(kept, move |_| {
                     gate.pass();
@@ -600,11 +600,13 @@ mod tests {
                     .expect("it is not kept from running");
             }
             // All of them wait for the system, not for each other.
-            crew.until("all running", |state| state.running.len() == 4 * MOST);
+            crew.until("all running", |state| {
+                state.running.len() == 4 * MAX_THREADS
+            });
             let idle = crew.task(Work::Read, |_| Next::Wait);
             gate.open();
             crew.until("few threads", |state| {
-                state.running.is_empty() && state.threads <= MOST && state.kept == 0
+                state.running.is_empty() && state.threads <= MAX_THREADS && state.kept == 0
             });
             idle.end();
             crew.until("no threads", |state| state.threads == 0 && !state.has_clock);
@@ -624,9 +626,9 @@ mod tests {
             });
             task.wake();
             let state = crew.0.lock();
-            assert!(state.threads - state.kept <= MOST);
+            assert!(state.threads - state.kept <= MAX_THREADS);
             for work in Work::ALL {
-                assert!(state.busy[work as usize] <= work.most());
+                assert!(state.busy[work as usize] <= work.max_threads());
             }
         }
         crew.until("done", |state| state.tasks.is_empty() && state.threads == 0);
@@ -638,7 +640,7 @@ mod tests {
         let crew = Own::default();
         let synced = Arc::new(Gate::default());
         let (sender, done) = mpsc::channel();
-        let waiting = 3 * MOST;
+        let waiting = 3 * MAX_THREADS;
         for number in 0..waiting {
             let (synced, sender) = (Arc::clone(&synced), sender.clone());
             let work = [Work::Command, Work::Read][number % 2];

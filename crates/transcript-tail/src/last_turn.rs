@@ -13,7 +13,7 @@ use crate::options::FollowOptions;
 use crate::start::{StartAt, Trailing, offset_of_last};
 
 /// Smaller files are read from their start: that is as fast, and counts the lines.
-const LEAST: u64 = 4 << 20;
+const MIN_OFFSET: u64 = 4 << 20;
 /// How far above the first emitted entry its turn may start, in bytes.
 const FARTHEST: u64 = 8 << 20;
 /// The maximum number of entries. Their first parent is missing, so each line takes the time of
@@ -41,7 +41,7 @@ impl LastTurn {
         options: &FollowOptions,
         offset: u64,
     ) -> Result<Option<Self>, Error> {
-        if offset < LEAST {
+        if offset < MIN_OFFSET {
             return Ok(None);
         }
         // A file that is gone is reported by the next poll.

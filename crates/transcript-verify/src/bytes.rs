@@ -19,7 +19,7 @@ use crate::session::MAX_SENT;
 /// A file of this size takes long to resume, and is reported with what it is made of.
 const LARGE: u64 = 50 << 20;
 /// Copies are reported when they are at least this many bytes, and a tenth of the file.
-const MANY_COPIES: u64 = 1 << 20;
+const MIN_COPIED_BYTES: u64 = 1 << 20;
 /// The number of bytes of bodies that are read for one kind of finding.
 const MAX_READ: u64 = 16 << 20;
 
@@ -161,7 +161,7 @@ fn tool_name(body: &str, key: ToolKey) -> Option<String> {
 /// Reports lines that are byte for byte copies of others, if they are a large part of the file.
 fn copies(tree: &Tree<'_>, bodies: &mut Bodies<'_>) -> Result<Option<LocatedFinding>, Error> {
     let index = tree.index();
-    if index.byte_count() < MANY_COPIES {
+    if index.byte_count() < MIN_COPIED_BYTES {
         return Ok(None);
     }
     // Copies agree in everything that the index has of a line.
@@ -186,7 +186,7 @@ fn copies(tree: &Tree<'_>, bodies: &mut Bodies<'_>) -> Result<Option<LocatedFind
     let repeated: HashSet<u64> = repeated.map(|pair| pair[0]).collect();
     drop(keys);
     let candidates = || entries().filter(|entry| repeated.contains(&key(entry)));
-    let is_much = |bytes: u64| bytes >= MANY_COPIES && bytes * 10 >= index.byte_count();
+    let is_much = |bytes: u64| bytes >= MIN_COPIED_BYTES && bytes * 10 >= index.byte_count();
     if !is_much(candidates().map(|entry| entry.byte_len()).sum()) {
         return Ok(None);
     }
@@ -329,7 +329,7 @@ impl OpenCalls {
         entry: &EntryRef<'_>,
         continues: impl Fn(EntryNo, EntryNo) -> bool,
     ) -> bool {
-        const MOST: usize = 64;
+        const MAX_KEPT: usize = 64;
         match entry.kind() {
             EntryKind::Assistant => {
                 let message = entry.message();
@@ -337,7 +337,7 @@ impl OpenCalls {
                 if !self.answer.is_some_and(is_same) {
                     self.answer = Some((message, entry.number()));
                     self.before.append(&mut self.last);
-                    let old = self.before.len().saturating_sub(MOST);
+                    let old = self.before.len().saturating_sub(MAX_KEPT);
                     self.before.drain(..old);
                 }
                 let calls = keys(entry, ToolRole::Use);

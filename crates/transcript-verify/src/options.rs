@@ -46,7 +46,7 @@ impl VerifyOptions {
         self
     }
 
-    /// Reports the sessions of a store that the client deletes within so many days; 7 by default.
+    /// Reports the sessions of a store that the client deletes within this number of days; 7 by default.
     pub fn sweep_within(mut self, days: u32) -> Self {
         self.sweep_days = days;
         self

@@ -19,7 +19,7 @@ use crate::report::LocatedFinding;
 /// The size of the pieces in which a file is searched.
 const PIECE: u64 = 1 << 20;
 /// The most places that are reported.
-const MOST: usize = 1_000;
+const MAX_FOUND: usize = 1_000;
 
 /// Returns a finding for each secret of a file: at its first place, with the path of the value there
 /// and the number of places.
@@ -200,7 +200,7 @@ pub(crate) fn search(source: &Source, options: &VerifyOptions) -> Result<Vec<Fou
                 Ok(read) => {
                     let own = in_piece(&buffer[..read], from, start);
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                    if found.len() < MOST {
+                    if found.len() < MAX_FOUND {
                         found.extend(own);
                     }
                 }
@@ -236,7 +236,7 @@ pub(crate) fn search(source: &Source, options: &VerifyOptions) -> Result<Vec<Fou
     }
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.sort_by_key(|found| found.offset);
-    found.truncate(MOST);
+    found.truncate(MAX_FOUND);
     Ok(found)
 }
 

@@ -29,7 +29,7 @@ use crate::report::{LocatedFinding, PolicyLint, Report};
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// A writer that is this much behind its subagents has stopped.
 const STALLED: Duration = Duration::from_secs(60 * 60);
-/// After so many days the client deletes sessions, unless its settings say otherwise.
+/// The number of days after which the client deletes sessions, unless its settings say otherwise.
 const CLEANUP_DAYS: u64 = 30;
 /// How many folders below the one to verify are looked at.
 const MAX_DEPTH: usize = 8;

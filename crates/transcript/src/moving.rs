@@ -674,8 +674,8 @@ impl Mark {
 /// Returns where the last line starts, the line, and whether it ends with a newline. A line that is
 /// longer than any of ours is cut.
 fn last_line(file: &dyn File, len: u64) -> io::Result<(u64, Vec<u8>, bool)> {
-    const MOST: u64 = 64 << 10;
-    let start = len.saturating_sub(MOST);
+    const MAX_TAIL_LEN: u64 = 64 << 10;
+    let start = len.saturating_sub(MAX_TAIL_LEN);
     let mut bytes = vec![0; (len - start) as usize];
     let read = file.fill(start, &mut bytes)?;
     bytes.truncate(read);

@@ -13,7 +13,7 @@ use transcript_storage::{Entries, Metadata, ReadDisk, ReadFile};
 
 /// The size of the pieces in which a file is searched.
 const PIECE: u64 = 1 << 20;
-/// What precedes a secret decides as well: so much of it is read.
+/// What precedes a secret decides as well: the number of bytes of it that are read.
 const BEFORE: u64 = 128;
 
 /// A disk that shows another one, on which text of the same length replaces secrets: every offset is what it was, and

@@ -13,7 +13,7 @@ fn name(number: usize) -> String {
     format!("-p/{number:08x}-2222-4333-8444-555555555555.jsonl")
 }
 
-/// Sessions of so many lines, of which the later ones are forks of the first.
+/// Sessions of this number of lines, of which the later ones are forks of the first.
 fn archived(folder: &Path, sessions: usize, lines: usize) -> (PathBuf, Vec<Vec<u8>>) {
     let root = folder.join("projects");
     let place = folder.join("archive");

@@ -98,7 +98,7 @@ impl UsageOptions {
         self
     }
 
-    /// Uses so many threads.
+    /// Uses this number of threads.
     #[must_use]
     pub fn threads(mut self, threads: NonZeroUsize) -> Self {
         self.threads = Some(threads);

@@ -12,7 +12,7 @@ use transcript_format::time;
 use crate::sidecar::hash;
 
 /// Larger counts are not believed: no number of JSON is sure to hold them.
-const MOST: u64 = 1 << 53;
+const MAX_COUNT: u64 = 1 << 53;
 /// The model of answers that no model gave.
 const SYNTHETIC: &str = "<synthetic>";
 
@@ -109,7 +109,7 @@ impl Counts {
 }
 
 fn count(object: &Object<'_>, key: &str) -> Option<Count> {
-    let count = object.get(key)?.u64().filter(|count| *count <= MOST);
+    let count = object.get(key)?.u64().filter(|count| *count <= MAX_COUNT);
     count.and_then(Count::new)
 }
 

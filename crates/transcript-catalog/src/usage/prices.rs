@@ -586,7 +586,7 @@ fn price_key(key: &str, after: u64) -> Option<(Kind, Tier, u64)> {
     Some((kind, tier_of_key(tier)?, from))
 }
 
-/// A number that is not negative, in JSON's form, with so many decimal places, rounded half up.
+/// A number that is not negative, in JSON's form, with this number of decimal places, rounded half up.
 fn decimal(text: &str, places: u32) -> Option<u64> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),

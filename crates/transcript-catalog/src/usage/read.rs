@@ -32,8 +32,8 @@ pub(super) fn open_cache<'c>(folder: &Path, catalog: &'c Catalog) -> UsageCache<
     Cache::new(KIND, folder, catalog, |payload: &[u8]| payload.into())
 }
 
-/// If only what is kept may be used, so many bytes after it are read nevertheless.
-const MOST_REST: u64 = 1 << 20;
+/// The maximum number of bytes after what is kept that are read even if only what is kept may be used.
+const MAX_REST: u64 = 1 << 20;
 
 /// The size of the part of a file that a thread reads at a time, in bytes.
 const PART: u64 = 4 << 20;
@@ -276,7 +276,7 @@ fn plan(
             None if only_kept => skipped,
             None => whole,
         },
-        Lookup::Known(known) if only_kept && known.rest > MOST_REST => skipped,
+        Lookup::Known(known) if only_kept && known.rest > MAX_REST => skipped,
         Lookup::Known(known) => {
             let Some(mut kept) = read(&known.pieces) else {
                 return if only_kept { skipped } else { whole };

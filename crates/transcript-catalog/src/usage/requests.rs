@@ -53,7 +53,7 @@ pub(super) struct Place {
 type At = (u32, u32);
 
 impl Requests {
-    /// Starts with no requests of so many files.
+    /// Starts with no requests of this number of files.
     pub(super) fn new(files: usize) -> Self {
         Self {
             facts: vec![FileFacts::default(); files],

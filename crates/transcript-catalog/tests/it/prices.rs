@@ -103,7 +103,7 @@ fn slow_cost(words: &str, counts: [u64; 6], terms: Terms<'_>) -> Option<u128> {
         .split(' ')
         .map(|word| word.split_once('=').unwrap())
         .collect();
-    // As an integer with so many places.
+    // As an integer with as many places.
     let number = |text: &str, places: usize| {
         let (whole, part) = text.split_once('.').unwrap_or((text, ""));
         format!("{whole}{part:0<places$}").parse::<u128>().unwrap()

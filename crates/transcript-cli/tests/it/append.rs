@@ -562,7 +562,7 @@ fn many_commands_at_once_are_answered_in_order() {
             format!("{{\"op\":\"append\",\"id\":{id},\"user\":\"{text}\"}}\n")
         });
         let input: String = commands.collect();
-        // Answers are read meanwhile: a pipe holds only so much.
+        // Answers are read meanwhile: a full pipe would stop the writer.
         let mut writer = client.input;
         let feeder = std::thread::spawn(move || {
             writer.write_all(input.as_bytes()).unwrap();

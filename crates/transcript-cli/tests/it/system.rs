@@ -116,7 +116,7 @@ fn what_readers_would_drop_or_cannot_take_is_refused() {
     );
 }
 
-/// A session with so many entries of `bytes` each.
+/// A session with this number of entries of `bytes` each.
 fn long_session(path: &Path, entries: usize, bytes: usize) {
     let text = "y".repeat(bytes);
     let mut lines = String::new();

@@ -24,7 +24,7 @@ const POLL: Duration = Duration::from_millis(25);
 const IDLE: Duration = Duration::from_secs(120);
 /// The pause between two updates, as a multiple of the time that the first of them took.
 const SHARE: u32 = 1;
-/// So many of the last parts that changed are sent; the page asks for others when they are visible.
+/// The maximum number of changed parts that are sent, the last ones; the page asks for others when they are visible.
 const SENT: usize = 2;
 /// The height of what a part shows, in CSS pixels for a thousand bytes of the file; the page measures it later.
 const HEIGHT: u64 = 40;

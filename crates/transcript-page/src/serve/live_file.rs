@@ -8,7 +8,7 @@ use transcript_reader::{Error, GrowingIndex, Index, OtherFiles, Source};
 use transcript_resume::{Policy, Tree};
 use transcript_storage::{Content, ReadDisk};
 
-/// So many bytes are read at a time.
+/// The number of bytes that are read at a time.
 const BLOCK: usize = 1 << 20;
 
 /// A file that may grow.

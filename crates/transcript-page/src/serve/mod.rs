@@ -26,7 +26,7 @@ use transcript_storage::ReadDisk;
 
 use self::live::LiveSession;
 
-/// So many sessions are open at a time.
+/// The maximum number of sessions that are open at a time.
 const MAX_OPEN: usize = 64;
 
 /// What is served, and how it is shown.

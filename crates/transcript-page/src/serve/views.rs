@@ -15,11 +15,11 @@ use super::routes::sessions_below;
 use crate::assets::{self, LIVE, STYLE};
 use crate::frame::{self, Head};
 
-/// So many sessions are listed at first.
+/// The number of sessions that are listed at first.
 const LISTED: usize = 300;
-/// So many hits are shown.
+/// The maximum number of hits that are shown.
 const HITS: usize = 200;
-/// So many rows of usage are shown.
+/// The maximum number of rows of usage that are shown.
 const ROWS: usize = 60;
 /// The length of a title in the list, in characters.
 const TITLE: usize = 110;

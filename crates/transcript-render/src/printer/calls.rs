@@ -21,7 +21,7 @@ const FAILURE_LINES: usize = 6;
 /// How many lines of a diff.
 const DIFF_LINES: usize = 16;
 /// Shorter durations are not printed.
-const LEAST_TIME: u64 = 100;
+const MIN_TIME: u64 = 100;
 
 impl TextPrinter<'_> {
     /// Prints a call, and counts it for the totals of the turn.
@@ -110,7 +110,7 @@ impl TextPrinter<'_> {
     ) -> Result<()> {
         let answered = rendered.entry_ref.millis();
         self.printed.answered = answered.or(self.printed.answered);
-        let took = between(called, answered).filter(|took| *took >= LEAST_TIME);
+        let took = between(called, answered).filter(|took| *took >= MIN_TIME);
         self.result(tool, &rendered.loaded, input, took)
     }
 

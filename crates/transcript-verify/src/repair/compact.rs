@@ -26,7 +26,7 @@ use super::reading::Reading;
 use super::{Action, ActionKind, Repair, RepairRefusal, new_source};
 
 /// The requests at the ends of branches are built and compared, the last branch first, until about
-/// so many bytes were read for them. The paths of all are compared, and the text of each entry.
+/// this number of bytes was read for them. The paths of all are compared, and the text of each entry.
 const BUILT: u64 = 4 << 30;
 
 named! {

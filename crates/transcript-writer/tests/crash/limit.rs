@@ -8,7 +8,7 @@ use crate::support::{alone, fast_folder, soak};
 
 const SIZES: [usize; 3] = [100, 999, 4_097];
 
-const MOST: u64 = 8_192;
+const MAX_ROOM: u64 = 8_192;
 
 #[test]
 fn a_write_cut_short_at_any_byte_leaves_nothing_of_the_entry() {
@@ -57,7 +57,7 @@ pub(crate) fn child(job: &Job, reporter: &Reporter) {
     let mut ledger = Ledger::new(&job.path, &job.sizes);
     let appender = AnyWriter::open(job);
     let mut number = 0;
-    for room in (0..=MOST).step_by(job.count as usize) {
+    for room in (0..=MAX_ROOM).step_by(job.count as usize) {
         let mut acks = Vec::new();
         let before = ledger.end();
         limit(Some(before + room));

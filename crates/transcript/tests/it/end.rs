@@ -6,7 +6,7 @@ use std::path::Path;
 use transcript::{History, Policy, ReadEnd, Request, SessionOptions, Source, Unclosed};
 
 /// The size from which on the end is tried.
-const LEAST: usize = 4 << 20;
+const MIN_LEN: usize = 4 << 20;
 
 const TITLE: &str = r#"{"type":"custom-title","customTitle":"Leap days","sessionId":"s"}"#;
 
@@ -99,11 +99,11 @@ fn messages(history: &History) -> Vec<String> {
 #[test]
 fn the_request_is_that_of_the_file_and_the_rest_is_that_of_the_end() {
     let end = [vec![boundary("")], after(10), vec!["{torn".to_owned()]].concat();
-    let file = History::read(session(LEAST, &end)).unwrap();
-    let end = enough(session(LEAST, &end));
+    let file = History::read(session(MIN_LEN, &end)).unwrap();
+    let end = enough(session(MIN_LEN, &end));
     assert_eq!((file.scope(), end.scope()), ("file", "tail"));
     assert_eq!(file.index().starts_at(), 0);
-    assert!(end.index().starts_at() > LEAST as u64 * 7 / 8);
+    assert!(end.index().starts_at() > MIN_LEN as u64 * 7 / 8);
     assert_eq!((file.index().len(), end.index().len()), (173, 12));
     assert_eq!(messages(&end), messages(&file));
     assert!(end.is_enough_for(&request(&end)));
@@ -143,11 +143,11 @@ fn the_request_is_that_of_the_file_and_the_rest_is_that_of_the_end() {
 
 #[test]
 fn files_below_four_mebibytes_are_read_whole() {
-    for len in [LEAST - 1, LEAST, LEAST + 1] {
+    for len in [MIN_LEN - 1, MIN_LEN, MIN_LEN + 1] {
         match History::read_end(compacted(len)).unwrap() {
-            ReadEnd::Enough(history) => assert!(len >= LEAST && history.scope() == "tail"),
+            ReadEnd::Enough(history) => assert!(len >= MIN_LEN && history.scope() == "tail"),
             ReadEnd::ReadAll(source, reason) => {
-                assert_eq!((reason, len), (Unclosed::NoCompaction, LEAST - 1));
+                assert_eq!((reason, len), (Unclosed::NoCompaction, MIN_LEN - 1));
                 assert_eq!(History::read(source).unwrap().scope(), "file");
             }
         }
@@ -160,20 +160,20 @@ fn a_compaction_before_the_last_eighth_is_not_looked_for() {
         let more = format!(
             r#","compactMetadata":{{"preservedMessages":{{"anchorUuid":"s","uuids":["{uuid}"]}}}}"#
         );
-        session(LEAST, &[vec![boundary(&more)], after(10)].concat())
+        session(MIN_LEN, &[vec![boundary(&more)], after(10)].concat())
     };
     assert_eq!(enough(keeping("v99")).index().len(), 13);
     assert_eq!(refused(keeping("u40")).1, Unclosed::NoCompaction);
-    let far = session(LEAST, &[vec![boundary("")], after(4_000)].concat());
+    let far = session(MIN_LEN, &[vec![boundary("")], after(4_000)].concat());
     assert_eq!(refused(far).1, Unclosed::NoCompaction);
-    assert_eq!(refused(session(LEAST, &[])).1, Unclosed::NoCompaction);
+    assert_eq!(refused(session(MIN_LEN, &[])).1, Unclosed::NoCompaction);
 }
 
 #[test]
 fn what_is_refused_can_be_read_whole() {
     let late = ask("w", "u3", "And?").replace("10:00", "11:00");
     let branch = [vec![boundary("")], after(10), vec![late]].concat();
-    let (source, reason) = refused(session(LEAST, &branch));
+    let (source, reason) = refused(session(MIN_LEN, &branch));
     assert_eq!(reason, Unclosed::Parent);
     let file = History::read(source).unwrap();
     assert_eq!(
@@ -186,7 +186,7 @@ fn what_is_refused_can_be_read_whole() {
 fn the_end_is_not_enough_without_the_body_of_an_entry() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.jsonl");
-    let text = text(LEAST, &[vec![boundary("")], after(10)].concat());
+    let text = text(MIN_LEN, &[vec![boundary("")], after(10)].concat());
     fs::write(&path, &text).unwrap();
     let end = enough(Source::open(&path).unwrap());
     assert!(end.is_enough_for(&request(&end)));

@@ -38,7 +38,7 @@ impl Projects {
         cwd.canonicalize().unwrap()
     }
 
-    /// Writes a session of one prompt, changed so many seconds ago.
+    /// Writes a session of one prompt, changed this number of seconds ago.
     fn write(&self, cwd: &Path, id: &str, text: &str, age: u64) -> PathBuf {
         let project = self.store.project(cwd);
         fs::create_dir_all(&project).unwrap();

@@ -9,7 +9,7 @@ use transcript_testkit::trees;
 
 use super::compare::{Caches, Compared, Found};
 
-/// Asks so many queries in each of so many rounds, with a change before each round but the first.
+/// Asks this number of queries in each of this number of rounds, with a change before each round but the first.
 /// `see` gets each query and what came of it. Returns the filters that are left, for the next tree.
 pub(crate) fn walk(
     seed: u64,
