@@ -15,7 +15,7 @@ use transcript_format::time;
 use transcript_format::unicode::comparable;
 use transcript_reader::{Bodies, EntryRef, Index, Source};
 use transcript_render::blocks::{blocks, message_content, plain_text};
-use transcript_resume::PathEntry;
+use transcript_resume::ConversationPath;
 use transcript_resume::items::{is_queued, starts_turn};
 
 /// At most this many calls wait for their results; the oldest is dropped.
@@ -213,8 +213,13 @@ impl Selection<'_> {
         &self,
         source: &Source,
         index: &Index,
-        entries: &mut Vec<PathEntry>,
+        path: &mut ConversationPath,
     ) -> Result<()> {
+        let ConversationPath {
+            entries,
+            omitted: removed,
+            ..
+        } = path;
         if !self.is_empty() {
             let (mut bodies, mut above) = (Bodies::new(source), Above::default());
             let all = std::mem::take(entries);
@@ -235,11 +240,13 @@ impl Selection<'_> {
                     entries.push(path_entry);
                 } else {
                     omitted.note(&entry);
+                    removed.push(entry.number());
                 }
             }
         }
         if let Some(last) = self.filter.common.last {
-            entries.drain(..entries.len().saturating_sub(last));
+            let before = entries.drain(..entries.len().saturating_sub(last));
+            removed.extend(before.map(|entry| entry.entry_no()));
         }
         Ok(())
     }

@@ -213,7 +213,7 @@ fn parts(
     };
     let mut parts = SessionPart::of_story(tree, story, wanted);
     for part in &mut parts {
-        selection.apply(session.source(), tree.index(), &mut part.path.entries)?;
+        selection.apply(session.source(), tree.index(), &mut part.path)?;
     }
     Ok(parts)
 }
@@ -286,7 +286,7 @@ fn write_text(
             tree = tree.unspliced();
             path = tree.story(&path).path;
         }
-        selection.apply(history.source(), history.index(), &mut path.entries)?;
+        selection.apply(history.source(), history.index(), &mut path)?;
         let file = ShownFile {
             source: history.source(),
             index: history.index(),

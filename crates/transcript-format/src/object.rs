@@ -467,12 +467,11 @@ impl ParseObjectError {
 /// ```
 #[must_use]
 pub fn unescape(body: &str) -> Str<'_> {
-    // Most are names of members, which are too short for the search to be worth its start.
-    let first = match body.len() {
-        0..=32 => body.bytes().position(|byte| byte == b'\\'),
-        _ => memchr(b'\\', body.as_bytes()),
-    };
-    let Some(mut at) = first else {
+    // Most are names of members, which are too short for a search to be worth its start.
+    if body.len() <= MAX_SHORT && !has_backslash(body.as_bytes()) {
+        return Cow::Borrowed(body);
+    }
+    let Some(mut at) = memchr(b'\\', body.as_bytes()) else {
         return Cow::Borrowed(body);
     };
     let mut out = String::with_capacity(body.len());
@@ -489,6 +488,31 @@ pub fn unescape(body: &str) -> Str<'_> {
     }
     out.push_str(rest);
     Cow::Owned(out)
+}
+
+/// The maximum length in bytes of a text that [`has_backslash`] looks through faster than `memchr`.
+const MAX_SHORT: usize = 32;
+
+/// Returns whether `bytes` holds a backslash, eight bytes at a time.
+fn has_backslash(bytes: &[u8]) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    let in_word = |word: u64| {
+        // A byte that is a backslash is zero after this; the rest finds a zero byte.
+        let word = word ^ (ONES * u64::from(b'\\'));
+        word.wrapping_sub(ONES) & !word & (ONES << 7) != 0
+    };
+    let (words, rest) = bytes.as_chunks();
+    if words.iter().any(|word| in_word(u64::from_le_bytes(*word))) {
+        return true;
+    }
+    match (rest.first_chunk(), rest.last_chunk()) {
+        // Halves of a word, which may overlap.
+        (Some(first), Some(last)) => {
+            let high = u64::from(u32::from_le_bytes(*first)) << 32;
+            in_word(high | u64::from(u32::from_le_bytes(*last)))
+        }
+        _ => rest.contains(&b'\\'),
+    }
 }
 
 /// Returns the character of the escape at the start of `text`, and its length in bytes.

@@ -384,6 +384,12 @@ impl Index {
         }
     }
 
+    /// Returns whether the file holds a compact boundary.
+    #[must_use]
+    pub fn has_boundaries(&self) -> bool {
+        !self.boundaries.is_empty()
+    }
+
     /// Returns the data of a compact boundary.
     #[must_use]
     pub fn boundary(&self, entry_no: EntryNo) -> Option<&Boundary> {

@@ -59,6 +59,9 @@ impl Tree<'_> {
     /// Returns the compactions below whose boundary there is no message, in file order.
     fn interrupted_compactions(&self) -> Vec<Interrupted> {
         let mut found = Vec::new();
+        if !self.index.has_boundaries() {
+            return found;
+        }
         // That of the main conversation, and that of subagents.
         let mut last_message = [None; 2];
         for node in self.nodes().filter(|node| self.is_there(*node)) {

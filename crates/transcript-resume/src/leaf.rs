@@ -99,7 +99,7 @@ impl Tree<'_> {
         if let Some(tip) = tips.find(|node| messages.can_be_leaf(*node)) {
             // `recover` goes by time as well, but continues to the last tip below the newest
             // message: timestamps sometimes run backwards, and newer messages must not be lost.
-            let newest = self.newest_message().filter(|_| goes_by_time);
+            let newest = goes_by_time.then(|| self.newest_message()).flatten();
             let leaf = newest.and_then(|node| self.last_leaf_from(node, messages));
             return Some(match leaf.filter(|leaf| *leaf != tip) {
                 Some(leaf) => (leaf, LeafReason::Newest),

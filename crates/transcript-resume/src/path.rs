@@ -22,6 +22,9 @@ pub struct ConversationPath {
     /// The entries: messages, attachments and system entries, before any are omitted for a request
     /// or a display.
     pub entries: Vec<PathEntry>,
+    /// The entries that a selection of what is shown removed from `entries`, in no order. A call
+    /// whose result is among them is not one without a result.
+    pub omitted: Vec<EntryNo>,
     /// The entry that ends the conversation.
     pub leaf: Option<EntryNo>,
     /// Every decision, in the order in which it was made.
@@ -61,8 +64,8 @@ pub struct PathEntry {
     /// Whether it is from before the compaction that the context starts with, which preserved it
     /// word for word.
     pub kept: bool,
-    /// Whether who selects what is shown omitted a prompt before it, or what a turn said before this prompt: a turn starts with
-    /// it.
+    /// Whether a turn starts with it because a selection of what is shown omitted entries before
+    /// it: a prompt, or what a turn said before this prompt.
     pub after_hidden: bool,
 }
 
@@ -460,7 +463,7 @@ impl<'t, 'i> Walk<'t, 'i> {
             entries,
             leaf: Some(self.tree.entry_no_of(leaf)),
             decisions: own,
-            refusal: None,
+            ..ConversationPath::default()
         };
         let from = self.from.map(|from| self.tree.entry_no_of(from));
         BranchOff { from, path }

@@ -202,6 +202,33 @@ fn text_shows_what_json_selects() {
 }
 
 #[test]
+fn a_call_whose_result_is_not_selected_is_not_shown_as_one_without_a_result() {
+    let root = root();
+    let shown = |options: &[&str]| run(root.path(), &[&["replay", ID], options].concat());
+    for options in [
+        &["--role", "assistant"][..],
+        &["--role", "assistant", "--role", "user"],
+        &["--role", "assistant", "--text", "Bash"],
+    ] {
+        let text = shown(options);
+        let has_call = text.contains("Bash") || options.contains(&"--text");
+        assert!(has_call && !text.contains("no result"), "{text}");
+    }
+    // The same call in a file that has no result of it, as the process was killed.
+    let file = root.path().join(format!("-work-maps/{ID}.jsonl"));
+    let whole = fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = whole.lines().take(2).collect();
+    fs::write(&file, lines.join("\n") + "\n").unwrap();
+    for options in [&[][..], &["--role", "assistant"]] {
+        let text = shown(options);
+        assert!(
+            text.contains("Bash") && text.contains("no result"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn a_project_limits_where_a_session_is_looked_for() {
     let root = root();
     let root = root.path();

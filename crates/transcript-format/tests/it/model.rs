@@ -109,6 +109,23 @@ fn a_surrogate_without_a_partner_reads_as_the_replacement_character() {
 }
 
 #[test]
+fn an_escape_is_found_at_every_place_of_texts_of_every_length() {
+    // The neighbours of the backslash in ASCII, and bytes with the highest bit.
+    for filler in ['[', ']', 'a', '\u{dc}'] {
+        for before in 0..48 {
+            for after in 0..16 {
+                let text = |middle: &str| {
+                    let filler = String::from(filler);
+                    filler.repeat(before) + middle + &filler.repeat(after)
+                };
+                assert_eq!(unescape(&text("\\n")), text("\n"));
+                assert_eq!(unescape(&text("n")), text("n"));
+            }
+        }
+    }
+}
+
+#[test]
 fn strings_read_as_serde_json_reads_them() {
     for text in [
         "",

@@ -8,9 +8,9 @@ use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_format::progress::AgentProgress;
-use transcript_format::scan::{Body, Flags};
+use transcript_format::scan::{Body, Flags, ToolRole};
 use transcript_format::tool_result::Agent;
-use transcript_reader::{EntryNo, EntryRef, Id, Index};
+use transcript_reader::{EntryNo, EntryRef, Id, Index, ToolKey};
 
 use super::item_reader::HeldBodies;
 use super::nesting::prompt_hash;
@@ -94,7 +94,7 @@ impl<'t, 'i> Builder<'t, 'i> {
                 self.add(*entry, &entry_ref, (text, Body::parse(text).ok().as_ref()));
             }
         }
-        self.mark_groups();
+        self.mark_groups(&path.omitted);
         self.add_progress(path, progress, bodies)?;
         self.ids = HashSet::new();
         self.compactions
@@ -552,12 +552,36 @@ impl<'t, 'i> Builder<'t, 'i> {
         }
     }
 
+    /// Returns whether one of the `omitted` entries holds a block of a call, in one of two roles.
+    fn omitted_ends(&self, omitted: &[EntryNo]) -> impl Fn(&str, [ToolRole; 2]) -> bool + use<> {
+        let mut ends: HashMap<ToolKey, Vec<ToolRole>> = HashMap::new();
+        for end in omitted
+            .iter()
+            .flat_map(|entry| self.index.entry(*entry).tools())
+        {
+            ends.entry(end.key()).or_default().push(end.role());
+        }
+        move |id, roles| {
+            let ends = ends.get(&ToolKey::of(id));
+            ends.is_some_and(|ends| ends.iter().any(|role| roles.contains(role)))
+        }
+    }
+
     /// Marks calls without a result, results without a call, and repeated results; finds the
-    /// summaries of compactions.
-    fn mark_groups(&mut self) {
+    /// summaries of compactions. The other half of a pair may be in one of the entries that are
+    /// `omitted`.
+    fn mark_groups(&mut self, omitted: &[EntryNo]) {
+        let is_omitted = self.omitted_ends(omitted);
         for item in &mut self.items {
             let is_orphan = item.kind == ItemKind::Result && item.group == NONE;
             item.marks.set(ItemMarks::ORPHAN, is_orphan);
+        }
+        for (id, waiting) in &self.waiting {
+            if is_omitted(id, [ToolRole::Use, ToolRole::ServerUse]) {
+                for (item, _) in waiting {
+                    self.items[*item as usize].marks -= ItemMarks::ORPHAN;
+                }
+            }
         }
         for (group, members) in self.groups.iter().zip(&self.members) {
             let is_result = |item: &&u32| self.items[**item as usize].part == GroupRole::Result;
@@ -567,6 +591,7 @@ impl<'t, 'i> Builder<'t, 'i> {
             }
             if let (true, Some(call)) = (results.is_empty(), members.first())
                 && group.kind != GroupKind::Hooks
+                && !is_omitted(&group.id, [ToolRole::Result, ToolRole::ServerResult])
             {
                 self.items[*call as usize].marks |= ItemMarks::UNANSWERED;
             }

@@ -124,8 +124,7 @@ impl LiveRequest {
         let path = ConversationPath {
             entries: live.path().to_vec(),
             leaf,
-            decisions: Vec::new(),
-            refusal: None,
+            ..ConversationPath::default()
         };
         let index = live.index();
         if path.entries.is_empty() {

@@ -200,7 +200,8 @@ impl Step {
                 };
                 step.answer = Some(names.shared(key, model));
                 step.blocks = blocks(&body, text, place, origin, log);
-                if cut_reply::has_cut_call(object) {
+                let is_call = |block: &Block| block.kind() == BlockKind::ToolUse;
+                if step.blocks.iter().any(is_call) && cut_reply::has_cut_call(object) {
                     step.blocks.iter_mut().for_each(Block::mark_cut_input);
                 }
             }
