@@ -466,11 +466,16 @@ impl ParseObjectError {
 /// assert_eq!(unescape(r"\ud83d\ude42 \ud83d!"), "\u{1f642} \u{fffd}!");
 /// ```
 #[must_use]
+#[inline]
 pub fn unescape(body: &str) -> Str<'_> {
     // Most are names of members, which are too short for a search to be worth its start.
     if body.len() <= MAX_SHORT && !has_backslash(body.as_bytes()) {
         return Cow::Borrowed(body);
     }
+    resolve_escapes(body)
+}
+
+fn resolve_escapes(body: &str) -> Str<'_> {
     let Some(mut at) = memchr(b'\\', body.as_bytes()) else {
         return Cow::Borrowed(body);
     };
@@ -494,6 +499,7 @@ pub fn unescape(body: &str) -> Str<'_> {
 const MAX_SHORT: usize = 32;
 
 /// Returns whether `bytes` holds a backslash, eight bytes at a time.
+#[inline]
 fn has_backslash(bytes: &[u8]) -> bool {
     const ONES: u64 = u64::MAX / 255;
     let in_word = |word: u64| {
