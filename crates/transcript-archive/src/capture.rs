@@ -18,17 +18,11 @@ use crate::error::{AtPath, Error};
 use crate::frame::{Dictionary, Effort};
 use crate::live_files::{LiveFile, LiveFiles};
 use crate::packer::{Limits, Packer};
-use crate::record::{Before, Hash, State, Version, hash};
+use crate::record::{Before, Hash, Hasher, State, Version};
 use crate::repack::MIN_PACKS_TO_JOIN;
 
 /// A file that was changed within this time may change again without another time.
 const SETTLED: Duration = Duration::from_secs(2);
-/// Of a file that grew beyond this, only some places are compared with what is archived, in bytes.
-const SMALL: u64 = 1 << 20;
-/// The number of bytes that are compared at each place.
-const PLACE: usize = 4096;
-/// The number of places between the start and the end.
-const PLACES: u64 = 2;
 /// The size of reads, in bytes.
 const READ: usize = 2 << 20;
 /// Shorter additions are not searched for lines that are stored already, in bytes.
@@ -90,8 +84,8 @@ impl CaptureOptions {
         self
     }
 
-    /// Compares every byte of each file with what is archived. Otherwise a file larger than 1 MiB that grew is
-    /// compared at some places only, as sessions are only appended to.
+    /// Compares the content of each file with what is archived. Otherwise a file is taken for unchanged when its
+    /// length, times, mode and inode are.
     #[must_use]
     pub fn compare_all(mut self, all: bool) -> Self {
         self.compares_all = all;
@@ -300,7 +294,7 @@ impl Archive {
             return Ok(Plan::Nothing);
         }
         let live = self.disk.open_to_read(&file.path).at(&file.path)?;
-        let same = self.common_start(&*live, id, known, &state, len, options);
+        let same = self.common_start(&*live, id, known, len);
         // What cannot be read in the archive is stored again.
         let Ok(same) = same else {
             return Ok(Plan::Read(None));
@@ -322,11 +316,8 @@ impl Archive {
         live: &dyn ReadFile,
         id: VersionId,
         known: &Version,
-        state: &State,
         len: u64,
-        options: &CaptureOptions,
     ) -> io::Result<u64> {
-        let pieces = self.pieces(id)?;
         if self.layout.encryption.is_sealed() {
             let is_longer = len >= known.len && known.fingerprint.is_some();
             return Ok(
@@ -337,18 +328,8 @@ impl Archive {
                 },
             );
         }
-        let is_same_file = known.state.number.is_some() && known.state.number == state.number;
-        let is_large = known.len > SMALL && len > known.len;
-        let mut same = if !options.compares_all && is_same_file && is_large {
-            self.is_same_at_places(live, &pieces, known.len)?
-                .then_some(known.len)
-        } else {
-            None
-        };
-        if same.is_none() {
-            same = Some(self.compare(live, &pieces, known.len.min(len))?);
-        }
-        let same = same.unwrap_or_default();
+        let pieces = self.pieces(id)?;
+        let same = self.compare(live, &pieces, known.len.min(len))?;
         if same == known.len && len == known.len {
             return Ok(same);
         }
@@ -357,27 +338,6 @@ impl Archive {
             return Ok(same - known.partial.min(same));
         }
         self.line_start(&pieces, same)
-    }
-
-    fn is_same_at_places(
-        &self,
-        live: &dyn ReadFile,
-        pieces: &[Piece],
-        len: u64,
-    ) -> io::Result<bool> {
-        let last = len - PLACE as u64;
-        // Other places each time the length is another one.
-        let spread = len.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let places = (0..PLACES).map(|place| spread.rotate_left(place as u32 * 21) % last);
-        for at in [0, last].into_iter().chain(places) {
-            let (mut one, mut other) = ([0; PLACE], [0; PLACE]);
-            live.fill(at, &mut one)?;
-            self.fill(pieces, at, &mut other)?;
-            if one != other {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Returns the length of the common start of a file and a version, up to `len`.
@@ -673,19 +633,21 @@ fn read_file(
     Ok(Some(partial.min(len)))
 }
 
-/// Returns the hash of a short file, and of the first and the last part of a longer one.
+/// Returns the hash of the first `len` bytes of a file.
 fn fingerprint(file: &dyn ReadFile, len: u64) -> io::Result<Hash> {
-    let (first, last) = match len {
-        0..=SMALL => (len, 0),
-        _ => (PLACE as u64, PLACE as u64),
-    };
-    let mut bytes = vec![0; (first + last) as usize];
-    let (start, end) = bytes.split_at_mut(first as usize);
-    let read = file.fill(0, start)? + file.fill(len - last, end)?;
-    match read < bytes.len() {
-        true => Err(io::ErrorKind::UnexpectedEof.into()),
-        false => Ok(hash(&bytes)),
+    let mut hasher = Hasher::default();
+    let mut buffer = vec![0; READ];
+    let mut at = 0;
+    while at < len {
+        let wanted = usize::try_from(len - at).map_or(READ, |left| left.min(READ));
+        let read = file.fill(at, &mut buffer[..wanted])?;
+        if read < wanted {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        hasher.update(&buffer[..read]);
+        at += read as u64;
     }
+    Ok(hasher.finish())
 }
 
 /// Returns the properties of a file that show whether it was changed.

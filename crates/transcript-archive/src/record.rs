@@ -18,8 +18,26 @@ pub(crate) type Hash = [u8; 16];
 
 /// Returns the hash of bytes.
 pub(crate) fn hash(bytes: &[u8]) -> Hash {
+    first_bytes(blake3::hash(bytes))
+}
+
+/// Makes the [`hash()`] of bytes that come in parts.
+#[derive(Default)]
+pub(crate) struct Hasher(blake3::Hasher);
+
+impl Hasher {
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    pub(crate) fn finish(&self) -> Hash {
+        first_bytes(self.0.finalize())
+    }
+}
+
+fn first_bytes(whole: blake3::Hash) -> Hash {
     let mut hash = Hash::default();
-    hash.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
+    hash.copy_from_slice(&whole.as_bytes()[..16]);
     hash
 }
 
@@ -122,7 +140,7 @@ pub(crate) struct Version {
     pub(crate) extents: Vec<Extent>,
     /// The number of bytes after the last line feed.
     pub(crate) partial: u64,
-    /// A hash of its content, or of parts of it, where the packs cannot be read to compare it.
+    /// The hash of its content, where the packs cannot be read to compare it.
     pub(crate) fingerprint: Option<Hash>,
     /// Where the summary of the caller is, in the frame of summaries: start and length.
     pub(crate) summary: (u32, u32),

@@ -73,7 +73,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     transcript::ignore_file_size_signal();
     let file = match args.create || session::is_path(&args.file) {
         true => args.file.clone(),
-        false => session::find(ui, &args.file)?,
+        false => session::find_on_disk(ui, &args.file)?,
     };
     let session = open(args, &file)?;
     note_opening(ui, &session, &file);

@@ -15,8 +15,8 @@ use transcript_format::time;
 use transcript_format::unicode::comparable;
 use transcript_reader::{Bodies, EntryRef, Index, Source};
 use transcript_render::blocks::{blocks, message_content, plain_text};
-use transcript_resume::ConversationPath;
 use transcript_resume::items::{is_queued, starts_turn};
+use transcript_resume::{ConversationPath, OmittedCalls};
 
 /// At most this many calls wait for their results; the oldest is dropped.
 const MAX_CALLS: usize = 1024;
@@ -215,11 +215,8 @@ impl Selection<'_> {
         index: &Index,
         path: &mut ConversationPath,
     ) -> Result<()> {
-        let ConversationPath {
-            entries,
-            omitted: removed,
-            ..
-        } = path;
+        let entries = &mut path.entries;
+        let mut removed = Vec::new();
         if !self.is_empty() {
             let (mut bodies, mut above) = (Bodies::new(source), Above::default());
             let all = std::mem::take(entries);
@@ -248,6 +245,7 @@ impl Selection<'_> {
             let before = entries.drain(..entries.len().saturating_sub(last));
             removed.extend(before.map(|entry| entry.entry_no()));
         }
+        path.omitted = OmittedCalls::of(index, &removed);
         Ok(())
     }
 

@@ -73,6 +73,19 @@ pub(crate) fn find(ui: &Ui, argument: &Path) -> Result<PathBuf> {
     find_in(ui, argument, None)
 }
 
+/// Finds a session that is to be written to, as [`find`] does. One that is only archived is an error.
+pub(crate) fn find_on_disk(ui: &Ui, argument: &Path) -> Result<PathBuf> {
+    let path = find(ui, argument)?;
+    if !path.exists() {
+        // How to put it back was said when it was found.
+        bail!(
+            "{}: the session is only archived, and cannot be written to before it is restored",
+            argument.display()
+        );
+    }
+    Ok(path)
+}
+
 /// Finds a session as [`find`] does; an id and `latest` only among those of the project at this path.
 pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<PathBuf> {
     if argument.exists()

@@ -258,13 +258,30 @@ impl SessionRow {
         scratch: &mut Scratch,
     ) -> (Self, Option<Error>) {
         let mut row = Self::new(&**disk, file);
-        let error = Source::open_unchecked(disk, &file.path)
-            .and_then(|source| row.fill(file, &source, scratch));
+        let error = Source::open_unchecked(disk, &file.path).and_then(|source| {
+            row.fill(file, &source, scratch)?;
+            match row.says_nothing() {
+                true => source.check_messages(),
+                false => Ok(()),
+            }
+        });
         let error = error.err();
         if error.is_some() {
             row.fill_from_metadata(&**disk);
         }
         (row, error)
+    }
+
+    /// Returns whether nothing was found by which a file is known to hold an entry.
+    fn says_nothing(&self) -> bool {
+        let texts = [
+            &self.created,
+            &self.cwd,
+            &self.title,
+            &self.summary,
+            &self.branch,
+        ];
+        texts.into_iter().all(Option::is_none) && !self.has_conversation
     }
 
     /// Reads the row of a session without its own file, from the last subagent.

@@ -35,7 +35,7 @@ mod tree;
 pub use branches::{Branch, BranchStart, Branches, Sidechain, is_prompt};
 pub use decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};
 pub use live::{LiveConversation, LiveState};
-pub use path::{BranchOff, ConversationPath, PathEntry, Refusal, Via};
+pub use path::{BranchOff, ConversationPath, OmittedCalls, PathEntry, Refusal, Via};
 pub use state::{
     Costs, FileHistory, ModelCosts, PathState, PullRequest, QueuedPrompt, TitleSource, Todo, Usage,
     UsageTotals, Worktree,

@@ -1,12 +1,13 @@
 //! Walks from the leaf to the start of the conversation.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use bitflags::bitflags;
 use transcript_format::client_version::ClientVersion;
 use transcript_format::kind::EntryKind;
-use transcript_format::scan::Flags;
-use transcript_reader::EntryNo;
+use transcript_format::scan::{Flags, ToolRole};
+use transcript_reader::{EntryNo, Index, ToolKey};
 
 use crate::branches::Branches;
 use crate::decision::{Decision, Evidence, LeafReason};
@@ -22,9 +23,8 @@ pub struct ConversationPath {
     /// The entries: messages, attachments and system entries, before any are omitted for a request
     /// or a display.
     pub entries: Vec<PathEntry>,
-    /// The entries that a selection of what is shown removed from `entries`, in no order. A call
-    /// whose result is among them is not one without a result.
-    pub omitted: Vec<EntryNo>,
+    /// The calls and results in the entries that a selection of what is shown removed from `entries`.
+    pub omitted: OmittedCalls,
     /// The entry that ends the conversation.
     pub leaf: Option<EntryNo>,
     /// Every decision, in the order in which it was made.
@@ -48,6 +48,38 @@ impl ConversationPath {
         self.entries.truncate(at + 1);
         self.leaf = Some(entry_no);
         true
+    }
+}
+
+/// Calls and results in entries that are not shown, although the conversation has them. A call whose
+/// result is among them is not one without a result.
+#[derive(Clone, Debug, Default)]
+pub struct OmittedCalls(Arc<HashMap<ToolKey, Vec<ToolRole>>>);
+
+impl OmittedCalls {
+    /// Finds those of these entries.
+    #[must_use]
+    pub fn of(index: &Index, entries: &[EntryNo]) -> Self {
+        let mut ends: HashMap<ToolKey, Vec<ToolRole>> = HashMap::new();
+        for end in entries.iter().flat_map(|entry| index.entry(*entry).tools()) {
+            ends.entry(end.key()).or_default().push(end.role());
+        }
+        Self(Arc::new(ends))
+    }
+
+    /// Returns whether the call with this id is among them.
+    pub(crate) fn has_call(&self, id: &str) -> bool {
+        self.has(id, [ToolRole::Use, ToolRole::ServerUse])
+    }
+
+    /// Returns whether a result of the call with this id is among them.
+    pub(crate) fn has_result(&self, id: &str) -> bool {
+        self.has(id, [ToolRole::Result, ToolRole::ServerResult])
+    }
+
+    fn has(&self, id: &str, roles: [ToolRole; 2]) -> bool {
+        let ends = self.0.get(&ToolKey::of(id));
+        ends.is_some_and(|ends| ends.iter().any(|role| roles.contains(role)))
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Content {
     keys: RandomState,
     /// The block to compare next.
     next: usize,
+    /// The number of blocks that were not compared since something last happened to the file.
+    left: usize,
     seen: Option<Metadata>,
 }
 
@@ -42,6 +44,7 @@ impl Content {
             rest: Vec::new(),
             keys: RandomState::new(),
             next: 0,
+            left: 0,
             seen: None,
         }
     }
@@ -76,17 +79,25 @@ impl Content {
         self.seen = Some(seen);
     }
 
-    /// Returns whether nothing happened to a file since [`set_seen`](Self::set_seen), as far as its properties say:
-    /// identity, length and times.
+    /// Returns whether nothing happened to a file since [`set_seen`](Self::set_seen), as far as its properties say,
+    /// and nothing is left to compare.
     #[must_use]
     pub fn is_untouched(&self, found: &Metadata) -> bool {
+        self.left == 0 && self.was_seen_as(found)
+    }
+
+    /// Returns whether identity, length and times are those that were seen.
+    fn was_seen_as(&self, found: &Metadata) -> bool {
         self.seen.is_some_and(|seen| {
             (seen.identity, seen.len, seen.modified, seen.changed)
                 == (found.identity, found.len, found.modified, found.changed)
         })
     }
 
-    /// Returns whether a file with these properties is the one that was read, and still begins with what was read.
+    /// Returns whether a file with these properties is the one that was read, and still begins with what was read, as
+    /// far as that was compared. Of a file above 8 MiB the rest is compared by the next calls, whether anything happened
+    /// to it meanwhile or not; until then it is not [untouched](Self::is_untouched).
+    ///
     /// `read_at` works as for [`Fingerprint::read`].
     ///
     /// # Errors
@@ -105,6 +116,9 @@ impl Content {
         if self.is_untouched(found) {
             return Ok(true);
         }
+        if !self.was_seen_as(found) {
+            self.left = self.blocks.len();
+        }
         if !self.known.matches(&mut read_at)? {
             return Ok(false);
         }
@@ -114,13 +128,14 @@ impl Content {
         if read_at(start, rest)? < self.rest.len() || *rest != self.rest[..] {
             return Ok(false);
         }
-        for _ in 0..self.blocks.len().min(MAX_COMPARED) {
+        for _ in 0..self.left.min(MAX_COMPARED) {
             let block = self.next % self.blocks.len();
             let read = read_at((block * BLOCK) as u64, &mut buffer)?;
             if read < BLOCK || self.keys.hash_one(&buffer[..]) != self.blocks[block] {
                 return Ok(false);
             }
             self.next = block + 1;
+            self.left -= 1;
         }
         Ok(true)
     }
@@ -169,26 +184,61 @@ mod tests {
         Ok(())
     }
 
+    /// A file that grows once and one that grows all the time.
     #[test]
     fn the_middle_of_a_large_file_is_compared_in_turn() {
         let blocks = 3 * MAX_COMPARED;
-        let mut bytes = vec![b'x'; blocks * BLOCK];
-        let mut content = Content::start();
-        content.push(0, &bytes);
-        bytes[2 * MAX_COMPARED * BLOCK + 9] = b'y';
-        let found = Metadata {
+        for (changed, growths) in [(1, 1), (2, 1), (1, 9), (2, 9)] {
+            let mut bytes = vec![b'x'; blocks * BLOCK];
+            let mut found = Metadata {
+                len: bytes.len() as u64,
+                ..Metadata::of_folder_in_memory()
+            };
+            let mut content = Content::start();
+            content.set_seen(found);
+            content.push(0, &bytes);
+            bytes[changed * MAX_COMPARED * BLOCK + 9] = b'y';
+            let mut comparisons = 0;
+            loop {
+                found.len += u64::from(comparisons < growths);
+                assert!(!content.is_untouched(&found));
+                let Ok(is_start) = content.is_start_of(&found, |at, buffer: &mut [u8]| {
+                    let rest = &bytes[at as usize..];
+                    buffer.copy_from_slice(&rest[..buffer.len()]);
+                    Ok::<_, std::convert::Infallible>(buffer.len())
+                });
+                content.set_seen(found);
+                if !is_start {
+                    break;
+                }
+                comparisons += 1;
+            }
+            assert_eq!(comparisons, changed);
+        }
+    }
+
+    #[test]
+    fn a_large_file_that_only_grew_is_compared_once() {
+        let bytes = vec![b'x'; 3 * MAX_COMPARED * BLOCK];
+        let mut found = Metadata {
             len: bytes.len() as u64,
             ..Metadata::of_folder_in_memory()
         };
-        let mut check = || {
-            let Ok(is_start) = content.is_start_of(&found, |at, buffer: &mut [u8]| {
-                let rest = &bytes[at as usize..];
-                buffer.copy_from_slice(&rest[..buffer.len()]);
+        let mut content = Content::start();
+        content.set_seen(found);
+        content.push(0, &bytes);
+        found.len += 1;
+        let mut read = 0;
+        for _ in 0..9 {
+            let Ok(is_start) = content.is_start_of(&found, |_, buffer: &mut [u8]| {
+                read += buffer.len();
+                buffer.fill(b'x');
                 Ok::<_, std::convert::Infallible>(buffer.len())
             });
-            is_start
-        };
-        assert!(check() && check());
-        assert!(!check());
+            assert!(is_start);
+            content.set_seen(found);
+        }
+        assert!(content.is_untouched(&found));
+        assert!(read < bytes.len() + 64 * BLOCK, "{read}");
     }
 }

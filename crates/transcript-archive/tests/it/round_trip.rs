@@ -254,6 +254,47 @@ fn another_time_or_mode_is_captured_although_the_bytes_are_the_same() {
     }
 }
 
+/// In archives in which the bytes can be compared, and in those in which only their hash is known.
+#[test]
+fn a_large_file_that_was_changed_in_its_middle_and_grew_is_captured_as_it_is() {
+    let folder = TempDir::new().unwrap();
+    let key = Identities::generate();
+    let encrypted = || ArchiveOptions::new().encrypt_to(key.recipients());
+    let openings = [
+        ArchiveOptions::new(),
+        encrypted().identities(key.clone()),
+        encrypted(),
+    ];
+    let line = |number: usize| format!("{{\"uuid\":\"{number:07}\",\"text\":\"as it was\"}}\n");
+    let first: String = (0..80_000).map(line).collect();
+    for (number, opening) in openings.into_iter().enumerate() {
+        let place = folder.path().join(number.to_string());
+        let opening = opening.local_folder(&place.join("local"));
+        let root = place.join("projects");
+        let session = root.join("-p/00000000-1111-4222-8333-444444444444.jsonl");
+        fs::create_dir_all(session.parent().unwrap()).unwrap();
+        let mut bytes = first.clone().into_bytes();
+        fs::write(&session, &bytes).unwrap();
+        let path = place.join("archive");
+        let mut archive = Archive::open_or_create_with(&path, &opening).unwrap();
+        capture(&mut archive, &root);
+        for (round, at) in [1, 700_001, 2_000_003].into_iter().enumerate() {
+            // The same inode, as a program writes that changes its file in place.
+            bytes[at] = b'#';
+            bytes.extend_from_slice(line(90_000 + round).as_bytes());
+            fs::write(&session, &bytes).unwrap();
+            let captured = capture(&mut archive, &root);
+            assert_eq!(captured.files, 1, "{number} {at}");
+            let readable = ArchiveOptions::new()
+                .identities(key.clone())
+                .local_folder(&place.join("local"));
+            let readable = Archive::open_with(&path, &readable).unwrap();
+            let back = restored(&readable, &RestoreOptions::new());
+            assert_same(&back, &files(&root), &format!("{number} {at}"));
+        }
+    }
+}
+
 #[test]
 fn files_next_to_the_projects_come_along_and_credentials_never() {
     let folder = TempDir::new().unwrap();

@@ -231,6 +231,21 @@ fn beside_a_file_that_cannot_be_read_the_rest_is_shown_and_the_exit_code_says_so
     );
 }
 
+#[test]
+fn notes_beside_sessions_are_named_by_lists_and_checks() {
+    let (_folder, root) = mixed();
+    let notes = Path::new(&root).join("-home-ada/notes.jsonl");
+    fs::create_dir_all(notes.parent().unwrap()).unwrap();
+    fs::write(notes, "Buy milk.\nCall Ada.\n").unwrap();
+    for arguments in [&["list", "--root", &root][..], &["verify", &root]] {
+        let output = transcript(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let said = stderr(&output);
+        let is_named = said.contains("notes.jsonl") && said.contains("text without an entry");
+        assert!(is_named, "{arguments:?}: {said}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_reader_that_goes_away_is_no_error() {

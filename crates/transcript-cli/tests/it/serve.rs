@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::command;
@@ -419,6 +419,18 @@ fn a_project_that_is_a_link_inside_the_folder_of_projects_is_listed_searched_and
 
 #[test]
 fn what_is_rewritten_in_place_is_shown_anew() {
+    rewritten_in_place("");
+}
+
+/// Of a large file a part is compared at a time.
+#[test]
+fn what_is_rewritten_in_place_in_the_middle_of_a_large_file_is_shown_anew() {
+    let snapshot = json!({"type": "file-history-snapshot", "snapshot": "x".repeat(1 << 20)});
+    rewritten_in_place(&format!("{snapshot}\n").repeat(18));
+}
+
+/// `padding` is around what is rewritten.
+fn rewritten_in_place(padding: &str) {
     use std::io::{Seek, SeekFrom};
     let server = Server::start();
     let mut file = fs::OpenOptions::new()
@@ -427,10 +439,12 @@ fn what_is_rewritten_in_place_is_shown_anew() {
         .unwrap();
     file.seek(SeekFrom::End(0)).unwrap();
     // What is rewritten is neither at the start nor at the end of what was read.
+    file.write_all(padding.as_bytes()).unwrap();
     for number in 2..40 {
         let line = entry(number, &format!("prompt {number} was written first"));
         file.write_all(line.as_bytes()).unwrap();
     }
+    file.write_all(padding.as_bytes()).unwrap();
     let events = format!("/{TOKEN}/s/-work/{ID}/events");
     let mut reader = BufReader::new(server.connect("GET", &events, &[]));
     let mut wait_for = |text: &str| {

@@ -307,6 +307,12 @@ fn an_archived_session_is_not_waited_for_and_not_replaced() {
     assert!(once.contains("\"uuid\""), "{once}");
     let waited = twins.run(&["tail", "ID", "--until", "text:never said"], id);
     assert_eq!(waited.status.code(), Some(1));
+    let appended = twins.run(&["append", "ID"], id);
+    assert_eq!(appended.status.code(), Some(2));
+    let said = stderr(&appended);
+    assert!(said.contains("only archived"), "{said}");
+    assert!(said.contains(&format!("transcript restore {id}")), "{said}");
+    assert!(!twins.project().exists());
     let damaged = &twins.ids[..twins.ids.len() - 1];
     let refused = damaged
         .iter()

@@ -182,7 +182,7 @@ impl SessionThread {
     fn view(&mut self, file: &mut LiveFile) -> transcript_render::Result<ViewEnd> {
         let started = Instant::now();
         let options = self.options.clone();
-        let (seen, source, replaced) = (&file.seen, &file.source, file.replaced);
+        let (seen, source, replaced) = (&mut file.seen, &file.source, file.replaced);
         let index = file.index.get();
         let tree = match &file.others {
             Some(others) => Tree::with_others(index, others),
@@ -215,7 +215,9 @@ impl SessionThread {
             };
             match ask {
                 // Who asks for the first time wants the session as it is now.
-                Ok(ask @ (Ask::Parts(_) | Ask::Watch(..))) if !is_watched && seen.has_changed() => {
+                Ok(ask @ (Ask::Parts(_) | Ask::Watch(..)))
+                    if !is_watched && seen.has_changed(source) =>
+                {
                     self.pending = Some(ask);
                     return Ok(ViewEnd::Changed);
                 }
@@ -234,7 +236,7 @@ impl SessionThread {
                 watcher.notify(&view);
             }
             let is_due = !self.watchers.is_empty() && started.elapsed() >= pause;
-            if is_due && seen.has_changed() {
+            if is_due && seen.has_changed(source) {
                 return Ok(ViewEnd::Changed);
             }
         }

@@ -29,14 +29,29 @@ pub(super) struct SeenFile {
     disk: Arc<dyn ReadDisk>,
     path: PathBuf,
     content: Content,
+    /// Whether it was found that something else is in the file now.
+    is_other: bool,
 }
 
 impl SeenFile {
-    /// Returns whether something happened to the file. One that cannot be looked at counts as unchanged: a file may be
-    /// moved away and back.
-    pub(super) fn has_changed(&self) -> bool {
-        let found = self.disk.metadata(&self.path);
-        found.is_ok_and(|found| !self.content.is_untouched(&found))
+    /// Returns whether the file grew or holds something else. Of a large file a part is compared at a time, so that
+    /// it takes some calls until a change in its middle is noticed. One that cannot be looked at counts as unchanged: a
+    /// file may be moved away and back.
+    pub(super) fn has_changed(&mut self, source: &Source) -> bool {
+        let Ok(found) = self.disk.metadata(&self.path) else {
+            return false;
+        };
+        if self.content.is_untouched(&found) {
+            return false;
+        }
+        if found.len != source.len() {
+            return true;
+        }
+        let read_at = |at, buffer: &mut [u8]| source.read_at(at, buffer);
+        // What cannot be read is read again by the update, and then it is an error.
+        self.is_other = !self.content.is_start_of(&found, read_at).unwrap_or(false);
+        self.content.set_seen(found);
+        self.is_other
     }
 }
 
@@ -77,6 +92,7 @@ impl LiveFile {
                 disk: Arc::clone(disk),
                 path: path.to_owned(),
                 content,
+                is_other: false,
             },
             source,
             index: LiveIndex::Loaded(Box::new(index)),
@@ -90,7 +106,8 @@ impl LiveFile {
         // A file that is moved away may come back.
         if let Ok(found) = self.seen.disk.metadata(&self.seen.path) {
             let (source, content) = (&self.source, &mut self.seen.content);
-            if !content.is_start_of(&found, |at, buffer| source.read_at(at, buffer))? {
+            let read_at = |at, buffer: &mut [u8]| source.read_at(at, buffer);
+            if self.seen.is_other || !content.is_start_of(&found, read_at)? {
                 let replaced = self.replaced + 1;
                 *self = Self::open(&self.seen.disk, &self.seen.path)?;
                 self.replaced = replaced;

@@ -92,11 +92,6 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
     assert!(error.contains("a Qwen Code session, which"), "{error}");
 }
 
-// -------------------------------------------------------------------------------------------------
-// Not a regular file
-// -------------------------------------------------------------------------------------------------
-
-/// Opens `path` on another thread, so that a blocking open fails the test but does not block it.
 #[test]
 fn values_that_are_spread_over_lines_are_no_entries() {
     let check = |text: &str| Source::open(&Scratch::new(text.as_bytes()).path)?.check_messages();
@@ -118,6 +113,11 @@ fn values_that_are_spread_over_lines_are_no_entries() {
     }
 }
 
+// -------------------------------------------------------------------------------------------------
+// Not a regular file
+// -------------------------------------------------------------------------------------------------
+
+/// Opens `path` on another thread, so that a blocking open fails the test but does not block it.
 fn kind_of_refusal(path: &Path) -> Option<ErrorKind> {
     let (sender, receiver) = mpsc::channel();
     let owned: PathBuf = path.to_owned();

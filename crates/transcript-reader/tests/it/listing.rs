@@ -543,7 +543,6 @@ fn a_project_is_matched_by_the_folders_its_sessions_name() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn a_session_belongs_to_the_folder_that_its_project_is_named_after() {
     let root = Root::new();
@@ -646,6 +645,7 @@ fn a_project_is_matched_in_every_form_of_its_path_and_with_worktrees_that_are_go
     assert_eq!(folders.len(), 2, "{folders:?}");
 }
 
+#[cfg(unix)]
 #[test]
 fn entries_that_are_not_files_are_problems_and_never_block() {
     use std::os::unix::fs::symlink;

@@ -8,9 +8,9 @@ use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_format::progress::AgentProgress;
-use transcript_format::scan::{Body, Flags, ToolRole};
+use transcript_format::scan::{Body, Flags};
 use transcript_format::tool_result::Agent;
-use transcript_reader::{EntryNo, EntryRef, Id, Index, ToolKey};
+use transcript_reader::{EntryNo, EntryRef, Id, Index};
 
 use super::item_reader::HeldBodies;
 use super::nesting::prompt_hash;
@@ -19,7 +19,7 @@ use super::{
     NONE, Span, Speaker,
 };
 use crate::decision::Decision;
-use crate::path::{ConversationPath, PathEntry, Via};
+use crate::path::{ConversationPath, OmittedCalls, PathEntry, Via};
 use crate::request::BodySource;
 use crate::texts;
 use crate::tree::{Policy, Tree};
@@ -552,32 +552,15 @@ impl<'t, 'i> Builder<'t, 'i> {
         }
     }
 
-    /// Returns whether one of the `omitted` entries holds a block of a call, in one of two roles.
-    fn omitted_ends(&self, omitted: &[EntryNo]) -> impl Fn(&str, [ToolRole; 2]) -> bool + use<> {
-        let mut ends: HashMap<ToolKey, Vec<ToolRole>> = HashMap::new();
-        for end in omitted
-            .iter()
-            .flat_map(|entry| self.index.entry(*entry).tools())
-        {
-            ends.entry(end.key()).or_default().push(end.role());
-        }
-        move |id, roles| {
-            let ends = ends.get(&ToolKey::of(id));
-            ends.is_some_and(|ends| ends.iter().any(|role| roles.contains(role)))
-        }
-    }
-
     /// Marks calls without a result, results without a call, and repeated results; finds the
-    /// summaries of compactions. The other half of a pair may be in one of the entries that are
-    /// `omitted`.
-    fn mark_groups(&mut self, omitted: &[EntryNo]) {
-        let is_omitted = self.omitted_ends(omitted);
+    /// summaries of compactions. The other half of a pair may be `omitted`.
+    fn mark_groups(&mut self, omitted: &OmittedCalls) {
         for item in &mut self.items {
             let is_orphan = item.kind == ItemKind::Result && item.group == NONE;
             item.marks.set(ItemMarks::ORPHAN, is_orphan);
         }
         for (id, waiting) in &self.waiting {
-            if is_omitted(id, [ToolRole::Use, ToolRole::ServerUse]) {
+            if omitted.has_call(id) {
                 for (item, _) in waiting {
                     self.items[*item as usize].marks -= ItemMarks::ORPHAN;
                 }
@@ -591,7 +574,7 @@ impl<'t, 'i> Builder<'t, 'i> {
             }
             if let (true, Some(call)) = (results.is_empty(), members.first())
                 && group.kind != GroupKind::Hooks
-                && !is_omitted(&group.id, [ToolRole::Result, ToolRole::ServerResult])
+                && !omitted.has_result(&group.id)
             {
                 self.items[*call as usize].marks |= ItemMarks::UNANSWERED;
             }

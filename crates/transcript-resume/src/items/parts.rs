@@ -56,7 +56,11 @@ impl Displays<'_, '_> {
         let is_older = |entry: &PathEntry| entry.entry_no() < start.entry_no();
         // The last entry that belongs to one so far.
         let mut open = entries.iter().rposition(is_older).unwrap_or(0);
-        let mut parts = vec![ConversationPath::default()];
+        let part = ConversationPath {
+            omitted: path.omitted.clone(),
+            ..ConversationPath::default()
+        };
+        let mut parts = vec![part.clone()];
         let (mut size, mut least) = (0, sizes.start);
         for (place, entry) in entries.iter().enumerate() {
             let about = about(&decisions, entry.entry_no());
@@ -68,7 +72,7 @@ impl Displays<'_, '_> {
                 && place > 0
                 && kind(&entries[place - 1]) == EntryKind::User;
             if ends && (is_answer || starts_turn(&self.tree.index().entry(entry.entry_no()))) {
-                parts.push(ConversationPath::default());
+                parts.push(part.clone());
                 (size, least) = (0, (2 * least).min(sizes.end));
             }
             let lines = self.with_progress(entry);

@@ -84,7 +84,6 @@ fn a_start_of_an_id_is_enough_when_it_is_of_one_session_alone() {
     assert_eq!(store.list().unwrap().rows.len(), 4);
 }
 
-#[cfg(unix)]
 #[test]
 fn a_session_is_found_by_what_a_person_has_of_it() {
     let place = Place::new();
@@ -126,6 +125,7 @@ fn a_session_is_found_by_what_a_person_has_of_it() {
     assert_eq!(error.kind(), ErrorKind::Ambiguous);
 }
 
+#[cfg(unix)]
 #[test]
 fn one_folder_is_one_project_by_whatever_name() {
     let place = Place::new();
