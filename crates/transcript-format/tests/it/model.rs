@@ -110,7 +110,7 @@ fn a_surrogate_without_a_partner_reads_as_the_replacement_character() {
 
 #[test]
 fn an_escape_is_found_at_every_place_of_texts_of_every_length() {
-    // The neighbours of the backslash in ASCII, and bytes with the highest bit.
+    // The bytes next to the backslash in ASCII, and bytes with the highest bit.
     for filler in ['[', ']', 'a', '\u{dc}'] {
         for before in 0..48 {
             for after in 0..16 {
