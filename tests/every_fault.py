@@ -740,7 +740,7 @@ class Runs:
                         break
 
     def one(self, call, number, kind):
-        """Fails one call. Returns whether the command made so many."""
+        """Fails one call. Returns whether the command made that many."""
         self.fresh()
         how = "signal=KILL" if kind == "KILL" else f"error={kind.rstrip('+')}"
         done = self.run(["-e", f"trace={call}", "-e", f"inject={call}:{how}:when={number}{'+' if kind.endswith('+') else ''}"])

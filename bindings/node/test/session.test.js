@@ -507,13 +507,18 @@ inFolder('what no reader would find in the conversation is refused by its cause'
   const session = await transcript.Session.create(file, OPTIONS);
   await session.append({ user: 'x' });
   const call = { type: 'tool_use', id: 'toolu_1', name: 'days', input: {} };
-  const [asked] = await session.append({ assistant: { id: 'm', role: 'assistant', model: 'm', content: [call] } });
+  // A call that the provider runs, and whose result did not arrive, is not sent.
+  const search = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} };
+  const [asked] = await session.append({ assistant: { id: 'm', role: 'assistant', model: 'm', content: [search, call] } });
   const open = await session.request();
   assert.deepEqual(
     open.synthetic.map(({ kind, uuid }) => [kind, uuid]),
     [['pending-result', asked.uuid]],
   );
-  assert.deepEqual(open.omitted, []);
+  assert.deepEqual(
+    open.omitted.map(({ reason, uuid }) => [reason, uuid]),
+    [['api-tool-pair', asked.uuid]],
+  );
   const result = (id) => {
     const block = { type: 'tool_result', tool_use_id: id, content: '366 days' };
     return session.append({ type: 'user', message: { role: 'user', content: [block] } });
@@ -559,7 +564,7 @@ inFolder('a process ends while a follower waits, if it is told that it may', asy
   assert.equal(await run('events.unref().ref();'), 'waits\nnext false\n');
 });
 
-const MANY = `
+const MANY_FOLLOWS = `
 const fs = require('node:fs');
 const { Session, follow } = require('transcript');
 const [FOLLOWS, SESSIONS] = [1000, 400];
@@ -636,7 +641,7 @@ const skipMany = fs.existsSync('/proc/self/task') ? false : 'no /proc here';
 test('a thousand follows and four hundred sessions take seven threads besides those of Node', { skip: skipMany }, async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'transcript-'));
   try {
-    const given = ['-c', 'ulimit -n 4000; exec "$@"', 'sh', process.execPath, '-e', MANY, folder];
+    const given = ['-c', 'ulimit -n 4000; exec "$@"', 'sh', process.execPath, '-e', MANY_FOLLOWS, folder];
     const child = spawn('sh', given, { cwd: __dirname, stdio: ['ignore', 'pipe', 'inherit'] });
     let shown = '';
     child.stdout.setEncoding('utf8').on('data', (text) => (shown += text));

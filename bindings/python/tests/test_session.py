@@ -522,10 +522,12 @@ class Refusals(unittest.TestCase):
             session = transcript.Session.create(path, cwd="/", version="1")
             session.append(user="x")
             call = {"type": "tool_use", "id": "toolu_1", "name": "days", "input": {}}
-            (asked,) = session.append(assistant={"id": "m", "role": "assistant", "model": "m", "content": [call]})
+            # A call that the provider runs, and whose result did not arrive, is not sent.
+            search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+            (asked,) = session.append(assistant={"id": "m", "role": "assistant", "model": "m", "content": [search, call]})
             request = session.request()
             self.assertEqual([(s["kind"], s["uuid"]) for s in request["synthetic"]], [("pending-result", asked.uuid)])
-            self.assertEqual(request["omitted"], [])
+            self.assertEqual([(o["reason"], o["uuid"]) for o in request["omitted"]], [("api-tool-pair", asked.uuid)])
 
             def result(call: str) -> None:
                 block = {"type": "tool_result", "tool_use_id": call, "content": "366 days"}
@@ -619,7 +621,7 @@ class Loops(unittest.TestCase):
                 anyio.run(use_a_session, path, backend=backend)
 
 
-MANY = """
+MANY_FOLLOWS = """
 import asyncio, os, sys, transcript
 
 FOLLOWS, SESSIONS = 1000, 400
@@ -695,7 +697,7 @@ asyncio.run(main())
 class Many(unittest.TestCase):
     def test_a_thousand_follows_and_four_hundred_sessions_take_eight_threads(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            command = ["sh", "-c", 'ulimit -n 4000; exec "$@"', "sh", sys.executable, "-c", MANY, folder]
+            command = ["sh", "-c", 'ulimit -n 4000; exec "$@"', "sh", sys.executable, "-c", MANY_FOLLOWS, folder]
             done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, 0, done.stderr)
         said = {when: (int(threads), int(instances)) for when, threads, instances in map(str.split, done.stdout.splitlines())}

@@ -237,7 +237,7 @@ impl State {
         waiting.min_by_key(|(turn, _)| *turn).map(|(_, work)| work)
     }
 
-    /// How long a step may keep others waiting: not so long where it is not the first, as a disk that does not respond
+    /// How long a step may keep others waiting: less where it is not the first, as a disk that does not respond
     /// may have many files.
     fn limit(&self) -> Duration {
         let kept = u32::try_from(self.kept / MAX_THREADS).unwrap_or(u32::MAX - 1);
