@@ -509,7 +509,8 @@ inFolder('what no reader would find in the conversation is refused by its cause'
   const call = { type: 'tool_use', id: 'toolu_1', name: 'days', input: {} };
   // A call that the provider runs, and whose result did not arrive, is not sent.
   const search = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} };
-  const [asked] = await session.append({ assistant: { id: 'm', role: 'assistant', model: 'm', content: [search, call] } });
+  const content = [search, call];
+  const [searched, asked] = await session.append({ assistant: { id: 'm', role: 'assistant', model: 'm', content } });
   const open = await session.request();
   assert.deepEqual(
     open.synthetic.map(({ kind, uuid }) => [kind, uuid]),
@@ -517,7 +518,7 @@ inFolder('what no reader would find in the conversation is refused by its cause'
   );
   assert.deepEqual(
     open.omitted.map(({ reason, uuid }) => [reason, uuid]),
-    [['api-tool-pair', asked.uuid]],
+    [['api-tool-pair', searched.uuid]],
   );
   const result = (id) => {
     const block = { type: 'tool_result', tool_use_id: id, content: '366 days' };
@@ -530,7 +531,7 @@ inFolder('what no reader would find in the conversation is refused by its cause'
   for (const entry of [{ type: 'user' }, { type: 'usr', message: {} }, { type: 'user', message: { content: 3 } }]) {
     await assert.rejects(session.append(entry), kind('invalid-entry'));
   }
-  assert.equal(fs.readFileSync(file, 'utf8').trim().split('\n').length, 3);
+  assert.equal(fs.readFileSync(file, 'utf8').trim().split('\n').length, 4);
   assert.deepEqual((await session.request()).synthetic, []);
   await session.close();
 });

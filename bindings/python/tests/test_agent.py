@@ -15,7 +15,7 @@ import threading
 import unittest
 import unittest.mock
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -101,12 +101,12 @@ class CutStream(unittest.TestCase):
             inputs.append(given)
             return str(run_tool(name, given))
 
-        agent.run_tool = recorded
+        setattr(agent, "run_tool", recorded)
         sent: list[list[Any]] = []
         rest: list[int] = []
 
         @contextlib.contextmanager
-        def urlopen(query: urllib.request.Request) -> Iterator[Any]:
+        def urlopen(query: urllib.request.Request) -> Generator[Any]:
             messages = json.loads(bytes(query.data or b""))["messages"]  # type: ignore[arg-type]
             sent.append(messages)
             data = streamed(messages)

@@ -68,14 +68,16 @@ pub(crate) fn poll_in(source: &mut impl Source, task: &Task) -> Result<Polling, 
     if source.notifier().is_stopped() {
         return Ok(Polling::Stopped);
     }
-    if let Some(until) = *source.waits() {
-        let hints = source.notifier().take();
-        if hints.is_empty() && Instant::now() < until {
+    // Taken after the notifier knows the task: hints that came before did not wake it, and later ones do.
+    let hints = source.notifier().take();
+    match source.waits().take() {
+        Some(until) if hints.is_empty() && Instant::now() < until => {
             // The task was woken for another reason.
+            *source.waits() = Some(until);
             return Ok(Polling::Wait(Next::At(until)));
         }
-        *source.waits() = None;
-        source.apply(&hints);
+        None if hints.is_empty() => {}
+        _ => source.apply(&hints),
     }
     if let Some(event) = source.poll()? {
         return Ok(Polling::Event(event));

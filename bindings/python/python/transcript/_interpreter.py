@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Any
+
+
+def _number(interpreter: Any) -> int:
+    return int(interpreter if isinstance(interpreter, int) else interpreter[0])
 
 
 def _is_main() -> bool:
@@ -14,8 +19,7 @@ def _is_main() -> bool:
             current, main = interpreters.get_current(), interpreters.get_main()
         except (ImportError, AttributeError):
             continue
-        number = [i[0] if isinstance(i, tuple) else i for i in (current, main)]
-        return bool(number[0] == number[1])
+        return bool(_number(current) == _number(main))
     return True
 
 

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::time::Duration;
 
-use transcript_tail::{EventKind, FollowOptions, Follower, StartAt, Watcher};
+use transcript_storage::crew::{Next, Task, Work};
+use transcript_tail::{EventKind, FollowOptions, Follower, Polling, StartAt, Watcher};
 
 use crate::support::{append, child_of, folder, line, number_of};
 
@@ -100,6 +102,47 @@ fn a_thousand_followers_take_one_thread_and_one_subscription() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}");
     println!("{said}");
+}
+
+#[test]
+fn a_line_that_is_written_before_a_task_asks_for_events_is_told_to_it_at_once() {
+    let folder = folder();
+    let path = folder.path().join("-p/s1.jsonl");
+    fs::create_dir(folder.path().join("-p")).unwrap();
+    append(&path, line(1, 60).as_bytes());
+    let options = FollowOptions::new().start(StartAt::End);
+    let mut follower = Follower::new(&path, &options);
+    let mut watcher = Watcher::new(&options);
+    watcher.add_folder(folder.path());
+    while follower.try_next().unwrap().is_some() {}
+    while watcher.try_next().unwrap().is_some() {}
+    append(&path, line(2, 60).as_bytes());
+    // The system reports the line before there is a task that could be woken.
+    std::thread::sleep(Duration::from_millis(300));
+    let (sender, told) = mpsc::channel();
+    let mut tasks = Vec::new();
+    let mut ask = |mut poll: Box<dyn FnMut(&Task) -> Polling + Send>| {
+        let sender = sender.clone();
+        let step = move |task: &Task| match poll(task) {
+            Polling::Event(event) => {
+                if let EventKind::Entry(entry) = event.kind {
+                    sender.send(number_of(&entry.text)).unwrap();
+                }
+                Next::Again
+            }
+            Polling::Wait(next) => next,
+            _ => Next::End,
+        };
+        let task = Task::new(Work::Read, step).unwrap();
+        task.wake();
+        tasks.push(task);
+    };
+    ask(Box::new(move |task| follower.poll_in(task).unwrap()));
+    ask(Box::new(move |task| watcher.poll_in(task).unwrap()));
+    for _ in 0..2 {
+        assert_eq!(told.recv_timeout(LONG).unwrap(), 2);
+    }
+    tasks.iter().for_each(Task::end);
 }
 
 #[test]
