@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any
+from typing import cast
 
 
-def _number(interpreter: Any) -> int:
-    return int(interpreter if isinstance(interpreter, int) else interpreter[0])
+def _number(interpreter: object) -> object:
+    if isinstance(interpreter, tuple):
+        return cast("tuple[object, ...]", interpreter)[0]
+    return interpreter
 
 
 def _is_main() -> bool:

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use transcript_archive::{
     Captured, Check, Damage, KeptSession, Loss, Pruned, PrunedSession, Restored,
 };
+use transcript_storage::{ReadDisk, RealDisk};
 
 use super::SCHEMA;
 
@@ -123,7 +124,7 @@ impl RestoreReport {
     #[must_use]
     pub fn new(restored: &Restored, kept: Option<u64>, within: u64) -> Self {
         let at_risk = restored.sessions.iter().filter_map(|path| {
-            let modified = std::fs::metadata(path).ok()?.modified().ok()?;
+            let modified = RealDisk.metadata(path).ok()?.modified?;
             let days = transcript_verify::days_until_deleted(kept?, modified);
             (days <= within).then(|| AtRiskRecord {
                 session_id: path
