@@ -160,19 +160,19 @@ impl NewFile {
     /// replaced; if the file cannot be removed, the error says so.
     pub fn replace(self, path: &Path) -> io::Result<()> {
         fault::call(|| self.file().sync_all())?;
-        let named = match self.0 {
+        let (file, temporary) = match self.0 {
             #[cfg(target_os = "linux")]
             Kind::Unnamed(file) => {
+                // Once it has a name, no other call may fail before somebody owns the name.
                 let linked = |name: &Path| {
                     let linked = fault::call(|| link(&file, name));
-                    linked.map_err(|error| remove_named(&file, name, error))?;
-                    file.try_clone()
+                    linked.map_err(|error| remove_named(&file, name, error))
                 };
-                temporary_names().make_in(folder_of(path), linked)?
+                let made = temporary_names().make_in(folder_of(path), linked)?;
+                (file, made.into_temp_path())
             }
-            Kind::Named(file) => file,
+            Kind::Named(file) => file.into_parts(),
         };
-        let (file, temporary) = named.into_parts();
         if let Err(error) = fault::call(|| fs::rename(&temporary, path)) {
             return Err(remove_temporary(temporary, error));
         }
