@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import unittest
+from collections.abc import Callable
 from typing import Any
 
 import transcript
@@ -51,6 +52,26 @@ class Functions(Store):
         with self.assertRaisesRegex(transcript.TranscriptError, "missing: no such folder"):
             transcript.export(path, self.root / "missing/page")
         self.assertEqual(path.read_bytes(), before)
+
+    def test_a_named_file_that_is_no_session_is_refused_by_every_function(self) -> None:
+        self.write(entry("user", "u1", None, "one"))
+        notes = self.project / "notes.jsonl"
+        notes.write_text("Buy milk.\n")
+        path = str(notes)
+        functions: dict[str, Callable[[], Any]] = {
+            "entries": lambda: list(transcript.entries(path)),
+            "search": lambda: list(transcript.search("milk", [path], cache=False)),
+            "usage": lambda: transcript.usage(places=[path], cache=False),
+            "verify": lambda: transcript.verify(path),
+            "repair": lambda: transcript.repair(path),
+            "export": lambda: transcript.export(path, self.root / "page"),
+        }
+        for name, function in functions.items():
+            with self.subTest(name), self.assertRaisesRegex(transcript.TranscriptError, "notes.jsonl: .*without an entry"):
+                function()
+        refused = transcript.request(path)
+        self.assertFalse(refused["resumable"])
+        self.assertIn("without an entry", refused["reason"])
 
     def test_a_query_or_an_option_that_cannot_be_used_is_an_error(self) -> None:
         self.write(entry("user", "u1", None, "one"))

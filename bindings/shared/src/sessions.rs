@@ -9,9 +9,9 @@ use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use transcript::archive::{ArchiveDisk, ArchiveOptions, Identities};
 use transcript::catalog::Catalog;
-use transcript::places::{add_archived, add_folder, archived_sessions, keep_project};
+use transcript::places::{add_archived, add_folder, add_named, archived_sessions, keep_project};
 use transcript::{ErrorKind, Listing, Policy, Store, data_folder, list_archived};
-use transcript_reader::{SessionFile, SessionFiles, Source};
+use transcript_reader::{SessionFiles, Source};
 use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::failure::Failure;
@@ -218,9 +218,7 @@ impl Selection {
                 added.map_err(|error| Failure::from(error).at(named))?;
             } else {
                 let path = place.find(&named.to_string_lossy())?;
-                if seen.insert(path.clone()) {
-                    files.sessions.push(SessionFile::at(&*disk, &path));
-                }
+                add_named(&disk, &path, &mut seen, &mut files)?;
             }
         }
         Ok(Catalog::of(&disk, files))

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use transcript::catalog::Catalog;
-use transcript::places::{add_archived, add_folder, keep_project};
-use transcript_reader::{SessionFile, SessionFiles, Source};
+use transcript::places::{add_archived, add_folder, add_named, keep_project};
+use transcript_reader::SessionFiles;
 
 use crate::ui::Ui;
 use crate::{archive, session};
@@ -52,11 +52,7 @@ pub(crate) fn catalog(
                 bail!("standard input is not a session of a project");
             }
             let path = session::find_in(ui, place, project)?;
-            // What is named must be a session that can be read; in a folder the rest counts.
-            Source::open_on(&disk, &path)?.check_messages()?;
-            if seen.insert(path.clone()) {
-                files.sessions.push(SessionFile::at(&*disk, &path));
-            }
+            add_named(&disk, &path, &mut seen, &mut files)?;
         }
     }
     for problem in &files.problems {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use transcript_format::names::{agent_of, is_key_of};
 use transcript_reader::{
-    Listing, SessionFile, SessionFiles, Walked, session_of_subagent, subagents_on, walk_store,
+    Listing, SessionFile, SessionFiles, Source, Walked, session_of_subagent, subagents_on,
+    walk_store,
 };
 use transcript_storage::ReadDisk;
 
@@ -122,6 +123,24 @@ pub fn add_folder(
         }
         false
     })
+}
+
+/// Adds the session in a file that somebody named, if it is not in `seen` yet. Unlike one of a folder, it must be a session
+/// that can be read.
+///
+/// # Errors
+/// When the file cannot be read or is no session.
+pub fn add_named(
+    disk: &Arc<dyn ReadDisk>,
+    path: &Path,
+    seen: &mut HashSet<PathBuf>,
+    files: &mut SessionFiles,
+) -> Result<(), transcript_reader::Error> {
+    Source::open_on(disk, path)?.check_messages()?;
+    if seen.insert(path.to_owned()) {
+        files.sessions.push(SessionFile::at(&**disk, path));
+    }
+    Ok(())
 }
 
 fn add_file(
