@@ -31,6 +31,7 @@ mod disk;
 mod exchange;
 mod fault;
 mod fingerprint;
+mod folders;
 mod memory;
 mod new_file;
 pub mod outside_names;
@@ -49,6 +50,7 @@ pub use exchange::{
     ExchangeError, ExchangeState, Replacement, finish_exchange, put_in_place, undo,
 };
 pub use fingerprint::{Fingerprint, HEAD_LEN, LastBytes, TAIL_LEN};
+pub use folders::{remove_folder, remove_folder_with_content};
 pub use memory::{MemoryDisk, entries_below};
 pub use new_file::{NewFile, folder_of};
 pub use per_process::PerProcess;

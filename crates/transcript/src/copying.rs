@@ -14,6 +14,7 @@ use transcript_reader::all_subagents_on;
 use transcript_storage::outside_names::{NameRefusal, check_side_file, safe_mode};
 use transcript_storage::{
     Disk, FileKind, Metadata, NewFile, ReadDisk, ReadFile, RealDisk, folder_of,
+    remove_folder_with_content,
 };
 use uuid::Uuid;
 
@@ -80,7 +81,7 @@ impl Made {
         let mut left = Vec::new();
         for path in self.0.iter().rev() {
             let removed = match path.is_dir() {
-                true => fs::remove_dir(path),
+                true => transcript_storage::remove_folder(path),
                 false => fs::remove_file(path),
             };
             if removed.is_err() && fs::symlink_metadata(path).is_ok() {
@@ -192,7 +193,7 @@ pub(crate) fn copy_session(
 
 /// Removes a folder that was made for a copy which failed. Returns the error, which then names what is left.
 fn remove_folder(folder: &Path, error: io::Error) -> io::Error {
-    match fs::remove_dir_all(folder) {
+    match remove_folder_with_content(folder) {
         Err(_) if fs::symlink_metadata(folder).is_ok() => {
             let what = format!("{error}; {} cannot be removed", folder.display());
             io::Error::new(error.kind(), what)

@@ -12,7 +12,9 @@ use transcript_format::make;
 use transcript_format::names::{self, is_key_of, is_windows, project_key, rest_below};
 use transcript_format::object::Object;
 use transcript_reader::{Listing, SessionRow, all_subagents_on};
-use transcript_storage::{Client, Disk, File, Identity, ReadDisk, RealDisk, folder_of, is_absent};
+use transcript_storage::{
+    Client, Disk, File, Identity, ReadDisk, RealDisk, folder_of, is_absent, remove_folder,
+};
 
 use crate::copying;
 use crate::error::{Error, ErrorKind};
@@ -810,7 +812,7 @@ impl Steps<'_> {
                 false => same(&one.from, &one.to).is_ok_and(|same| same) && (self.before)().is_ok(),
             };
             let _ = match (is_ours, one.is_folder) {
-                (true, true) => fs::remove_dir(&one.to),
+                (true, true) => remove_folder(&one.to),
                 (true, false) => fs::remove_file(&one.to),
                 (false, _) => Ok(()),
             };
@@ -821,7 +823,7 @@ impl Steps<'_> {
         (self.before)()?;
         match one.is_folder {
             // Something was put into it since: it stays, and the next call moves it.
-            true => match fs::remove_dir(&one.from) {
+            true => match remove_folder(&one.from) {
                 Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
                 removed => removed,
             },
@@ -858,7 +860,7 @@ impl Steps<'_> {
         let own = source.0.iter().map(|name| project_key(&text(name)));
         folders.extend(own.map(|key| root.join(key)));
         folders.retain(|folder| {
-            let removed = (self.before)().and_then(|()| fs::remove_dir(folder));
+            let removed = (self.before)().and_then(|()| remove_folder(folder));
             // Fails, as it should, if something is left in it.
             let is_empty = || fs::read_dir(folder).is_ok_and(|mut left| left.next().is_none());
             removed.is_err() && is_empty()
@@ -881,7 +883,7 @@ impl<'p> NewFolder<'p> {
     /// Removes it after an error, unless it is in use by now.
     fn remove(&self) {
         if let Some(folder) = self.0 {
-            let _ = fs::remove_dir(folder);
+            let _ = remove_folder(folder);
         }
     }
 }

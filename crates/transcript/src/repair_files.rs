@@ -11,7 +11,8 @@ use transcript_format::json::{Json, ObjectBuf};
 use transcript_reader::{Bodies, Id, Index, Source, all_subagents_on};
 use transcript_resume::fork::with_new_ids;
 use transcript_storage::{
-    Metadata, NewFile, ReadDisk, ReadFile, RealDisk, Replacement, finish_exchange, folder_of, undo,
+    Metadata, NewFile, ReadDisk, ReadFile, RealDisk, Replacement, finish_exchange, folder_of,
+    remove_folder_with_content, undo,
 };
 use transcript_verify::repair::Repair;
 
@@ -423,7 +424,7 @@ impl Beside {
 
 /// Removes a folder that was made. Returns the error, which then names what is left.
 fn remove_folder(folder: &Path, error: Error) -> Error {
-    match fs::remove_dir_all(folder) {
+    match remove_folder_with_content(folder) {
         Err(_) if folder.exists() => error.with_left_over(vec![folder.to_owned()]),
         _ => error,
     }

@@ -353,7 +353,10 @@ impl SdkSessions {
         };
         removed(fs::remove_file(&path), &path)?;
         let folder = path.with_extension("");
-        removed(fs::remove_dir_all(&folder), &folder)
+        removed(
+            transcript_storage::remove_folder_with_content(&folder),
+            &folder,
+        )
     }
 
     /// Copies the conversation of a session into a new one next to it, up to the entry `up_to` if it is given.

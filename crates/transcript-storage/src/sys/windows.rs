@@ -74,7 +74,7 @@ impl Disk for RealDisk {
     }
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
-        fs::remove_dir(path)
+        crate::folders::remove_folder(path)
     }
 
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
