@@ -83,6 +83,9 @@ class Append(Round):
         if self.args.naive:
             command = [sys.executable, __file__, "--naive-writer", str(self.path)]
         self.child = subprocess.Popen(command, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if self.is_cut:
+            # The cut came before the process: nobody else ends it, and it answers each command with an error.
+            self.child.kill()
         pick = random.Random(self.place.name)
 
         def feed():
