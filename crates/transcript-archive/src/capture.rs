@@ -85,7 +85,7 @@ impl CaptureOptions {
     }
 
     /// Compares the content of each file with what is archived. Otherwise a file is taken for unchanged when its
-    /// length, times, mode and inode are.
+    /// length, times, mode and inode are unchanged.
     #[must_use]
     pub fn compare_all(mut self, all: bool) -> Self {
         self.compares_all = all;

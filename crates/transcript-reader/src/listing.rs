@@ -260,10 +260,10 @@ impl SessionRow {
         let mut row = Self::new(&**disk, file);
         let error = Source::open_unchecked(disk, &file.path).and_then(|source| {
             row.fill(file, &source, scratch)?;
-            match row.says_nothing() {
-                true => source.check_messages(),
-                false => Ok(()),
+            if row.says_nothing() {
+                source.check_messages()?;
             }
+            Ok(())
         });
         let error = error.err();
         if error.is_some() {

@@ -195,17 +195,22 @@ fn nothing_is_stored_for_files_that_did_not_change() {
     );
 }
 
+/// Returns how an archive is opened without encryption, with the key, and without it.
+fn openings(key: &Identities) -> [ArchiveOptions; 3] {
+    let encrypted = || ArchiveOptions::new().encrypt_to(key.recipients());
+    [
+        ArchiveOptions::new(),
+        encrypted().identities(key.clone()),
+        encrypted(),
+    ]
+}
+
 /// With and without `compare_all`, and in archives in which the bytes can be compared or not.
 #[test]
 fn another_time_or_mode_is_captured_although_the_bytes_are_the_same() {
     let folder = TempDir::new().unwrap();
     let key = Identities::generate();
-    let encrypted = || ArchiveOptions::new().encrypt_to(key.recipients());
-    let openings = [
-        ArchiveOptions::new(),
-        encrypted().identities(key.clone()),
-        encrypted(),
-    ];
+    let openings = openings(&key);
     let mut places = Vec::new();
     for (number, opening) in openings.iter().enumerate() {
         for compares_all in [true, false] {
@@ -259,12 +264,7 @@ fn another_time_or_mode_is_captured_although_the_bytes_are_the_same() {
 fn a_large_file_that_was_changed_in_its_middle_and_grew_is_captured_as_it_is() {
     let folder = TempDir::new().unwrap();
     let key = Identities::generate();
-    let encrypted = || ArchiveOptions::new().encrypt_to(key.recipients());
-    let openings = [
-        ArchiveOptions::new(),
-        encrypted().identities(key.clone()),
-        encrypted(),
-    ];
+    let openings = openings(&key);
     let line = |number: usize| format!("{{\"uuid\":\"{number:07}\",\"text\":\"as it was\"}}\n");
     let first: String = (0..80_000).map(line).collect();
     for (number, opening) in openings.into_iter().enumerate() {

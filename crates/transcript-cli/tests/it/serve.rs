@@ -424,7 +424,7 @@ fn what_is_rewritten_in_place_is_shown_anew() {
 
 /// Of a large file a part is compared at a time.
 #[test]
-fn what_is_rewritten_in_place_in_the_middle_of_a_large_file_is_shown_anew() {
+fn a_rewrite_in_the_middle_of_a_large_file_is_shown() {
     let snapshot = json!({"type": "file-history-snapshot", "snapshot": "x".repeat(1 << 20)});
     rewritten_in_place(&format!("{snapshot}\n").repeat(18));
 }

@@ -105,7 +105,7 @@ fn a_thousand_followers_take_one_thread_and_one_subscription() {
 }
 
 #[test]
-fn a_line_that_is_written_before_a_task_asks_for_events_is_told_to_it_at_once() {
+fn a_line_that_is_written_before_a_task_asks_for_events_is_emitted_at_once() {
     let folder = folder();
     let path = folder.path().join("-p/s1.jsonl");
     fs::create_dir(folder.path().join("-p")).unwrap();
@@ -119,7 +119,7 @@ fn a_line_that_is_written_before_a_task_asks_for_events_is_told_to_it_at_once() 
     append(&path, line(2, 60).as_bytes());
     // The system reports the line before there is a task that could be woken.
     std::thread::sleep(Duration::from_millis(300));
-    let (sender, told) = mpsc::channel();
+    let (sender, emitted) = mpsc::channel();
     let mut tasks = Vec::new();
     let mut ask = |mut poll: Box<dyn FnMut(&Task) -> Polling + Send>| {
         let sender = sender.clone();
@@ -140,7 +140,7 @@ fn a_line_that_is_written_before_a_task_asks_for_events_is_told_to_it_at_once() 
     ask(Box::new(move |task| follower.poll_in(task).unwrap()));
     ask(Box::new(move |task| watcher.poll_in(task).unwrap()));
     for _ in 0..2 {
-        assert_eq!(told.recv_timeout(LONG).unwrap(), 2);
+        assert_eq!(emitted.recv_timeout(LONG).unwrap(), 2);
     }
     tasks.iter().for_each(Task::end);
 }
