@@ -11,10 +11,11 @@ use serde_json::json;
 use tempfile::NamedTempFile;
 use transcript::catalog::usage::{CallPrices, Prices};
 use transcript::places::is_file_of_session;
+use transcript::redact::{OwnRules, RedactOptions, RedactedDisk, Redactor};
 use transcript::wire::{
     EntryRecord, ReplayEnd, ReplayHead, ReplayRecord, ResumeRefusal, ResumeReport,
 };
-use transcript::{ErrorKind, History, PathState, Policy, ReadEnd, RedactedDisk, Redactor, Usage};
+use transcript::{ErrorKind, History, PathState, Policy, ReadEnd, Usage};
 use transcript_format::client_version::ClientVersion;
 use transcript_page::{PageFile, write_page};
 use transcript_reader::{Bodies, Source, subagents_on};
@@ -86,6 +87,12 @@ pub(crate) struct ExportOptions {
     /// Whether the names of people in paths are replaced, too.
     #[serde(default)]
     names: bool,
+    /// Names whose values are replaced, too.
+    #[serde(default)]
+    also: Vec<String>,
+    /// Kinds, names and values that are kept.
+    #[serde(default)]
+    keep: Vec<String>,
     /// Whether thinking is added; a page has it, folded.
     #[serde(default)]
     thinking: bool,
@@ -240,6 +247,14 @@ fn now_millis() -> i64 {
     since.map_or(0, |since| since.as_millis().try_into().unwrap_or(i64::MAX))
 }
 
+/// Makes what finds secrets.
+fn redactor(emails: bool, names: bool, also: &[String], keep: &[String]) -> Redactor {
+    let mut own = OwnRules::default();
+    also.iter().for_each(|name| own.add_name(name));
+    keep.iter().for_each(|kept| own.add_kept(kept));
+    Redactor::with(RedactOptions::new().emails(emails).homes(names).own(own))
+}
+
 fn entry(history: &History, name: &str) -> std::result::Result<transcript::EntryNo, Failure> {
     let index = history.index();
     let found = transcript::entries_named(index, name);
@@ -261,7 +276,7 @@ fn entry(history: &History, name: &str) -> std::result::Result<transcript::Entry
 pub(crate) fn export(options: &ExportOptions, out: &mut Out) -> Result<()> {
     let path = options.place.find(&options.session)?;
     let mut disk = options.place.disk()?;
-    let redactor = Redactor::new().emails(options.emails).homes(options.names);
+    let redactor = options.redactor();
     let redacted = options.redact.unwrap_or(true);
     let redacted = redacted.then(|| Arc::new(RedactedDisk::new(Arc::clone(&disk), redactor)));
     if let Some(redacted) = &redacted {
@@ -285,11 +300,15 @@ pub(crate) fn export(options: &ExportOptions, out: &mut Out) -> Result<()> {
     });
     let agents = agents.collect::<Result<Vec<_>>>()?;
     options.write(|file| write_document(options, &history, &agents, file))?;
-    let redactions = redacted.map_or(0, |disk| disk.redactions().len());
+    let redactions = redacted.map_or(0, |disk| disk.redactions().secrets.len());
     out.record(&json!({ "path": options.out.to_string_lossy(), "redactions": redactions }))
 }
 
 impl ExportOptions {
+    fn redactor(&self) -> Redactor {
+        redactor(self.emails, self.names, &self.also, &self.keep)
+    }
+
     fn is_page(&self) -> bool {
         matches!(self.format, Format::Html)
     }

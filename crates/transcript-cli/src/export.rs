@@ -6,24 +6,26 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use transcript::places::is_file_of_session;
+use transcript::redact::{KindInFile, RedactedDisk, Redactions, by_kind};
 use transcript::wire::RedactionRecord;
-use transcript::{RedactedDisk, Redactor};
 use transcript_render::{Escaping, count};
 use transcript_storage::{ReadDisk, RealDisk, folder_of};
 
 use crate::pager::Output;
 use crate::path_args::PathArgs;
+use crate::redact_args::RedactArgs;
 use crate::replay::{self, Format};
 use crate::ui::{ToolDetail, Ui};
 use crate::{exit, record};
 
-/// The maximum number of redactions that are listed.
-const LISTED: usize = 50;
+/// The maximum number of lines that are named of a kind.
+const MAX_LINES: usize = 12;
 
 /// Write a session to a file to hand it on, without its secrets
 ///
-/// Keys, tokens, private keys and passwords are replaced by text of the same length, whatever the format. Each is listed on
-/// standard error before anything is written: its kind and its place, never its value.
+/// Keys, tokens, private keys, passwords and cookies are replaced by their kinds, such as `[redacted: password]`, whatever the
+/// format. Standard error says which kinds on which lines, what looks like a secret and was left, and how much was
+/// searched: never a value. No search finds everything: check the file before you share it.
 #[derive(Debug, ClapArgs)]
 #[command(group(clap::ArgGroup::new("format").required(true).args(["html", "markdown", "json", "text"])))]
 pub(crate) struct Args {
@@ -49,14 +51,10 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
     /// Leave secrets in
-    #[arg(long, conflicts_with_all = ["emails", "names", "json_report"])]
+    #[arg(long, conflicts_with_all = ["emails", "names", "also", "keep", "json_report"])]
     no_redact: bool,
-    /// Also redact e-mail addresses
-    #[arg(long)]
-    emails: bool,
-    /// Also redact the names of people in paths, such as the one in /home/ada
-    #[arg(long)]
-    names: bool,
+    #[command(flatten)]
+    redact: RedactArgs,
     /// List what was redacted in this file, as JSON Lines
     #[arg(long, value_name = "FILE")]
     json_report: Option<PathBuf>,
@@ -120,10 +118,11 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         bail!("{file}: both the session and --json-report would be written to it; name two files");
     }
     args.path_args.take_line(&mut args.session);
-    let redactor = Redactor::new().emails(args.emails).homes(args.names);
-    let redacted = (!args.no_redact).then(|| Arc::new(RedactedDisk::new(ui.disk(), redactor)));
-    if let Some(disk) = &redacted {
-        ui.read_from(Arc::clone(disk) as _);
+    let mut redacted = None;
+    if !args.no_redact {
+        let disk = Arc::new(RedactedDisk::new(ui.disk(), args.redact.redactor(ui)?));
+        ui.read_from(Arc::clone(&disk) as _);
+        redacted = Some(disk);
     }
     // A file is no terminal.
     ui.render = ui
@@ -208,14 +207,6 @@ impl Target {
     /// Returns the report, if it is to be a file: it gets its name with the export.
     fn list(&self, ui: &Ui, disk: &RedactedDisk) -> Result<Option<Output>> {
         let redactions = disk.redactions();
-        for found in redactions.iter().take(LISTED) {
-            let path = ui.escaping.one_line(&found.path.display().to_string());
-            ui.note(&format!("redacted: {}, {path}:{}", found.kind, found.line));
-        }
-        if redactions.len() > LISTED {
-            let more = redactions.len() - LISTED;
-            ui.note(&format!("… and {more} more; --json-report FILE lists them"));
-        }
         let mut reported = None;
         if let Some(report) = &self.report {
             let is_file = report != Path::new("-");
@@ -224,7 +215,7 @@ impl Target {
                     .with_context(|| report.display().to_string())?,
                 false => Output::plain(),
             };
-            for found in &redactions {
+            for found in &redactions.secrets {
                 record::write(&mut out, &RedactionRecord::new(found))?;
             }
             match is_file {
@@ -232,13 +223,79 @@ impl Target {
                 false => out.finish()?,
             }
         }
-        ui.note(&match redactions.len() {
-            0 => "nothing to redact was found".to_owned(),
-            many => format!(
-                "{} redacted; look at the file before you hand it on",
-                count(many, "place")
-            ),
-        });
+        summarize(ui, &redactions);
         Ok(reported)
     }
+}
+
+/// Says what was redacted, what was left, and how much was searched.
+fn summarize(ui: &Ui, redactions: &Redactions) {
+    let Redactions { secrets, left, .. } = redactions;
+    let megabytes = redactions.bytes as f64 / 1e6;
+    let mut searched = format!("{} ({megabytes:.1} MB)", count(redactions.lines, "line"));
+    if redactions.files > 1 {
+        searched.push_str(&format!(" of {}", count(redactions.files as u64, "file")));
+    }
+    ui.note(&format!(
+        "{} redacted in {searched}",
+        count(secrets.len() as u64, "secret")
+    ));
+    let first = secrets
+        .first()
+        .or(left.first())
+        .map(|found| found.path.as_path());
+    for group in by_kind(secrets) {
+        ui.note(&format!("  {}", in_words(ui, &group, first)));
+    }
+    let mut others: Vec<String> = Vec::new();
+    for group in by_kind(left) {
+        others.push(format!(
+            "looks like a secret: {}",
+            in_words(ui, &group, first)
+        ));
+    }
+    if redactions.emails > 0 {
+        others.push(format!(
+            "{} (--emails)",
+            count(redactions.emails, "e-mail address")
+        ));
+    }
+    if redactions.homes > 0 {
+        others.push(format!(
+            "{} of people in paths (--names)",
+            count(redactions.homes, "name")
+        ));
+    }
+    if !others.is_empty() {
+        ui.note("left as it is:");
+        others
+            .iter()
+            .for_each(|other| ui.note(&format!("  {other}")));
+    }
+    ui.note("no search finds everything: check the file before you share it");
+}
+
+/// `3 × password: lines 4, 9`, with the file if it is not the one of the session.
+fn in_words(ui: &Ui, group: &KindInFile<'_>, session: Option<&Path>) -> String {
+    let numbers = group.lines.iter().take(MAX_LINES).map(u64::to_string);
+    let mut text = format!("{} × {}: ", group.count, group.kind);
+    if Some(group.path) != session {
+        text.push_str(&format!(
+            "{}, ",
+            ui.escaping.one_line(&group.path.display().to_string())
+        ));
+    }
+    text.push_str(if group.lines.len() == 1 {
+        "line "
+    } else {
+        "lines "
+    });
+    text.push_str(&numbers.collect::<Vec<_>>().join(", "));
+    if group.lines.len() > MAX_LINES {
+        text.push_str(&format!(
+            " and {} more (--json-report FILE lists them)",
+            group.lines.len() - MAX_LINES
+        ));
+    }
+    text
 }

@@ -31,6 +31,7 @@ mod places;
 mod progress;
 mod prune;
 mod record;
+mod redact_args;
 mod repair;
 mod replay;
 mod restore;
@@ -135,7 +136,7 @@ fn main() -> ExitCode {
         Command::Move(args) => move_sessions::run(&ui, &args),
         Command::Prune(args) => prune::run(&ui, &args),
         Command::Repair(args) => repair::run(&ui, &args),
-        Command::Replay(args) => replay::run(&ui, args),
+        Command::Replay(args) => replay::run(&mut ui, args),
         Command::Restore(args) => restore::run(&ui, &args),
         Command::Resume(args) => resume::run(&ui, args),
         Command::Search(args) => search::run(&ui, &args),

@@ -1,12 +1,14 @@
 //! `transcript replay`: prints a conversation for people or for programs.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use transcript::History;
 use transcript::catalog::usage::{CallPrices, Prices};
+use transcript::redact::RedactedDisk;
 use transcript::wire::{
     EntryRecord, ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain,
 };
@@ -25,6 +27,7 @@ use crate::filter::{EntryFilter, Selection};
 use crate::pager::Output;
 use crate::path_args::PathArgs;
 use crate::progress::Progress;
+use crate::redact_args::RedactArgs;
 use crate::ui::{ToolDetail, Ui};
 use crate::{exit, record, session};
 
@@ -73,6 +76,11 @@ pub(crate) struct Args {
     /// Print the decisions that led to the path, and the findings, to standard error
     #[arg(long)]
     explain: bool,
+    /// Show no secrets: each is replaced by its kind
+    #[arg(long)]
+    redact: bool,
+    #[command(flatten)]
+    redact_args: RedactArgs,
     /// The file to write instead of standard output.
     #[arg(skip)]
     target: Option<Target>,
@@ -100,6 +108,8 @@ impl Args {
             speed: None,
             ids: false,
             explain: false,
+            redact: false,
+            redact_args: RedactArgs::default(),
             target: Some(target),
         }
     }
@@ -142,7 +152,14 @@ pub(crate) enum Format {
     Ids,
 }
 
-pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
+pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
+    if let Some(redactor) = args.redact_args.if_wanted(ui, args.redact)? {
+        if args.session == Path::new("-") {
+            bail!("standard input cannot be redacted: name a file, or a session");
+        }
+        ui.read_from(Arc::new(RedactedDisk::new(ui.disk(), redactor)));
+    }
+    let ui = &*ui;
     args.path_args.take_line(&mut args.session);
     let args = &args;
     let format = if args.json { Format::Json } else { args.format };

@@ -3,16 +3,19 @@
 use std::env;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use jiff::Zoned;
 use transcript::catalog::moment;
 use transcript::catalog::usage::{CallPrices, Prices};
+use transcript::redact::RedactedDisk;
 use transcript::wire::ServeRecord;
 use transcript_page::serve::{ServeOptions, serve};
 use transcript_render::{CallPrice, Escaping, Tools};
 
+use crate::redact_args::RedactArgs;
 use crate::ui::Ui;
 use crate::{exit, record, session};
 
@@ -40,6 +43,11 @@ pub(crate) struct Args {
     /// Print the address as JSON
     #[arg(long)]
     json: bool,
+    /// Show no secrets: each is replaced by its kind. Keeps nothing on disk
+    #[arg(long)]
+    redact: bool,
+    #[command(flatten)]
+    redact_args: RedactArgs,
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
@@ -56,9 +64,13 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         .clone()
         .coloured(false)
         .escaping(Escaping::Visible);
+    let disk = match args.redact_args.if_wanted(ui, args.redact)? {
+        Some(redactor) => Arc::new(RedactedDisk::live(ui.disk(), redactor)) as _,
+        None => ui.disk(),
+    };
     let options = ServeOptions {
         root: session::store(ui)?.root().to_owned(),
-        disk: ui.disk(),
+        disk,
         render: render
             .thinking(true)
             .tools(Tools::Short)
@@ -67,7 +79,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             })),
         prices: Prices::embedded(),
         read_time: Box::new(|text| moment::parse(text, &Zoned::now())),
-        cache: transcript::cache_folder().filter(|_| !args.no_cache),
+        cache: transcript::cache_folder().filter(|_| !args.no_cache && !args.redact),
         port: args.port,
         token,
     };

@@ -12,8 +12,7 @@
 //! 7. [`make`] creates entries from the owned values of [`json`].
 //! 8. [`names`] defines the names of project folders and of the files in them.
 //! 9. [`context_refs`] reads the references that some clients put before the text of a prompt.
-//! 10. [`secrets`] finds strings that look like secrets, [`redact`] also what else must not leave a machine.
-//! 11. [`texts`] lists the texts that clients write in place of a person or a model;
+//! 10. [`texts`] lists the texts that clients write in place of a person or a model;
 //!     [`attachment_texts`] those under which they send attachments; [`author`] reads who wrote a line; [`unicode`] knows the characters
 //!     that change the text around them; [`title`] says which line gives the title; [`units`] words numbers for people.
 
@@ -39,11 +38,9 @@ mod named;
 pub mod names;
 pub mod object;
 pub mod progress;
-pub mod redact;
 pub mod salvage;
 pub mod scan;
 pub mod schema;
-pub mod secrets;
 pub mod system;
 pub mod texts;
 pub mod time;

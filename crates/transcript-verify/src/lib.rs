@@ -33,7 +33,6 @@ pub use recorded_requests::{
 pub use report::{LocatedFinding, PolicyLint, Report, Verdict};
 pub use session::verify_source;
 pub use store::{cleanup_days, days_until_deleted};
-pub use transcript_format::secrets::{SecretPlace, secrets};
 
 use std::collections::BTreeMap;
 use std::path::Path;

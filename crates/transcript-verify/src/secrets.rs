@@ -4,21 +4,18 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::hash::{Hash, Hasher};
+use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use transcript_format::finding::Code;
-use transcript_format::secrets::{LONGEST, SecretPlace, secrets};
 use transcript_reader::{Error, Index, Source};
+use transcript_redact::{Content, Located, Redactor};
 
 use crate::options::VerifyOptions;
 use crate::report::LocatedFinding;
 
-/// The size of the pieces in which a file is searched.
-const PIECE: u64 = 1 << 20;
-/// The most places that are reported.
+/// The maximum number of places that are reported.
 const MAX_FOUND: usize = 1_000;
 
 /// Returns a finding for each secret of a file: at its first place, with the path of the value there
@@ -26,19 +23,15 @@ const MAX_FOUND: usize = 1_000;
 pub(crate) fn findings(
     index: &Index,
     source: &Source,
-    places: Vec<Found>,
+    places: Vec<Located>,
 ) -> Result<Vec<LocatedFinding>, Error> {
     let mut entries = index.entries().peekable();
     let mut found: Vec<(LocatedFinding, u32)> = Vec::new();
     let mut known: HashMap<(&str, u64), usize> = HashMap::new();
     let mut line: Option<(u64, JsonPath)> = None;
-    for Found {
-        place,
-        offset,
-        value,
-    } in places
-    {
-        match known.entry((place.kind, value)) {
+    for place in places {
+        let offset = place.offset;
+        match known.entry((place.kind, value_hash(source, &place)?)) {
             Entry::Occupied(at) => found[*at.get()].1 += 1,
             Entry::Vacant(free) => {
                 while entries
@@ -65,7 +58,7 @@ pub(crate) fn findings(
                 let finding = LocatedFinding {
                     line: here.and_then(|entry| entry.known_line()),
                     offset,
-                    len: place.len as u64,
+                    len: place.len,
                     ..LocatedFinding::of_file(Code::Secret, detail)
                 };
                 found.push((finding, 1));
@@ -151,7 +144,8 @@ impl JsonPath {
                         |byte: &u8| byte.is_ascii_alphanumeric() || b"_-()".contains(byte);
                     let is_name = (1..=40).contains(&key.len()) && key.iter().all(is_part);
                     let key = std::str::from_utf8(key).ok();
-                    let key = key.filter(|key| is_name && secrets(key.as_bytes()).is_empty());
+                    let key = key
+                        .filter(|key| is_name && Redactor::new().find(key.as_bytes()).is_empty());
                     if !text.is_empty() {
                         text.push('.');
                     }
@@ -174,85 +168,32 @@ fn string_end(json: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// A secret, its place in the file and a hash of it.
-pub(crate) struct Found {
-    place: SecretPlace,
-    offset: u64,
-    value: u64,
-}
-
 /// Searches the whole file, with several threads if it is large.
-pub(crate) fn search(source: &Source, options: &VerifyOptions) -> Result<Vec<Found>, Error> {
-    let pieces = source.len().div_ceil(PIECE);
-    let next = AtomicU64::new(0);
-    let found: Mutex<Vec<Found>> = Mutex::new(Vec::new());
-    let failed: Mutex<Option<Error>> = Mutex::new(None);
-    let work = || {
-        let mut buffer = vec![0; (PIECE as usize + LONGEST).min(source.len() as usize)];
-        loop {
-            let start = next.fetch_add(1, Ordering::Relaxed) * PIECE;
-            if start >= source.len() {
-                break;
-            }
-            // What precedes a secret decides as well.
-            let from = start.saturating_sub(2);
-            match source.read_at(from, &mut buffer) {
-                Ok(read) => {
-                    let own = in_piece(&buffer[..read], from, start);
-                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                    if found.len() < MAX_FOUND {
-                        found.extend(own);
-                    }
-                }
-                Err(error) => {
-                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                    break;
-                }
-            }
-            if let Some(counter) = &options.counter {
-                counter.fetch_add(PIECE.min(source.len() - start), Ordering::Relaxed);
-            }
-        }
-    };
-    let processors = || {
-        thread::available_parallelism()
+pub(crate) fn search(source: &Source, options: &VerifyOptions) -> Result<Vec<Located>, Error> {
+    let threads = match options.is_single {
+        true => 1,
+        false => thread::available_parallelism()
             .map_or(1, usize::from)
-            .min(16)
+            .min(16),
     };
-    let threads = match pieces {
-        0..4 => 1,
-        _ if options.is_single => 1,
-        _ => processors(),
-    };
-    thread::scope(|scope| {
-        for _ in 1..threads {
-            // Fewer threads do as well, if the system refuses to start one.
-            _ = thread::Builder::new().spawn_scoped(scope, work);
-        }
-        work();
-    });
-    if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error);
-    }
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.sort_by_key(|found| found.offset);
-    found.truncate(MAX_FOUND);
-    Ok(found)
+    let read =
+        |offset: u64, buffer: &mut [u8]| source.read_at(offset, buffer).map_err(io::Error::other);
+    let counter = options.counter.as_deref();
+    let scan = Redactor::new().scan(&read, source.len(), Content::Lines, threads, counter);
+    let mut found = scan.map_err(|error| match error.downcast::<Error>() {
+        Ok(error) => error,
+        Err(error) => Error::io(source.path(), None, error),
+    })?;
+    found.secrets.truncate(MAX_FOUND);
+    Ok(found.secrets)
 }
 
-/// Returns the secrets that start in a piece of `PIECE` bytes from `start` on; `bytes` starts at
-/// `from`.
-fn in_piece(bytes: &[u8], from: u64, start: u64) -> Vec<Found> {
-    let found = secrets(bytes).into_iter().map(|place| {
-        let mut hasher = DefaultHasher::new();
-        bytes[place.offset..place.offset + place.len].hash(&mut hasher);
-        Found {
-            place,
-            offset: from + place.offset as u64,
-            value: hasher.finish(),
-        }
-    });
-    found
-        .filter(|found| (start..start + PIECE).contains(&found.offset))
-        .collect()
+/// Returns a hash of a secret, or of its start: the same value is reported once.
+fn value_hash(source: &Source, secret: &Located) -> Result<u64, Error> {
+    const MAX_READ: u64 = 4 << 10;
+    let mut bytes = vec![0; secret.len.min(MAX_READ) as usize];
+    let read = source.read_at(secret.offset, &mut bytes)?;
+    let mut hasher = DefaultHasher::new();
+    (&bytes[..read], secret.len).hash(&mut hasher);
+    Ok(hasher.finish())
 }

@@ -2,8 +2,8 @@
 
 use transcript_format::finding::Code;
 use transcript_format::known_keys::KeyPlace;
-use transcript_format::secrets::secrets;
 use transcript_reader::{Index, UnknownKey};
+use transcript_redact::Redactor;
 
 use crate::report::LocatedFinding;
 
@@ -20,7 +20,7 @@ pub(crate) fn findings(index: &Index) -> impl Iterator<Item = LocatedFinding> {
 fn detail(key: &UnknownKey) -> String {
     // A name that is not a plain one, or looks like a secret, could be content.
     let name = key.name.as_deref();
-    let name = name.filter(|name| secrets(name.as_bytes()).is_empty());
+    let name = name.filter(|name| Redactor::new().find(name.as_bytes()).is_empty());
     let name = name.unwrap_or("(other)");
     let what = match key.place {
         KeyPlace::Message => format!("the key message.{name}"),

@@ -117,7 +117,6 @@ mod merging;
 mod moving;
 mod options;
 pub mod places;
-mod redacted;
 mod repair_files;
 mod resume_point;
 mod rewrite_salvaged;
@@ -141,7 +140,6 @@ pub use history::{History, ReadEnd};
 pub use merging::{Conflict, Merged, merge, merge_on};
 pub use moving::{MoveOptions, MoveRefusal, MovedFile, Moves, RefusedMove};
 pub use options::{ForkOptions, SessionOptions};
-pub use redacted::{RedactedDisk, Redaction};
 pub use repair_files::{SessionRepair, undo_repair};
 pub use salvage_files::SessionSalvage;
 pub use session::{Resumed, Session};
@@ -154,10 +152,10 @@ pub use transcript_catalog as catalog;
 pub use transcript_format::finding::Finding;
 pub use transcript_format::make::{self, Compaction, Trigger};
 pub use transcript_format::object::{Object, Raw};
-pub use transcript_format::redact::Redactor;
 pub use transcript_messages::builder::{self, RequestSettings};
 pub use transcript_messages::{Block, BlockKind, Lint, Message, Role, lint, stream};
 pub use transcript_reader::{EntryNo, Index, Listing, SessionRow, SessionState, Source};
+pub use transcript_redact as redact;
 pub use transcript_resume::request::Request;
 pub use transcript_resume::{
     ConversationPath, PathState, Policy, Refusal, Tree, Unclosed, Usage, items,

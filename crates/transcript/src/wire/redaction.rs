@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::SCHEMA;
-use crate::Redaction;
+use crate::redact::Redaction;
 
 /// Something that was redacted: its kind and its place, never its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,9 +30,8 @@ impl RedactionRecord {
     /// Describes a redaction.
     #[must_use]
     pub fn new(redaction: &Redaction) -> Self {
-        let words = redaction.kind.split(' ').enumerate();
-        let words = words.filter(|(at, word)| *at > 0 || !matches!(*word, "a" | "an" | "the"));
-        let words: Vec<_> = words.map(|(_, word)| word.to_ascii_lowercase()).collect();
+        let words = redaction.kind.split(' ').map(str::to_ascii_lowercase);
+        let words: Vec<_> = words.collect();
         Self {
             schema: SCHEMA,
             path: redaction.path.to_string_lossy().into_owned(),

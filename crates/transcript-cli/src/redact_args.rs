@@ -1,0 +1,99 @@
+//! Options of commands that show sessions without their secrets.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use transcript::redact::{OwnRules, RedactOptions, Redactor};
+
+use crate::ui::Ui;
+
+/// The name of a file with rules of a project.
+const RULES: &str = ".transcript-redact";
+/// A longer file has no rules, in bytes.
+const MAX_RULES: u64 = 1 << 20;
+
+/// What is redacted beside secrets, and what is kept.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub(crate) struct RedactArgs {
+    /// Also redact e-mail addresses
+    #[arg(long)]
+    emails: bool,
+    /// Also redact the names of people in paths, such as the one in /home/ada
+    #[arg(long)]
+    names: bool,
+    /// Also redact the values of these names (`INTERNAL_ID=…`), or the words themselves where no value follows; or
+    /// follow the rules of a file
+    #[arg(long, value_name = "NAMES|FILE", value_delimiter = ',')]
+    also: Vec<String>,
+    /// Keep these: a kind as the report names it, the value of a name, or a value; or the lines of a file
+    #[arg(long, value_name = "NAMES|FILE", value_delimiter = ',')]
+    keep: Vec<String>,
+}
+
+impl RedactArgs {
+    /// Makes the redactor of a command that redacts by option.
+    pub(crate) fn if_wanted(&self, ui: &Ui, is_wanted: bool) -> Result<Option<Redactor>> {
+        let has_details =
+            self.emails || self.names || !self.also.is_empty() || !self.keep.is_empty();
+        anyhow::ensure!(
+            is_wanted || !has_details,
+            "--emails, --names, --also and --keep need --redact"
+        );
+        is_wanted.then(|| self.redactor(ui)).transpose()
+    }
+
+    /// Makes the redactor. The rules of the project that the command runs in are followed as well.
+    pub(crate) fn redactor(&self, ui: &Ui) -> Result<Redactor> {
+        let mut own = OwnRules::default();
+        if let Some(file) = project_rules() {
+            let rules = read_rules(&file)?;
+            ui.note(&format!("rules of {}: {}", file.display(), rules.len()));
+            own.extend(rules);
+        }
+        for also in &self.also {
+            match Path::new(also).is_file() {
+                true => own.extend(read_rules(Path::new(also))?),
+                false => own.add_name(also.trim()),
+            }
+        }
+        for keep in &self.keep {
+            match Path::new(keep).is_file() {
+                true => {
+                    let text = read(Path::new(keep))?;
+                    let lines = text.lines().map(str::trim);
+                    lines
+                        .filter(|line| !line.is_empty())
+                        .for_each(|line| own.add_kept(line));
+                }
+                false => own.add_kept(keep.trim()),
+            }
+        }
+        let options = RedactOptions::new().emails(self.emails).homes(self.names);
+        Ok(Redactor::with(options.own(own)))
+    }
+}
+
+/// Returns the file with rules in this folder, or the nearest one above.
+fn project_rules() -> Option<PathBuf> {
+    let folder = std::env::current_dir().ok()?;
+    let files = folder.ancestors().map(|folder| folder.join(RULES));
+    files.into_iter().find(|file| file.is_file())
+}
+
+fn read_rules(file: &Path) -> Result<OwnRules> {
+    let rules = OwnRules::parse(&read(file)?);
+    rules.with_context(|| format!("{}: rules for redaction", file.display()))
+}
+
+fn read(file: &Path) -> Result<String> {
+    let context = || file.display().to_string();
+    let len = fs::metadata(file).with_context(context)?.len();
+    anyhow::ensure!(
+        len <= MAX_RULES,
+        "{}: {len} bytes are too many for rules",
+        file.display()
+    );
+    fs::read_to_string(file).with_context(context)
+}

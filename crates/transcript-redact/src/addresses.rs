@@ -1,0 +1,51 @@
+//! Passwords in addresses: `scheme://user:password@host`.
+
+use std::ops::Range;
+
+use crate::form::ALNUM;
+use crate::value::{is_uuid, looks_random, stands_for_one};
+use crate::view::View;
+
+pub(crate) const MARK: &str = "://";
+/// The longest user and password, in bytes.
+const MAX_USER: usize = 1 << 10;
+
+/// Returns the password of the address whose `://` is at `at`, or the token that it has in place of a user.
+pub(crate) fn password(view: &View, at: usize) -> Option<Range<usize>> {
+    let text = view.text();
+    let start = at + MARK.len();
+    let rest = &text[start..text.len().min(start + MAX_USER)];
+    let is_end = |byte: &u8| b"/\\ <>`\"".contains(byte) || byte.is_ascii_control();
+    let end = rest.iter().position(is_end).unwrap_or(rest.len());
+    // A password may have an `@`, a host has none. What comes behind `?` belongs to no host.
+    let end = memchr::memrchr(b'@', &rest[..end])?;
+    let host = rest.get(end + 1).copied();
+    if !host.is_some_and(|byte| ALNUM.has(byte) || b"[${<*".contains(&byte)) {
+        return None;
+    }
+    let user = &rest[..end];
+    let secret = match memchr::memchr(b':', user) {
+        // A token may stand in place of the user, with an empty password, or a fixed one.
+        Some(colon)
+            if looks_random(&user[..colon])
+                && !is_uuid(&user[..colon])
+                && user.len() - colon < 20 =>
+        {
+            0..colon
+        }
+        Some(colon) => colon + 1..end,
+        None => {
+            return (user.len() >= 20 && looks_random(user)).then_some(start..start + end);
+        }
+    };
+    let password = &user[secret.clone()];
+    let is_name = password == user.split(|byte| *byte == b':').next().unwrap_or_default();
+    let stands = is_name && !looks_random(password)
+        || stands_for_one(password)
+        || password.starts_with(b"$")
+        || password.starts_with(b"{")
+        || password.starts_with(b"%")
+        || password.starts_with(b"[")
+        || password.contains(&b'*') && password.len() < 8;
+    (password.len() >= 3 && !stands).then(|| start + secret.start..start + secret.end)
+}

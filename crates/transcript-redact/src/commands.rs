@@ -1,0 +1,229 @@
+//! Passwords on command lines: `mysql -pV`, `curl -u user:V`, `sshpass -p V`, `echo V | sudo -S`.
+
+use std::ops::Range;
+
+use crate::form::ALNUM;
+use crate::value::{looks_random, stands_for_one};
+use crate::view::View;
+use crate::wrap::line_start;
+
+/// The options by which text is searched.
+pub(crate) const OPTIONS: [&str; 13] = [
+    " -p",
+    " -u",
+    " --user",
+    " -P",
+    " -a ",
+    " -w ",
+    " -U ",
+    " -pw ",
+    " /p:",
+    "--password-stdin",
+    "sudo -S",
+    "ConvertTo-SecureString",
+    "IDENTIFIED BY",
+];
+
+/// How far before an option its command is, in bytes.
+const MAX_BEFORE: usize = 400;
+
+/// Returns the password that belongs to an option at `at`.
+pub(crate) fn password(view: &View, option: &str, at: usize) -> Option<Range<usize>> {
+    let text = view.text();
+    let end = at + option.len();
+    let before = &text[at.saturating_sub(MAX_BEFORE)..at];
+    // The command is behind the last end of one; an escaped end of a line is none.
+    let start = before.windows(2).rposition(|pair| {
+        matches!(pair, b"; " | b"&&" | b"||" | b"$(")
+            || pair[1] == b'\n' && pair[0] != b'\\' && pair[0] != b' '
+    });
+    let before = &before[start.map_or(0, |start| start + 1)..];
+    let runs = |commands: &[&str]| commands.iter().any(|command| has_command(before, command));
+    match option {
+        " -u" | " --user" | " -a " => {
+            let web = [
+                "curl", "http", "https", "xh", "wget", "lftp", "jf", "ab", "gcurl", "grpcurl",
+            ];
+            if option == " -a " && runs(&["redis-cli", "keydb-cli", "valkey-cli"]) {
+                return argument(text, end, 3);
+            }
+            if !runs(&web)
+                || option != " -a "
+                    && !matches!(text.get(end), Some(b' ' | b'=' | b'"' | b'\''))
+                    && text.get(end).is_none_or(|byte| !ALNUM.has(*byte))
+            {
+                return None;
+            }
+            let value = word(text, end)?;
+            let user = &text[value.clone()];
+            let colon = memchr::memchr(b':', user)?;
+            let password = colon + 1..user.len();
+            if password.is_empty() {
+                return looks_random(&user[..colon]).then(|| value.start..value.start + colon);
+            }
+            accepted(text, value.start + password.start..value.end, 3)
+                .filter(|range| text[range.clone()] != user[..colon])
+        }
+        " -p" => {
+            let is_attached = text
+                .get(end)
+                .is_some_and(|byte| !byte.is_ascii_whitespace() && *byte != b'=');
+            let attached = [
+                "mysql",
+                "mysqldump",
+                "mysqladmin",
+                "mysqlimport",
+                "mysqlsh",
+                "mariadb",
+                "mariadb-dump",
+                "mycli",
+                "7z",
+                "rar",
+                "unrar",
+            ];
+            let separate = [
+                "sshpass",
+                "psexec",
+                "psexec64",
+                "mongo",
+                "mongosh",
+                "mongodump",
+                "mongorestore",
+                "mongoexport",
+                "docker login",
+                "podman login",
+                "helm registry login",
+                "az login",
+                "oc login",
+                "cf login",
+                "influx",
+                "cqlsh",
+                "kinit",
+                "smbmap",
+                "crackmapexec",
+                "nxc",
+                "evil-winrm",
+                "rabbitmqadmin",
+                "ldapadd",
+                "mosquitto_pub",
+                "nuget",
+                "registry login",
+            ];
+            match is_attached {
+                true if runs(&attached) || runs(&["sshpass"]) => argument(text, end, 3),
+                false if runs(&separate) => argument(text, end, 3),
+                _ => None,
+            }
+        }
+        " -P" => runs(&[
+            "sqlcmd",
+            "bcp",
+            "unzip",
+            "zip",
+            "isql",
+            "mosquitto_pub",
+            "mosquitto_sub",
+            "ipmitool",
+        ])
+        .then(|| argument(text, end, 3))?,
+        " -w " => runs(&[
+            "ldapsearch",
+            "ldapmodify",
+            "ldapadd",
+            "ldapwhoami",
+            "ldapdelete",
+            "ldappasswd",
+            "rpcclient",
+        ])
+        .then(|| argument(text, end, 3))?,
+        " -pw " => runs(&["plink", "pscp", "psftp", "putty"]).then(|| argument(text, end, 3))?,
+        " /p:" => {
+            runs(&["xfreerdp", "wfreerdp", "runas", "schtasks"]).then(|| argument(text, end, 3))?
+        }
+        " -U " => {
+            let value = word(text, end)
+                .filter(|_| runs(&["smbclient", "net", "rpcclient", "smbget", "winexe"]))?;
+            let percent = memchr::memchr(b'%', &text[value.clone()])?;
+            accepted(text, value.start + percent + 1..value.end, 3)
+        }
+        "--password-stdin" | "sudo -S" => {
+            let line = line_start(text, at).max(at.saturating_sub(MAX_BEFORE));
+            let echo = memchr::memmem::rfind(&text[line..at], b"echo ")?;
+            let value = word(text, line + echo + 5)?;
+            accepted(text, value, 3)
+        }
+        "ConvertTo-SecureString" => {
+            let rest = &text[end..text.len().min(end + 80)];
+            let line = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
+            let open = line.iter().position(|byte| matches!(byte, b'"' | b'\''))?;
+            accepted(text, word(text, end + open)?, 3)
+        }
+        _ => {
+            let open = text[end..]
+                .iter()
+                .take(4)
+                .position(|byte| matches!(byte, b'\'' | b'"'))?;
+            accepted(text, word(text, end + open)?, 3)
+        }
+    }
+}
+
+/// Returns whether a command stands in a text.
+fn has_command(text: &[u8], command: &str) -> bool {
+    let mut places = memchr::memmem::find_iter(text, command);
+    places.any(|at| {
+        let before = at.checked_sub(1).map(|before| text[before]);
+        let after = text.get(at + command.len());
+        let is_word = |byte: u8| ALNUM.has(byte) || byte == b'_';
+        // A hyphen is the mark of a diff, or part of another name.
+        let further = at.checked_sub(2).map(|before| text[before]);
+        let is_mark =
+            before == Some(b'-') && further.is_none_or(|byte| !is_word(byte) && byte != b'-');
+        (is_mark || before.is_none_or(|byte| !is_word(byte) && byte != b'-'))
+            && after.is_none_or(|byte| byte.is_ascii_whitespace() || *byte == b'.' || *byte == b'"')
+    })
+}
+
+/// Returns the argument at `at`, if it is a password.
+fn argument(text: &[u8], at: usize, min: usize) -> Option<Range<usize>> {
+    accepted(text, word(text, at)?, min)
+}
+
+/// Returns the word at `at`, behind blanks and `=`, without its quotes.
+fn word(text: &[u8], at: usize) -> Option<Range<usize>> {
+    const MAX_WORD: usize = 4 << 10;
+    let blank = text
+        .get(at..)?
+        .iter()
+        .take_while(|byte| matches!(byte, b' ' | b'=' | b'\t'))
+        .count();
+    let start = at + blank;
+    let quote = text
+        .get(start)
+        .copied()
+        .filter(|byte| matches!(byte, b'"' | b'\''));
+    let start = start + usize::from(quote.is_some());
+    let rest = &text[start.min(text.len())..text.len().min(start + MAX_WORD)];
+    let is_end = |byte: &u8| match quote {
+        Some(quote) => *byte == quote || *byte == b'\n',
+        None => byte.is_ascii_whitespace() || b"\"'`;|<>".contains(byte),
+    };
+    let len = rest.iter().position(is_end).unwrap_or(rest.len());
+    (len > 0).then_some(start..start + len)
+}
+
+/// Returns a range if what is there can be a password.
+fn accepted(text: &[u8], range: Range<usize>, min: usize) -> Option<Range<usize>> {
+    let value = &text[range.clone()];
+    let is_variable =
+        value.first().is_some_and(|byte| b"$<{[-%".contains(byte)) && !looks_random(value);
+    let is_port = value
+        .iter()
+        .all(|byte| byte.is_ascii_digit() || b":/.".contains(byte))
+        && value.len() < 6;
+    let is_upper = value
+        .iter()
+        .all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
+    (value.len() >= min && !is_variable && !is_port && !is_upper && !stands_for_one(value))
+        .then_some(range)
+}

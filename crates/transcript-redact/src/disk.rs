@@ -1,0 +1,455 @@
+//! Files without their secrets, for everything that reads sessions to show them to others.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::SystemTime;
+
+use transcript_storage::{Entries, Identity, Metadata, ReadDisk, ReadFile};
+
+use crate::Redactor;
+use crate::mask::mask;
+use crate::scan::{Content, Located, Options, Scan, scan};
+
+/// A disk that shows another one, on which masks replace secrets: whatever is made of a file, in any format, lacks
+/// the same.
+///
+/// Lines keep their numbers. Offsets are those of the file as it is shown, in which each line is as long as its masks
+/// make it.
+pub struct RedactedDisk {
+    disk: Arc<dyn ReadDisk>,
+    redactor: Redactor,
+    is_live: bool,
+    files: Mutex<BTreeMap<PathBuf, Arc<Shown>>>,
+}
+
+/// What was redacted: the kind and the place in the file itself, never the value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Redaction {
+    /// The file.
+    pub path: PathBuf,
+    /// The number of the line, from 1.
+    pub line: u64,
+    /// The offset of its first byte in the file.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: u64,
+    /// What it is, in words, such as `GitHub token`.
+    pub kind: &'static str,
+}
+
+/// What was searched, and what was found and left.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Redactions {
+    /// What was redacted, by file and offset.
+    pub secrets: Vec<Redaction>,
+    /// What looks like a secret and was left.
+    pub left: Vec<Redaction>,
+    /// The number of e-mail addresses that were left.
+    pub emails: u64,
+    /// The number of names in paths that were left.
+    pub homes: u64,
+    /// The number of files that were searched.
+    pub files: usize,
+    /// The number of their lines.
+    pub lines: u64,
+    /// The number of their bytes.
+    pub bytes: u64,
+}
+
+/// Redactions of one kind in one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KindInFile<'r> {
+    /// What they are, in words.
+    pub kind: &'static str,
+    /// The file.
+    pub path: &'r Path,
+    /// Their number.
+    pub count: usize,
+    /// The numbers of their lines, in order, each once.
+    pub lines: Vec<u64>,
+}
+
+/// Groups redactions by kind and file, the most frequent first.
+#[must_use]
+pub fn by_kind(redactions: &[Redaction]) -> Vec<KindInFile<'_>> {
+    let mut groups: BTreeMap<(&'static str, &Path), KindInFile<'_>> = BTreeMap::new();
+    for found in redactions {
+        let (kind, path) = (found.kind, found.path.as_path());
+        let group = groups.entry((kind, path)).or_insert_with(|| KindInFile {
+            kind,
+            path,
+            count: 0,
+            lines: Vec::new(),
+        });
+        group.count += 1;
+        if group.lines.last() != Some(&found.line) {
+            group.lines.push(found.line);
+        }
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+    groups
+}
+
+impl fmt::Debug for RedactedDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedactedDisk").finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl RedactedDisk {
+    /// Shows `disk` without what `redactor` finds. A file is searched when it is opened, and what is appended to it
+    /// later is not shown.
+    #[must_use]
+    pub fn new(disk: Arc<dyn ReadDisk>, redactor: Redactor) -> Self {
+        Self {
+            disk,
+            redactor,
+            is_live: false,
+            files: Mutex::default(),
+        }
+    }
+
+    /// The same, which also shows what is appended to a file later.
+    #[must_use]
+    pub fn live(disk: Arc<dyn ReadDisk>, redactor: Redactor) -> Self {
+        Self {
+            is_live: true,
+            ..Self::new(disk, redactor)
+        }
+    }
+
+    /// Returns what was redacted in the files that were opened.
+    #[must_use]
+    pub fn redactions(&self) -> Redactions {
+        let files = lock(&self.files);
+        let mut all = Redactions::default();
+        for (path, shown) in &*files {
+            let redaction = |found: &Located| Redaction {
+                path: path.clone(),
+                line: found.line,
+                offset: found.offset,
+                len: found.len,
+                kind: found.kind,
+            };
+            all.secrets.extend(shown.scan.secrets.iter().map(redaction));
+            all.left.extend(shown.scan.left.iter().map(redaction));
+            all.emails += shown.scan.emails;
+            all.homes += shown.scan.homes;
+            all.files += 1;
+            all.lines += shown.scan.lines + u64::from(!shown.ends_line);
+            all.bytes += shown.scan.bytes;
+        }
+        all
+    }
+
+    /// Returns how a file is shown: as it was, if nothing but the end of it is new.
+    fn shown(&self, path: &Path, file: &dyn ReadFile, found: &Metadata) -> io::Result<Arc<Shown>> {
+        let known = lock(&self.files).get(path).map(Arc::clone);
+        let known =
+            known.filter(|known| known.identity == found.identity && known.scan.bytes <= found.len);
+        if let Some(known) = &known
+            && known.scan.bytes == found.len
+            && known.modified == found.modified
+        {
+            return Ok(Arc::clone(known));
+        }
+        // The last line may have been incomplete, and is searched again.
+        let known = known.filter(|_| self.is_live);
+        let shown = Arc::new(Shown::new(
+            &self.redactor,
+            file,
+            Content::of(path),
+            found,
+            known.as_deref(),
+        )?);
+        lock(&self.files).insert(path.to_owned(), Arc::clone(&shown));
+        Ok(shown)
+    }
+
+    /// Returns properties with the length that is shown, if the file was opened before.
+    fn with_shown_len(&self, path: &Path, found: Metadata) -> Metadata {
+        let known = lock(&self.files).get(path).map(Arc::clone);
+        match known {
+            Some(known) if known.identity == found.identity => Metadata {
+                len: known.len_of(found.len),
+                ..found
+            },
+            _ => found,
+        }
+    }
+}
+
+impl ReadDisk for RedactedDisk {
+    fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        let file = self.disk.open_to_read(path)?;
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Ok(file);
+        }
+        let shown = self.shown(path, &*file, &found)?;
+        let redactor = self.is_live.then(|| self.redactor.clone());
+        let content = Content::of(path);
+        Ok(Arc::new(RedactedFile {
+            file,
+            content,
+            redactor,
+            shown: Mutex::new(shown),
+        }))
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Entries> {
+        self.disk.list(folder)
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        Ok(self.with_shown_len(path, self.disk.metadata(path)?))
+    }
+
+    fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
+        Ok(self.with_shown_len(path, self.disk.link_metadata(path)?))
+    }
+
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        self.disk.real_path(path)
+    }
+}
+
+/// How a file is shown.
+struct Shown {
+    identity: Identity,
+    modified: Option<SystemTime>,
+    /// What the end of the file was: it is the same if the file has only grown.
+    tail: Vec<u8>,
+    scan: Scan,
+    /// Where the last line starts, in the file.
+    last_line: u64,
+    ends_line: bool,
+    /// The masks, by place.
+    masks: Vec<Mask>,
+}
+
+struct Mask {
+    /// Where what it replaces ends, in the file.
+    end: u64,
+    /// Where the mask starts, in what is shown.
+    shown: u64,
+    text: String,
+}
+
+impl Shown {
+    /// The bytes by which a file is recognized that has grown.
+    const TAIL: u64 = 4 << 10;
+
+    /// Searches a file; only what is behind `known` if nothing else has changed.
+    fn new(
+        redactor: &Redactor,
+        file: &dyn ReadFile,
+        content: Content,
+        found: &Metadata,
+        known: Option<&Self>,
+    ) -> io::Result<Self> {
+        let tail = |end: u64| -> io::Result<Vec<u8>> {
+            let start = end.saturating_sub(Self::TAIL);
+            let mut bytes = vec![0; usize::try_from(end - start).unwrap_or(0)];
+            let read = file.fill(start, &mut bytes)?;
+            bytes.truncate(read);
+            Ok(bytes)
+        };
+        let known = match known {
+            Some(known)
+                if content == Content::Lines
+                    && known.scan.bytes < found.len
+                    && tail(known.scan.bytes)? == known.tail =>
+            {
+                Some(known)
+            }
+            _ => None,
+        };
+        let start = known.map_or(0, |known| known.last_line);
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let read = |offset: u64, buffer: &mut [u8]| file.fill(offset, buffer);
+        let options = Options {
+            content,
+            threads,
+            counter: None,
+        };
+        let mut new = scan(redactor.search(), &read, start..found.len, options)?;
+        if let Some(known) = known {
+            let before = known.scan.lines;
+            let shifted = |list: &[Located]| {
+                list.iter()
+                    .map(|found| Located {
+                        line: found.line + before,
+                        ..*found
+                    })
+                    .collect::<Vec<_>>()
+            };
+            let kept = |list: &[Located]| {
+                list.iter()
+                    .filter(|found| found.offset < start)
+                    .copied()
+                    .collect::<Vec<_>>()
+            };
+            new.secrets = [kept(&known.scan.secrets), shifted(&new.secrets)].concat();
+            new.left = [kept(&known.scan.left), shifted(&new.left)].concat();
+            new.lines += before;
+            // Those of the last line are counted once more, if it had some.
+            new.emails += known.scan.emails;
+            new.homes += known.scan.homes;
+            new.bytes = found.len;
+        }
+        let last = last_line(file, start, found.len)?;
+        Ok(Self {
+            identity: found.identity,
+            modified: found.modified,
+            tail: tail(found.len)?,
+            masks: masks(&new.secrets),
+            scan: new,
+            last_line: last,
+            ends_line: last == found.len,
+        })
+    }
+
+    /// Returns the length of what is shown of a file of this length.
+    fn len_of(&self, len: u64) -> u64 {
+        let len = len.min(self.scan.bytes);
+        let before = self.masks.partition_point(|mask| mask.end <= len);
+        match before.checked_sub(1).map(|last| &self.masks[last]) {
+            Some(mask) => mask.shown_end() + (len - mask.end),
+            None => len,
+        }
+    }
+
+    /// Fills a buffer from an offset of what is shown.
+    fn fill(&self, file: &dyn ReadFile, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.len_of(self.scan.bytes);
+        let wanted = usize::try_from(len.saturating_sub(offset))
+            .map_or(buffer.len(), |left| left.min(buffer.len()));
+        let mut done = 0;
+        // The first mask that ends behind the offset.
+        let mut next = self
+            .masks
+            .partition_point(|mask| mask.shown_end() <= offset);
+        while done < wanted {
+            let at = offset + done as u64;
+            let mask = self.masks.get(next);
+            if let Some(mask) = mask.filter(|mask| mask.shown <= at) {
+                let rest = &mask.text.as_bytes()[(at - mask.shown) as usize..];
+                let len = rest.len().min(wanted - done);
+                buffer[done..done + len].copy_from_slice(&rest[..len]);
+                done += len;
+                next += usize::from(len == rest.len());
+                continue;
+            }
+            let until = mask.map_or(len, |mask| mask.shown);
+            let part =
+                usize::try_from(until - at).map_or(wanted - done, |part| part.min(wanted - done));
+            let before = next.checked_sub(1).map(|last| &self.masks[last]);
+            let in_file = before.map_or(at, |mask| mask.end + (at - mask.shown_end()));
+            let read = file.fill(in_file, &mut buffer[done..done + part])?;
+            done += read;
+            if read < part {
+                break;
+            }
+        }
+        Ok(done)
+    }
+}
+
+impl Mask {
+    fn shown_end(&self) -> u64 {
+        self.shown + self.text.len() as u64
+    }
+}
+
+/// Returns the masks of secrets, and where each is shown.
+fn masks(secrets: &[Located]) -> Vec<Mask> {
+    let (mut in_file, mut in_shown) = (0, 0);
+    let masks = secrets.iter().map(|secret| {
+        let text = mask(secret.kind, secret.is_bare);
+        let shown = in_shown + (secret.offset - in_file);
+        (in_file, in_shown) = (secret.end(), shown + text.len() as u64);
+        Mask {
+            end: secret.end(),
+            shown,
+            text,
+        }
+    });
+    masks.collect()
+}
+
+/// Returns where the last line of a file starts: at its end, if a line feed is there.
+fn last_line(file: &dyn ReadFile, start: u64, end: u64) -> io::Result<u64> {
+    const STEP: u64 = 64 << 10;
+    let mut buffer = Vec::new();
+    let mut to = end;
+    while to > start {
+        let from = to.saturating_sub(STEP).max(start);
+        buffer.resize((to - from) as usize, 0);
+        let read = file.fill(from, &mut buffer)?;
+        if let Some(feed) = memchr::memrchr(b'\n', &buffer[..read]) {
+            return Ok(from + feed as u64 + 1);
+        }
+        to = from;
+    }
+    Ok(start)
+}
+
+struct RedactedFile {
+    file: Arc<dyn ReadFile>,
+    content: Content,
+    /// Searches what is appended, if that is shown.
+    redactor: Option<Redactor>,
+    shown: Mutex<Arc<Shown>>,
+}
+
+impl fmt::Debug for RedactedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedactedFile").finish_non_exhaustive()
+    }
+}
+
+impl RedactedFile {
+    fn shown(&self) -> Arc<Shown> {
+        Arc::clone(&lock(&self.shown))
+    }
+}
+
+impl ReadFile for RedactedFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.shown().fill(&*self.file, offset, buffer)
+    }
+
+    fn metadata(&self) -> io::Result<Metadata> {
+        let found = self.file.metadata()?;
+        let mut shown = self.shown();
+        if let Some(redactor) = &self.redactor
+            && (found.len != shown.scan.bytes || found.modified != shown.modified)
+        {
+            shown = Arc::new(Shown::new(
+                redactor,
+                &*self.file,
+                self.content,
+                &found,
+                Some(&shown),
+            )?);
+            *lock(&self.shown) = Arc::clone(&shown);
+        }
+        Ok(Metadata {
+            len: shown.len_of(found.len),
+            ..found
+        })
+    }
+}

@@ -1,0 +1,320 @@
+//! The forms of tokens: a small language for what a token looks like.
+//!
+//! `ghp_{alnum:36}` is a literal and a run of 36 letters and digits. `{CLASS:MIN-MAX}` is a run of that length,
+//! `{CLASS:MIN-}` one without a limit, `{[SET]:N}` one of the characters of a set, in which `A-Z`, `a-z` and `0-9` are ranges. A part in `<…>` is
+//! the secret, if only that part is one.
+//!
+//! Matching starts at a literal, goes forwards and backwards from there, and never tries again: a run takes
+//! every character of its class.
+
+use std::ops::Range;
+
+use crate::value::looks_random;
+use crate::view::View;
+use crate::wrap::next_line;
+
+/// What a token looks like.
+#[derive(Debug)]
+pub(crate) struct Form {
+    parts: Vec<Part>,
+    /// The number of the literal by which the form is searched.
+    anchor: usize,
+    /// Whether the literals say too little: the rest has to look random.
+    is_weak: bool,
+    /// The number of the parts that are the secret.
+    secret: Range<usize>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Literal(String),
+    Run(Run),
+}
+
+#[derive(Debug)]
+struct Run {
+    class: Class,
+    min: usize,
+    max: usize,
+}
+
+/// A set of ASCII characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Class(u128);
+
+impl Class {
+    pub(crate) const fn of(characters: &str) -> Self {
+        let characters = characters.as_bytes();
+        let mut set = 0;
+        let mut at = 0;
+        while at < characters.len() {
+            set |= 1 << (characters[at] & 127);
+            at += 1;
+        }
+        Self(set)
+    }
+
+    const fn range(from: u8, to: u8) -> Self {
+        Self((u128::MAX >> (127 - to)) & (u128::MAX << from))
+    }
+
+    pub(crate) const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(crate) const fn has(self, byte: u8) -> bool {
+        byte < 128 && self.0 >> byte & 1 == 1
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        const DIGIT: Class = Class::range(b'0', b'9');
+        const LOWER: Class = Class::range(b'a', b'z');
+        const UPPER: Class = Class::range(b'A', b'Z');
+        let alnum = DIGIT.or(LOWER).or(UPPER);
+        Some(match name {
+            "digit" => DIGIT,
+            "alnum" => alnum,
+            "lower" => DIGIT.or(LOWER),
+            "upper" => DIGIT.or(UPPER),
+            "alpha" => LOWER.or(UPPER),
+            "hex" => DIGIT
+                .or(Self::range(b'a', b'f'))
+                .or(Self::range(b'A', b'F')),
+            "b64" => alnum.or(Self::of("+/=")),
+            "b64url" => alnum.or(Self::of("-_")),
+            "word" => alnum.or(Self::of("_")),
+            "dotted" => alnum.or(Self::of("-_.")),
+            "crypt" => alnum.or(Self::of("./$=,+")),
+            _ => {
+                let mut set = name.strip_prefix('[')?.strip_suffix(']')?;
+                let mut class = Self(0);
+                for (text, range) in [("A-Z", UPPER), ("a-z", LOWER), ("0-9", DIGIT)] {
+                    if let Some(rest) = set.strip_prefix(text) {
+                        (class, set) = (class.or(range), rest);
+                    }
+                }
+                class.or(Self::of(set))
+            }
+        })
+    }
+}
+
+/// The letters and digits.
+pub(crate) const ALNUM: Class = Class::range(b'0', b'9')
+    .or(Class::range(b'a', b'z'))
+    .or(Class::range(b'A', b'Z'));
+/// The characters of base64, of both alphabets.
+pub(crate) const BASE64: Class = ALNUM.or(Class::of("+/=-_"));
+
+impl Form {
+    /// Reads a form; `None` if it is not one.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut parts = Vec::new();
+        let (mut from, mut to) = (None, None);
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            match first {
+                '<' => (from, rest) = (Some(parts.len()), &rest[1..]),
+                '>' => (to, rest) = (Some(parts.len()), &rest[1..]),
+                '{' => {
+                    let end = match rest.starts_with("{[") {
+                        true => rest.find("]:").map_or(0, |at| at + 2),
+                        false => 0,
+                    };
+                    let end = end + rest[end..].find('}')?;
+                    let inner = &rest[1..end];
+                    rest = &rest[end + 1..];
+                    if inner == "uuid" {
+                        for (number, len) in [8, 4, 4, 4, 12].into_iter().enumerate() {
+                            if number > 0 {
+                                parts.push(Part::Literal("-".into()));
+                            }
+                            parts.push(Part::run("hex", len, len)?);
+                        }
+                        continue;
+                    }
+                    let (class, counts) = inner.rsplit_once(':')?;
+                    let (min, max) = match counts.split_once('-') {
+                        None => (counts.parse().ok()?, counts.parse().ok()?),
+                        Some((min, "")) => (min.parse().ok()?, usize::MAX),
+                        Some((min, max)) => (min.parse().ok()?, max.parse().ok()?),
+                    };
+                    parts.push(Part::run(class, min, max)?);
+                }
+                _ => {
+                    let end = rest.find(['{', '<', '>']).unwrap_or(rest.len());
+                    parts.push(Part::Literal(rest[..end].into()));
+                    rest = &rest[end..];
+                }
+            }
+        }
+        let literal_len = |part: &Part| match part {
+            Part::Literal(text) => text.len(),
+            Part::Run(_) => 0,
+        };
+        // The first one that is long enough, so that as little as possible is before it, or the longest one.
+        let lens = || parts.iter().map(literal_len).enumerate();
+        let first = lens().find(|(_, len)| *len >= 3);
+        let (anchor, len) = first.or_else(|| lens().rev().max_by_key(|(_, len)| *len))?;
+        let secret = from.unwrap_or(0)..to.unwrap_or(parts.len());
+        let literals: usize = parts.iter().map(literal_len).sum();
+        (len > 0 && !secret.is_empty()).then_some(Self {
+            parts,
+            anchor,
+            is_weak: literals < 3,
+            secret,
+        })
+    }
+
+    /// The text by which the form is searched.
+    pub(crate) fn anchor(&self) -> &str {
+        match &self.parts[self.anchor] {
+            Part::Literal(text) => text,
+            Part::Run(_) => "",
+        }
+    }
+
+    /// Returns the secret around an anchor at `at`.
+    pub(crate) fn find(&self, view: &View, at: usize) -> Option<Range<usize>> {
+        let text = view.text();
+        if !text[at..].starts_with(self.anchor().as_bytes()) {
+            return None;
+        }
+        let mut start = at;
+        let mut from = (self.secret.start == self.anchor).then_some(at);
+        for (number, part) in self.parts[..self.anchor].iter().enumerate().rev() {
+            start = part.before(text, start)?;
+            if number == self.secret.start {
+                from = Some(start);
+            }
+        }
+        let mut varied = Variety::default();
+        let mut end = at + self.anchor().len();
+        let mut to = (self.secret.end == self.anchor + 1).then_some(end);
+        for (number, part) in self.parts.iter().enumerate().skip(self.anchor + 1) {
+            if number == self.secret.start {
+                from = Some(end);
+            }
+            end = part.after(view, end, &mut varied)?;
+            if number + 1 == self.secret.end {
+                to = Some(end);
+            }
+        }
+        varied.add(&text[start..at]);
+        let begins = self.begins(view, start);
+        let is_example = text[..end].ends_with(b"EXAMPLE");
+        let is_random =
+            !self.is_weak || looks_random(&text[start..end]) && has_digits(&text[start..end]);
+        (begins && varied.is_enough() && !is_example && is_random).then_some(from?..to?)
+    }
+
+    /// Returns whether a token of this form can begin at `start`.
+    fn begins(&self, view: &View, start: usize) -> bool {
+        let text = view.text();
+        let Some(before) = start.checked_sub(1).map(|at| text[at]) else {
+            return true;
+        };
+        if view.is_cut_before(start) {
+            return true;
+        }
+        let literal = match self.parts.first() {
+            Some(Part::Literal(text)) => text.as_str(),
+            _ => "",
+        };
+        match before {
+            // A literal like this stands in no word, so what is before it is glued to it.
+            _ if literal.len() >= 8 => true,
+            b'_' => false,
+            byte if byte.is_ascii_alphanumeric() => {
+                let next = literal.bytes().next().unwrap_or(text[start]);
+                !(next.is_ascii_alphanumeric() || next == b'_')
+            }
+            b'/' | b'+' | b'=' | b'-' | b'.' => {
+                // Base64 has these signs, but no literal with one of `_-.`.
+                let is_own = literal.contains(['_', '-', '.', ':', '$', '|']);
+                let further = start.checked_sub(2).map(|at| text[at]);
+                let in_word = further.is_some_and(|byte| BASE64.has(byte));
+                is_own || !in_word
+            }
+            _ => true,
+        }
+    }
+}
+
+fn has_digits(text: &[u8]) -> bool {
+    text.iter().filter(|byte| byte.is_ascii_digit()).count() >= 2
+}
+
+/// Counts the different characters of a token: a row of few is no token but stands for one.
+#[derive(Default)]
+struct Variety(u128);
+
+impl Variety {
+    fn add(&mut self, text: &[u8]) {
+        for byte in text {
+            self.0 |= 1 << (byte & 127);
+        }
+    }
+
+    fn is_enough(&self) -> bool {
+        self.0.count_ones() >= 4
+    }
+}
+
+impl Part {
+    fn run(class: &str, min: usize, max: usize) -> Option<Self> {
+        let class = Class::named(class)?;
+        (min <= max).then_some(Self::Run(Run { class, min, max }))
+    }
+
+    /// Returns the end of this part, which starts at `at`.
+    fn after(&self, view: &View, at: usize, varied: &mut Variety) -> Option<usize> {
+        let text = view.text();
+        let run = match self {
+            Self::Literal(literal) => {
+                return text[at..]
+                    .starts_with(literal.as_bytes())
+                    .then_some(at + literal.len());
+            }
+            Self::Run(run) => run,
+        };
+        let (mut end, mut count) = (at, 0);
+        loop {
+            let here = &text[end..];
+            // One more than the limit says that it is something else.
+            let limit = run.max.saturating_sub(count).saturating_add(1);
+            let here = &here[..here.len().min(limit)];
+            let len = here.iter().take_while(|byte| run.class.has(**byte)).count();
+            varied.add(&here[..len]);
+            let piece = end..end + len;
+            (end, count) = (end + len, count + len);
+            if count > run.max {
+                return (!ALNUM.has(text[end - 1])).then_some(end - 1);
+            }
+            let is_short = count < run.min;
+            match next_line(view, &piece, is_short) {
+                Some(next)
+                    if count < run.max
+                        && text.get(next).is_some_and(|byte| run.class.has(*byte)) =>
+                {
+                    end = next;
+                }
+                _ => return (!is_short).then_some(end),
+            }
+        }
+    }
+
+    /// Returns the start of this part, which ends at `at`.
+    fn before(&self, text: &[u8], at: usize) -> Option<usize> {
+        match self {
+            Self::Literal(literal) => text[..at]
+                .ends_with(literal.as_bytes())
+                .then(|| at - literal.len()),
+            Self::Run(run) => {
+                let before = text[..at].iter().rev().take(run.max);
+                let count = before.take_while(|byte| run.class.has(**byte)).count();
+                (count >= run.min).then_some(at - count)
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Private keys: blocks of base64 behind a header, whatever stands before each of their lines.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use crate::form::BASE64;
+use crate::view::View;
+use crate::wrap::{after_prefix, line_start};
+
+/// What a private key is called.
+pub(crate) const KIND: &str = "private key";
+/// What precedes a key, in PEM, OpenPGP and SSH2.
+pub(crate) const HEADER: &str = "-----BEGIN ";
+pub(crate) const FOOTER: &str = "-----END ";
+pub(crate) const SSH2_HEADER: &str = "---- BEGIN SSH2 ENCRYPTED";
+pub(crate) const PUTTY: &str = "Private-Lines: ";
+/// How the body of a key starts whose header is not there: the numbers of a PKCS #8, PKCS #1 or SEC 1 structure, or
+/// the name of an OpenSSH key.
+pub(crate) const BODIES: [&str; 12] = [
+    "b3BlbnNzaC1rZXktdjE",
+    "MIIEvQIBADANBgkqhkiG9w0BAQEFAAS",
+    "MIIEvgIBADANBgkqhkiG9w0BAQEFAAS",
+    "MIIJQgIBADANBgkqhkiG9w0BAQEFAAS",
+    "MIIJQwIBADANBgkqhkiG9w0BAQEFAAS",
+    "MIIEpAIBAAKCAQEA",
+    "MIIEpQIBAAKCAQEA",
+    "MIIEowIBAAKCAQEA",
+    "MIIJKQIBAAKCAgEA",
+    "MIIJKAIBAAKCAgEA",
+    "MIIJJwIBAAKCAgEA",
+    "MIIG5AIBAAKCAYEA",
+];
+
+/// The most that stands between two lines of a key, in bytes: the end of one string and the start of the next, numbers, names of files.
+const MAX_GAP: usize = 160;
+/// The shortest text that looks like a line of a key.
+const MIN_LINE: usize = 16;
+
+/// Returns the private key whose header starts at `at`; `None` for a mention of one, or another block.
+pub(crate) fn block(view: &View, at: usize) -> Option<Range<usize>> {
+    let text = view.text();
+    let header = header_len(&text[at..])?;
+    let end = body_end(text, at + header, true)?;
+    Some(at..end)
+}
+
+/// Returns the key whose body starts at `at`.
+pub(crate) fn body(view: &View, at: usize) -> Option<Range<usize>> {
+    let text = view.text();
+    let is_inside = at
+        .checked_sub(1)
+        .is_some_and(|before| BASE64.has(text[before]));
+    let end = body_end(text, at, false)?;
+    (!is_inside && end - at >= 64).then_some(at..end)
+}
+
+/// Returns the key whose header is missing and whose footer starts at `at`: the lines before it that look like those of a key.
+pub(crate) fn tail(view: &View, at: usize) -> Option<Range<usize>> {
+    let text = view.text();
+    let footer = header_len(&text[at..])?;
+    let is_end = |byte: &u8| matches!(byte, b'\n' | b'"');
+    let mut start = None;
+    // The footer has a prefix as the lines have.
+    let mut end = text[..at].iter().rposition(is_end)?;
+    loop {
+        let line = text[..end]
+            .iter()
+            .rposition(is_end)
+            .map_or(0, |feed| feed + 1);
+        let from = after_prefix(text, line).min(end);
+        let run = text[from..end].iter().take_while(|byte| BASE64.has(**byte));
+        let run = &text[from..from + run.count()];
+        // The last line may be short.
+        let is_line = looks_like_key(run, MIN_LINE) || start.is_none() && run.len() >= 4;
+        match is_line {
+            true => start = Some(from),
+            // Between two strings of a list.
+            false if run.is_empty() && end - line < 8 => {}
+            false => break,
+        }
+        let Some(before) = line.checked_sub(1) else {
+            break;
+        };
+        end = before;
+    }
+    start.map(|start| start..at + footer)
+}
+
+/// Returns the length of the header or footer of a private key at the start of `text`.
+fn header_len(text: &[u8]) -> Option<usize> {
+    const MAX_HEADER: usize = 80;
+    let text = &text[..text.len().min(MAX_HEADER)];
+    if text.starts_with(PUTTY.as_bytes()) {
+        let digits = &text[PUTTY.len()..];
+        let count = digits
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        return (count > 0).then_some(PUTTY.len() + count);
+    }
+    let dashes = text.iter().take_while(|byte| **byte == b'-').count();
+    let name = &text[dashes..];
+    let len = memmem::find(name, b"----")?;
+    let (name, rest) = name.split_at(len);
+    let is_name = name
+        .iter()
+        .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b" -#".contains(byte));
+    let is_private = memmem::find(name, b"PRIVATE KEY").is_some();
+    let closing = rest.iter().take_while(|byte| **byte == b'-').count();
+    (is_name && is_private).then_some(dashes + len + closing)
+}
+
+/// Returns where the body of a key ends that starts at `at`: behind its footer, or behind the last line that looks
+/// like one of a key.
+fn body_end(text: &[u8], at: usize, has_header: bool) -> Option<usize> {
+    let mut end = at;
+    let mut is_key = false;
+    let mut is_full = false;
+    // Where the gap since the last line starts: the fields before a body may be longer than it.
+    let mut gap = at;
+    let mut fields = 0;
+    while gap < text.len() {
+        let next = text[gap..].iter().position(|byte| BASE64.has(*byte));
+        let Some(start) = next.map(|next| gap + next) else {
+            break;
+        };
+        if start - end > MAX_GAP {
+            break;
+        }
+        let len = text[start..]
+            .iter()
+            .take_while(|byte| BASE64.has(**byte))
+            .count();
+        let run = &text[start..start + len];
+        // The signs before a footer are of the alphabet for addresses.
+        if let Some(dashes) = memmem::find(run, b"----") {
+            let at = start + dashes;
+            let is_footer = text[at..].starts_with(FOOTER.as_bytes());
+            let footer = header_len(&text[at..]).filter(|_| is_footer);
+            if dashes > 0 {
+                is_key |= dashes >= MIN_LINE && looks_like_key(&run[..dashes], MIN_LINE);
+                end = at;
+            }
+            return match footer {
+                Some(footer) => (is_key || dashes >= 4).then_some(at + footer),
+                None => is_key.then_some(end),
+            };
+        }
+        let is_first_field = has_header && !is_key && fields < 6;
+        if looks_like_key(run, MIN_LINE) {
+            (end, is_key, is_full) = (start + len, true, len >= 40);
+        } else if is_first_field && is_field(text, start + len) {
+            // `Proc-Type: …` and such: all of that line belongs to the header.
+            let line =
+                memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |feed| start + feed);
+            let line = line.min(start + MAX_GAP);
+            (end, gap, fields) = (line, line, fields + 1);
+            continue;
+        } else if is_full && is_last(text, start, len) {
+            // The last line of a key is short, and its footer may be missing.
+            end = start + len;
+            is_full = false;
+        }
+        gap = start + len;
+    }
+    is_key.then_some(end)
+}
+
+/// Returns whether a colon and a space follow, as behind the name of a field.
+fn is_field(text: &[u8], at: usize) -> bool {
+    matches!(text.get(at..at + 2), Some(b": "))
+}
+
+/// Returns whether a run is all of its line but for a prefix.
+fn is_last(text: &[u8], at: usize, len: usize) -> bool {
+    let end = text.get(at + len);
+    let starts = after_prefix(text, line_start(text, at)) == at;
+    starts && end.is_none_or(|byte| b"\n\r\"'\\<`".contains(byte))
+}
+
+/// Returns whether a text could be a line of base64: long, and with no words in it.
+pub(crate) fn looks_like_key(run: &[u8], min: usize) -> bool {
+    if run.len() < min {
+        return false;
+    }
+    let count = |of: fn(&u8) -> bool| run.iter().filter(|byte| of(byte)).count();
+    let digits = count(u8::is_ascii_digit);
+    let (upper, lower) = (count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase));
+    let signs = run.len() - digits - upper - lower;
+    let is_mixed = upper > 0 && lower > 0 && (digits > 0 || run.len() < 24 && signs == 0);
+    is_mixed && signs * 4 <= run.len()
+}
+
+/// Returns where a key ends that goes on at the start of a text, and whether that is surely its end.
+pub(crate) fn rest(view: &View) -> (usize, bool) {
+    let text = view.text();
+    let end = body_end(text, 0, false).unwrap_or(0);
+    // Behind a footer, or something that is no key for long, nothing goes on.
+    (
+        end,
+        text.len() - end > MAX_GAP || text[..end].ends_with(b"----"),
+    )
+}

@@ -1,0 +1,355 @@
+//! Names whose values are secrets: of variables, keys, fields, headers and options.
+
+use std::ops::Range;
+
+use crate::form::{ALNUM, Class};
+
+/// Parts of such names, by which text is searched, in any case.
+pub(crate) const PARTS: &[&str] = &[
+    "passw",
+    "passphrase",
+    "passcode",
+    "pass",
+    "pwd",
+    "pswd",
+    "psk",
+    "secret",
+    "token",
+    "key",
+    "auth",
+    "cred",
+    "jwt",
+    "cookie",
+    "dsn",
+    "salt",
+    "_pat",
+    "mnemonic",
+    "seed_phrase",
+    "seedphrase",
+    "connectionstring",
+    "connection_string",
+    "contribsys",
+    "sonar.login",
+    "sonar_login",
+    "client",
+    "access_id",
+    "accessid",
+    "reporter_id",
+    "app_id",
+    "appid",
+    "application_id",
+    "api_id",
+    "api-id",
+    "kennwort",
+    "passwort",
+];
+
+/// The characters of names.
+const NAME: Class = Class::of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.");
+/// The longest name, in bytes.
+const MAX_NAME: usize = 96;
+
+/// What the value of a name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meaning {
+    /// In words, as a mask and a report have it.
+    pub(crate) kind: &'static str,
+    pub(crate) trust: Trust,
+}
+
+/// How far a name alone makes its value a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// The value is one, whatever it looks like.
+    Name,
+    /// The value is one if it looks like nothing else.
+    NameAndForm,
+    /// The value is one if it looks random.
+    Form,
+}
+
+/// Returns the name around a part of it.
+pub(crate) fn name_around(text: &[u8], part: &Range<usize>) -> Range<usize> {
+    let before = text[..part.start].iter().rev().take(MAX_NAME);
+    let start = part.start - before.take_while(|byte| NAME.has(**byte)).count();
+    let after = text[part.end..].iter().take(MAX_NAME);
+    let end = part.end + after.take_while(|byte| NAME.has(**byte)).count();
+    // An option has its hyphens before it, and a sentence its point behind.
+    let first = text[start..end]
+        .iter()
+        .position(|byte| ALNUM.has(*byte) || *byte == b'_');
+    let last = text[start..end]
+        .iter()
+        .rposition(|byte| ALNUM.has(*byte) || *byte == b'_');
+    match (first, last) {
+        (Some(first), Some(last)) => start + first..start + last + 1,
+        _ => part.clone(),
+    }
+}
+
+/// Says what the value of a name is.
+pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
+    const PASSWORD: &str = "password";
+    const PLURALS: [&str; 6] = [
+        "passwords",
+        "secrets",
+        "tokens",
+        "credentials",
+        "creds",
+        "keys",
+    ];
+    // What says which one of several values it is, or in which form.
+    const DETAILS: [&str; 46] = [
+        "",
+        "value",
+        "val",
+        "str",
+        "string",
+        "text",
+        "txt",
+        "plain",
+        "plaintext",
+        "clear",
+        "raw",
+        "env",
+        "prod",
+        "production",
+        "dev",
+        "development",
+        "test",
+        "testing",
+        "staging",
+        "stage",
+        "live",
+        "sandbox",
+        "old",
+        "new",
+        "current",
+        "previous",
+        "default",
+        "backup",
+        "primary",
+        "secondary",
+        "main",
+        "base",
+        "hex",
+        "hash",
+        "hashed",
+        "enc",
+        "encrypted",
+        "encoded",
+        "decoded",
+        "b64",
+        "data",
+        "ci",
+        "local",
+        "demo",
+        "a",
+        "b",
+    ];
+    let name = std::str::from_utf8(name).ok()?;
+    let mut words = words(name);
+    while words.len() > 1
+        && words
+            .last()
+            .is_some_and(|word| DETAILS.contains(&word.as_str()))
+    {
+        words.pop();
+    }
+    let (last, before) = words.split_last()?;
+    let before = before.last().map_or("", String::as_str);
+    let last = match PLURALS.contains(&last.as_str()) {
+        true => last.strip_suffix('s')?,
+        false => last.as_str(),
+    };
+    let of = |kind, trust| Some(Meaning { kind, trust });
+    let ends = |ends: &[&str]| ends.iter().any(|end| last.ends_with(end));
+    if ends(&[
+        "password",
+        "passwd",
+        "passwort",
+        "kennwort",
+        "passphrase",
+        "passcode",
+        "pswd",
+        "passwrd",
+    ]) {
+        return of(PASSWORD, Trust::Name);
+    }
+    match last {
+        "pwd" if !before.is_empty() => return of(PASSWORD, Trust::Name),
+        "dbpass" | "userpass" | "adminpass" | "rootpass" | "mypass" | "sqlpass" | "psk"
+        | "dbpwd" | "userpwd" | "adminpwd" => {
+            return of(PASSWORD, Trust::Name);
+        }
+        "pass" if !before.is_empty() => return of(PASSWORD, Trust::Name),
+        "pass" | "pwd" | "pw" => return of(PASSWORD, Trust::NameAndForm),
+        "phrase" if ["seed", "mnemonic", "recovery"].contains(&before) => {
+            return of("seed phrase", Trust::Name);
+        }
+        "mnemonic" => return of("seed phrase", Trust::NameAndForm),
+        "phrase" if before == "pass" => return of(PASSWORD, Trust::Name),
+        "string" if before == "connection" => return of("connection string", Trust::Form),
+        "pat" | "jwt" | "dsn" | "salt" | "auth" | "authorization" | "login" | "com" | "cookie"
+        | "sas" => {
+            let kind = match last {
+                "cookie" => "cookie",
+                "auth" | "authorization" | "com" => "credential",
+                "pat" | "jwt" | "login" => "token",
+                _ => "secret",
+            };
+            return of(kind, Trust::Form);
+        }
+        "id" if before == "access" => return of("key", Trust::NameAndForm),
+        "id" if ["client", "app", "application", "api", "reporter"].contains(&before) => {
+            return of("client id", Trust::Form);
+        }
+        _ => {}
+    }
+    if ends(&["secret"]) {
+        return of("secret", Trust::Name);
+    }
+    if ends(&["token"]) {
+        return of("token", Trust::NameAndForm);
+    }
+    if ends(&["credential", "cred"]) {
+        return of("credential", Trust::NameAndForm);
+    }
+    if !ends(&["key"]) {
+        return None;
+    }
+    let which = match last {
+        "key" => before,
+        _ => last.strip_suffix("key")?,
+    };
+    match which {
+        "public" | "pub" | "publishable" | "primary" | "foreign" | "cache" | "sort"
+        | "partition" | "index" | "i" | "hot" | "mon" | "tur" | "tor" | "don" | "wh" | "jo"
+        | "jockey" => None,
+        "encryption" | "master" | "secret" | "private" | "preshared" | "shared" | "signing"
+        | "account" => of("key", Trust::Name),
+        "api" | "access" | "auth" | "encrypt" | "crypto" | "decryption" | "sign" | "service"
+        | "admin" | "storage" | "consumer" | "license" | "ssh" | "gpg" | "pgp" | "rsa" | "jwt"
+        | "hmac" | "aes" | "deploy" | "deployment" | "webhook" | "subscription" | "root"
+        | "recovery" | "security" | "ingest" | "ingestion" | "management" | "integration"
+        | "cert" | "tls" | "ssl" | "device" | "token" | "clientapi" | "myapi" => {
+            of("key", Trust::NameAndForm)
+        }
+        _ => of("key", Trust::Form),
+    }
+}
+
+/// Returns the words of a name in lower case, without the numbers behind them.
+fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut word = String::new();
+    let mut previous = '_';
+    let mut characters = name.chars().peekable();
+    while let Some(character) = characters.next() {
+        let is_start = character.is_ascii_uppercase()
+            && (previous.is_ascii_lowercase()
+                || previous.is_ascii_digit()
+                || previous.is_ascii_uppercase()
+                    && characters.peek().is_some_and(char::is_ascii_lowercase));
+        if !character.is_ascii_alphanumeric() || is_start {
+            words.push(std::mem::take(&mut word));
+        }
+        if character.is_ascii_alphanumeric() {
+            word.push(character.to_ascii_lowercase());
+        }
+        previous = character;
+    }
+    words.push(word);
+    for word in &mut words {
+        let len = word
+            .trim_end_matches(|character: char| character.is_ascii_digit())
+            .len();
+        word.truncate(len);
+    }
+    // A part of a name may be empty, as in `_auth` and `a--b`.
+    let last = words.pop();
+    words.retain(|word| !word.is_empty());
+    words.extend(last);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trust(name: &str) -> Option<Trust> {
+        meaning(name.as_bytes()).map(|meaning| meaning.trust)
+    }
+
+    #[test]
+    fn names_say_whether_their_values_are_secrets() {
+        for name in [
+            "password",
+            "DB_PASSWORD",
+            "dbPassword",
+            "DB_PASS",
+            "DB_PWD",
+            "PGPASSWORD",
+            "ClearTextPassword",
+            "password2",
+            "ADMIN_PASSWORD_PROD",
+            "client_secret",
+            "SECRET_KEY_BASE",
+            "RAILS_MASTER_KEY",
+            "ENCRYPTION_KEY",
+            "AccountKey",
+            "passwordHash",
+            "JWT_SECRET",
+            "PrivateKey",
+        ] {
+            assert_eq!(trust(name), Some(Trust::Name), "{name}");
+        }
+        for name in [
+            "token",
+            "accessToken",
+            "GITHUB_TOKEN",
+            "_authToken",
+            "api_key",
+            "apiKey",
+            "APIKEY",
+            "X-Api-Key",
+            "pass",
+            "Pwd",
+            "credential",
+            "AWS_ACCESS_KEY",
+        ] {
+            assert_eq!(trust(name), Some(Trust::NameAndForm), "{name}");
+        }
+        for name in [
+            "key",
+            "ADOBE_KEY",
+            "auth",
+            "_auth",
+            "Authorization",
+            "cookie",
+            "SENTRY_DSN",
+            "GITHUB_PAT",
+            "client-key-data",
+        ] {
+            assert_eq!(trust(name), Some(Trust::Form), "{name}");
+        }
+        for name in [
+            "password_file",
+            "token_type",
+            "secretName",
+            "public_key",
+            "primaryKey",
+            "monkey",
+            "keyboard",
+            "passed",
+            "author",
+            "tokenizer",
+            "secret_id",
+            "passwordField",
+            "cache_key",
+            "keyword",
+        ] {
+            assert_eq!(trust(name), None, "{name}");
+        }
+    }
+}

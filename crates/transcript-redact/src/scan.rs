@@ -1,0 +1,405 @@
+//! The search of a file, in pieces and by several threads.
+//!
+//! A line of up to [`LONG_LINE`] bytes is searched as a whole. A longer one is searched in pieces with some text around
+//! each, so that memory does not grow with the length of a line. A secret that goes on where its piece ends, such as a
+//! key of any length, is followed from there.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use memchr::{memchr, memchr_iter};
+
+use crate::search::{Person, Search, Secret};
+use crate::view::View;
+use crate::{keys, search};
+
+/// The size of the pieces in which a file is searched.
+const PIECE: u64 = 1 << 20;
+/// A line that is longer may be searched in pieces.
+const LONG_LINE: u64 = 64 << 10;
+/// What is read before and behind a piece of a long line, in bytes.
+const BEFORE: u64 = 8 << 10;
+const AFTER: u64 = 8 << 10;
+
+/// A secret in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Located {
+    /// What it is, in words, such as `GitHub token`.
+    pub kind: &'static str,
+    /// The number of the line, from 1.
+    pub line: u64,
+    /// The offset of its first byte in the file.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Whether it is a number of JSON, which has no quotes: its mask needs them.
+    pub is_bare: bool,
+}
+
+impl Located {
+    pub(crate) fn end(&self) -> u64 {
+        self.offset + self.len
+    }
+}
+
+/// What was found in a file, by offset.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Scan {
+    /// The secrets, which do not overlap.
+    pub secrets: Vec<Located>,
+    /// What looks like a secret, and is left.
+    pub left: Vec<Located>,
+    /// The number of e-mail addresses that are left.
+    pub emails: u64,
+    /// The number of names in paths that are left.
+    pub homes: u64,
+    /// The number of line feeds in what was searched.
+    pub lines: u64,
+    /// The number of bytes that were searched.
+    pub bytes: u64,
+}
+
+/// A file, or whatever else has bytes at offsets.
+pub trait Bytes: Sync {
+    /// Reads bytes from an offset on, up to the end of the buffer or of the file. Returns their number.
+    ///
+    /// # Errors
+    /// When the system fails to read.
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+}
+
+impl<F: Fn(u64, &mut [u8]) -> io::Result<usize> + Sync> Bytes for F {
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self(offset, buffer)
+    }
+}
+
+/// What a file contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// JSON Lines: nothing goes from one line to the next.
+    Lines,
+    /// Text, in which a secret can have several lines.
+    Text,
+}
+
+impl Content {
+    /// Returns what a file of this name contains.
+    #[must_use]
+    pub fn of(path: &std::path::Path) -> Self {
+        let is_lines = path
+            .extension()
+            .is_some_and(|end| end.eq_ignore_ascii_case("jsonl"));
+        if is_lines { Self::Lines } else { Self::Text }
+    }
+}
+
+/// How a file is searched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options<'o> {
+    /// What the file contains.
+    pub(crate) content: Content,
+    /// The maximum number of threads.
+    pub(crate) threads: usize,
+    /// Counts the bytes that were searched.
+    pub(crate) counter: Option<&'o AtomicU64>,
+}
+
+/// Searches what a file has between two offsets, the first of which starts a line.
+pub(crate) fn scan(
+    search: &Search,
+    file: &dyn Bytes,
+    range: Range<u64>,
+    options: Options<'_>,
+) -> io::Result<Scan> {
+    let pieces = (range.end - range.start).div_ceil(PIECE);
+    let next = AtomicU64::new(0);
+    let done: Mutex<BTreeMap<u64, Piece>> = Mutex::default();
+    let failed: Mutex<Option<io::Error>> = Mutex::default();
+    let work = || {
+        let mut reader = Reader {
+            search,
+            file,
+            range: range.clone(),
+            buffer: Vec::new(),
+            view: view_of(options.content),
+            is_text: options.content == Content::Text,
+        };
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= pieces || lock(&failed).is_some() {
+                break;
+            }
+            match reader.piece(number) {
+                Ok(piece) => _ = lock(&done).insert(number, piece),
+                Err(error) => *lock(&failed) = Some(error),
+            }
+            if let Some(counter) = options.counter {
+                let start = range.start + number * PIECE;
+                counter.fetch_add(PIECE.min(range.end - start), Ordering::Relaxed);
+            }
+        }
+    };
+    let threads = match pieces {
+        0..4 => 1,
+        _ => options.threads.max(1),
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            // Fewer threads do as well, if the system refuses to start one.
+            _ = thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
+    });
+    if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    let pieces = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    joined(file, range, pieces, options.content)
+}
+
+fn view_of(content: Content) -> View {
+    match content {
+        Content::Lines => View::default(),
+        Content::Text => View::of_text(),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What was found in a piece; the lines count from its start.
+#[derive(Debug, Default)]
+struct Piece {
+    feeds: u64,
+    secrets: Vec<(Located, Option<Open>)>,
+    left: Vec<Located>,
+    emails: u64,
+    homes: u64,
+}
+
+/// What a secret is that goes on behind its piece.
+#[derive(Clone, Copy, Debug)]
+enum Open {
+    /// A private key.
+    Key,
+    /// A value in quotes: the quote, and how deep it is escaped.
+    Quoted(u8, usize),
+}
+
+/// Puts the pieces together: counts the lines, and joins what overlaps or goes on.
+fn joined(
+    file: &dyn Bytes,
+    range: Range<u64>,
+    pieces: BTreeMap<u64, Piece>,
+    content: Content,
+) -> io::Result<Scan> {
+    let mut scan = Scan {
+        bytes: range.end - range.start,
+        ..Scan::default()
+    };
+    let mut found = Vec::new();
+    for piece in pieces.into_values() {
+        let before = scan.lines + 1;
+        found.extend(piece.secrets.into_iter().map(|(secret, open)| {
+            (
+                Located {
+                    line: secret.line + before,
+                    ..secret
+                },
+                open,
+            )
+        }));
+        scan.left.extend(piece.left.into_iter().map(|left| Located {
+            line: left.line + before,
+            ..left
+        }));
+        scan.emails += piece.emails;
+        scan.homes += piece.homes;
+        scan.lines += piece.feeds;
+    }
+    found.sort_by_key(|(secret, _)| secret.offset);
+    for (mut secret, open) in found {
+        if let Some(open) = open {
+            secret.len = end_of(file, secret.end(), range.end, open, content)? - secret.offset;
+        }
+        match scan.secrets.last_mut() {
+            Some(last) if secret.offset < last.end() => {
+                last.len = last.end().max(secret.end()) - last.offset
+            }
+            _ => scan.secrets.push(secret),
+        }
+    }
+    let secrets = &scan.secrets;
+    scan.left.retain(|left| {
+        let next = secrets.partition_point(|secret| secret.end() <= left.offset);
+        secrets
+            .get(next)
+            .is_none_or(|secret| secret.offset >= left.end())
+    });
+    Ok(scan)
+}
+
+/// Returns where a secret ends that goes on at `at`.
+fn end_of(file: &dyn Bytes, at: u64, limit: u64, open: Open, content: Content) -> io::Result<u64> {
+    let mut at = at;
+    let mut view = view_of(content);
+    let mut buffer = Vec::new();
+    while at < limit {
+        let wanted = PIECE.min(limit - at);
+        buffer.resize(usize::try_from(wanted).unwrap_or(usize::MAX), 0);
+        let read = file.read(at, &mut buffer)?;
+        let bytes = &buffer[..read];
+        let line = match content {
+            Content::Lines => memchr(b'\n', bytes).unwrap_or(read),
+            Content::Text => read,
+        };
+        view.decode(&bytes[..line]);
+        let (end, is_whole) = match open {
+            Open::Key => keys::rest(&view),
+            Open::Quoted(quote, depth) => search::rest_of_value(&view, quote, depth),
+        };
+        let end = at + view.raw(&(0..end)).end as u64;
+        if is_whole || line < read || read == 0 || end == at {
+            return Ok(end);
+        }
+        at = end;
+    }
+    Ok(at)
+}
+
+/// Reads and searches pieces.
+struct Reader<'r> {
+    search: &'r Search,
+    file: &'r dyn Bytes,
+    range: Range<u64>,
+    buffer: Vec<u8>,
+    view: View,
+    is_text: bool,
+}
+
+impl Reader<'_> {
+    /// Searches the piece with this number.
+    fn piece(&mut self, number: u64) -> io::Result<Piece> {
+        let start = self.range.start + number * PIECE;
+        let end = (start + PIECE).min(self.range.end);
+        // The line at either end belongs to the piece that it starts in, unless it is long.
+        let from = start.saturating_sub(BEFORE).max(self.range.start);
+        let to = (end + LONG_LINE).min(self.range.end);
+        self.buffer
+            .resize(usize::try_from(to - from).unwrap_or(usize::MAX), 0);
+        let read = self.file.read(from, &mut self.buffer)?;
+        let bytes = &self.buffer[..read];
+        let local = |offset: u64| usize::try_from(offset - from).map_or(read, |at| at.min(read));
+        let boundary = |at: usize, is_end: bool| {
+            let near = &bytes[at..read.min(at + LONG_LINE as usize)];
+            match memchr(b'\n', near) {
+                _ if is_end || self.is_text => at,
+                Some(feed) => at + feed + 1,
+                None => at,
+            }
+        };
+        let own_start = boundary(local(start), start == self.range.start);
+        let own_end = boundary(local(end), end == self.range.end).max(own_start);
+        let is_last = from + read as u64 >= self.range.end;
+        let bytes = std::mem::take(&mut self.buffer);
+        let mut piece = Piece::default();
+        let mut at = own_start;
+        while at < own_end {
+            let feed = match self.is_text {
+                true => None,
+                false => memchr(b'\n', &bytes[at..read]).map(|feed| at + feed),
+            };
+            let line_end = feed.unwrap_or(read);
+            let own = at..own_end.min(line_end);
+            // Of a long line, and of text, what is before and behind the piece is needed.
+            let start = match at == own_start {
+                true if self.is_text => 0,
+                true => memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |feed| feed + 1),
+                false => at,
+            };
+            let end = line_end.min(own.end + AFTER as usize);
+            let goes_on = end < line_end || feed.is_none() && !is_last;
+            at = own.end + 1;
+            let part = Part {
+                text: &bytes[start..end],
+                offset: from + start as u64,
+                own: own.start - start..own.end - start,
+                goes_on,
+            };
+            self.part(&part, &mut piece);
+            piece.feeds += u64::from(feed.is_some_and(|feed| feed < own_end));
+        }
+        if self.is_text {
+            piece.feeds = memchr_iter(b'\n', &bytes[own_start..own_end]).count() as u64;
+        }
+        self.buffer = bytes;
+        Ok(piece)
+    }
+
+    /// Searches a line, or a part of a long one or of a text.
+    fn part(&mut self, part: &Part<'_>, piece: &mut Piece) {
+        let found = self.search.find(part.text, &mut self.view);
+        let located = |secret: &Secret| {
+            let start = secret.range.start;
+            let before = &part.text[part.own.start.min(start)..start];
+            let feeds = match self.is_text {
+                true => memchr_iter(b'\n', before).count() as u64,
+                false => piece.feeds,
+            };
+            Located {
+                kind: secret.kind,
+                line: feeds,
+                offset: part.offset + start as u64,
+                len: secret.range.len() as u64,
+                is_bare: secret.is_bare,
+            }
+        };
+        for secret in &found.secrets {
+            let range = &secret.range;
+            let is_own = part.own.contains(&range.start);
+            // One that starts before may not have been found there.
+            if is_own || range.start < part.own.start && range.end > part.own.start {
+                let is_open = is_own && part.goes_on && range.end == part.text.len();
+                let open = is_open.then(|| open(&self.view, secret)).flatten();
+                piece.secrets.push((located(secret), open));
+            }
+        }
+        let left = found.left.iter();
+        let left = left.filter(|secret| part.own.contains(&secret.range.start));
+        piece.left.extend(left.map(located));
+        for (person, _) in found.people.iter().filter(|(_, at)| part.own.contains(at)) {
+            match person {
+                Person::Email => piece.emails += 1,
+                Person::Home => piece.homes += 1,
+            }
+        }
+    }
+}
+
+/// A line, or a part of a long one or of a text.
+struct Part<'b> {
+    /// Its bytes, with some before and behind it.
+    text: &'b [u8],
+    /// Where they start in the file.
+    offset: u64,
+    /// What belongs to this part.
+    own: Range<usize>,
+    /// Whether the line goes on behind the bytes.
+    goes_on: bool,
+}
+
+/// Returns how a secret goes on that reaches the end of the text that was searched.
+fn open(view: &View, secret: &Secret) -> Option<Open> {
+    if secret.kind == keys::KIND {
+        return Some(Open::Key);
+    }
+    search::open_quote(view, secret.range.start).map(|(quote, depth)| Open::Quoted(quote, depth))
+}

@@ -1,0 +1,395 @@
+//! The search: one pass over the decoded text for whatever a secret has a part of, and a rule for each such part.
+
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use crate::commands::OPTIONS;
+use crate::form::Form;
+use crate::headers::{SCHEMES, header};
+use crate::names::{Meaning, PARTS, Trust, meaning, name_around};
+use crate::own::OwnRules;
+use crate::tokens::TOKENS;
+use crate::view::View;
+use crate::{addresses, commands, files, headers, keys, people, value};
+
+/// A secret in a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Secret {
+    /// What it is, in words, such as `GitHub token`.
+    pub kind: &'static str,
+    /// Its bytes.
+    pub range: Range<usize>,
+    /// Whether it is a number of JSON, which has no quotes: its mask needs them.
+    pub is_bare: bool,
+}
+
+/// What was found in a line.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// What is redacted, in order and without overlaps.
+    pub(crate) secrets: Vec<Secret>,
+    /// What looks like a secret and is left, in order.
+    pub(crate) left: Vec<Secret>,
+    /// Where e-mail addresses and names in paths start that are left.
+    pub(crate) people: Vec<(Person, usize)>,
+}
+
+/// What says who somebody is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Person {
+    /// An e-mail address.
+    Email,
+    /// A name in a path.
+    Home,
+}
+
+/// What is found by a rule of the user.
+const OWN: &str = "own rule";
+
+/// What is looked for at a place where a part of a secret was found.
+#[derive(Clone, Copy, Debug)]
+enum Rule {
+    /// The form with this number.
+    Form(usize),
+    /// A name with this part.
+    Name,
+    /// A name that the user added.
+    OwnName,
+    /// A text that the user added.
+    OwnText,
+    KeyHeader,
+    KeyFooter,
+    KeyBody,
+    Scheme(&'static str),
+    Address,
+    Option(&'static str),
+    Pgpass,
+    Kubernetes,
+    Jwk,
+    Email,
+    Home,
+}
+
+/// Everything that is searched for.
+#[derive(Debug)]
+pub(crate) struct Search {
+    automaton: AhoCorasick,
+    rules: Vec<Rule>,
+    forms: Vec<(&'static str, Form)>,
+    own: OwnRules,
+    redacts_emails: bool,
+    redacts_homes: bool,
+}
+
+/// The search for the rules of this crate alone.
+static PLAIN: LazyLock<Arc<Search>> =
+    LazyLock::new(|| Arc::new(Search::build(false, false, OwnRules::default())));
+
+impl Search {
+    pub(crate) fn new(emails: bool, homes: bool, own: OwnRules) -> Arc<Self> {
+        match (emails, homes, own.is_empty()) {
+            (false, false, true) => Arc::clone(&PLAIN),
+            _ => Arc::new(Self::build(emails, homes, own)),
+        }
+    }
+
+    fn build(emails: bool, homes: bool, own: OwnRules) -> Self {
+        let own_forms = own.forms.iter().map(|form| (OWN, form.as_str()));
+        let forms = TOKENS.iter().copied().chain(own_forms);
+        let forms: Vec<_> = forms
+            .filter_map(|(kind, form)| Some((kind, Form::parse(form)?)))
+            .collect();
+        let mut parts: Vec<(&str, Rule)> = Vec::new();
+        parts.extend(
+            forms
+                .iter()
+                .enumerate()
+                .map(|(number, (_, form))| (form.anchor(), Rule::Form(number))),
+        );
+        parts.extend(PARTS.iter().map(|part| (*part, Rule::Name)));
+        parts.extend(own.names.iter().map(|name| (name.as_str(), Rule::OwnName)));
+        parts.extend(own.texts.iter().map(|text| (text.as_str(), Rule::OwnText)));
+        parts.extend(
+            [keys::HEADER, keys::SSH2_HEADER, keys::PUTTY].map(|header| (header, Rule::KeyHeader)),
+        );
+        parts.push((keys::FOOTER, Rule::KeyFooter));
+        parts.extend(keys::BODIES.map(|body| (body, Rule::KeyBody)));
+        parts.extend(SCHEMES.map(|scheme| (scheme, Rule::Scheme(scheme))));
+        parts.push((addresses::MARK, Rule::Address));
+        parts.extend(OPTIONS.map(|option| (option, Rule::Option(option))));
+        parts.extend(files::PGPASS.map(|fields| (fields, Rule::Pgpass)));
+        parts.extend(files::KUBERNETES.map(|kind| (kind, Rule::Kubernetes)));
+        parts.push((files::JWK, Rule::Jwk));
+        parts.push(("@", Rule::Email));
+        parts.extend(people::HOMES.map(|home| (home, Rule::Home)));
+        let mut builder = AhoCorasick::builder();
+        builder
+            .match_kind(MatchKind::Standard)
+            .ascii_case_insensitive(true);
+        let texts = || parts.iter().map(|(text, _)| text);
+        let automaton = builder.kind(Some(AhoCorasickKind::DFA)).build(texts());
+        // No more than a few thousand short texts: neither kind of automaton is too large.
+        let automaton = automaton.or_else(|_| builder.kind(None).build(texts()));
+        let rules = parts.iter().map(|(_, rule)| *rule).collect();
+        let automaton = automaton.unwrap_or_else(|_| unreachable!("the texts of rules are short"));
+        Self {
+            automaton,
+            rules,
+            forms,
+            own,
+            redacts_emails: emails,
+            redacts_homes: homes,
+        }
+    }
+
+    /// Finds what is in a line, or in a part of one.
+    pub(crate) fn find(&self, raw: &[u8], view: &mut View) -> Found {
+        view.decode(raw);
+        let view = &*view;
+        let mut hits = Hits::default();
+        let mut people = Vec::new();
+        // A name has several parts, and its value is looked for once.
+        let mut name_end = 0;
+        for part in self.automaton.find_overlapping_iter(view.text()) {
+            let (start, end) = (part.start(), part.end());
+            match self.rules[part.pattern().as_usize()] {
+                Rule::Name | Rule::OwnName if end <= name_end => {}
+                Rule::Name => {
+                    let name = name_around(view.text(), &(start..end));
+                    name_end = name.end;
+                    self.named(view, &name, &mut hits);
+                }
+                Rule::OwnName => {
+                    let name = name_around(view.text(), &(start..end));
+                    if name == (start..end) {
+                        let meaning = Meaning {
+                            kind: OWN,
+                            trust: Trust::Name,
+                        };
+                        // Without a value, the name itself is what must not be shown.
+                        match value::value_of(view, &name, meaning) {
+                            Some(value) => hits.extend(Some(Hit::of_value(value, meaning))),
+                            None => hits.push(3, OWN, name),
+                        }
+                    }
+                }
+                Rule::OwnText => hits.push(1, OWN, start..end),
+                Rule::Form(number) => {
+                    let (kind, form) = &self.forms[number];
+                    hits.add(0, kind, form.find(view, start));
+                }
+                Rule::KeyHeader => hits.add(0, keys::KIND, keys::block(view, start)),
+                Rule::KeyFooter => hits.add(1, keys::KIND, keys::tail(view, start)),
+                Rule::KeyBody => hits.add(1, keys::KIND, keys::body(view, start)),
+                Rule::Scheme(scheme) => {
+                    hits.add(
+                        2,
+                        "authorization header",
+                        headers::after_scheme(view, scheme, end),
+                    );
+                }
+                Rule::Address => hits.add(2, "password", addresses::password(view, start)),
+                Rule::Option(option) => {
+                    hits.add(2, "password", commands::password(view, option, start))
+                }
+                Rule::Pgpass => hits.add(2, "password", files::pgpass(view, start)),
+                Rule::Kubernetes => {
+                    hits.all(2, "Kubernetes secret", files::kubernetes(view, start));
+                }
+                Rule::Jwk => hits.all(1, keys::KIND, files::jwk(view, start)),
+                Rule::Email => {
+                    let range = people::email(view, start);
+                    match self.redacts_emails {
+                        true => hits.add(4, "e-mail address", range),
+                        false => people.extend(range.map(|range| (Person::Email, range.start))),
+                    }
+                }
+                Rule::Home => {
+                    let range = people::home(view, end);
+                    match self.redacts_homes {
+                        true => hits.add(4, "name in a path", range),
+                        false => people.extend(range.map(|range| (Person::Home, range.start))),
+                    }
+                }
+            }
+        }
+        self.keep(view, &mut hits);
+        people
+            .iter_mut()
+            .for_each(|(_, at)| *at = view.raw_start(*at));
+        Found {
+            people,
+            ..hits.into_found(view)
+        }
+    }
+
+    /// Adds the value of a name.
+    fn named(&self, view: &View, name: &Range<usize>, hits: &mut Hits) {
+        let text = &view.text()[name.clone()];
+        if self.own.keeps(text) {
+            return;
+        }
+        if let Some(header) = header(text) {
+            let kind = match header {
+                headers::Header::Authorization => "authorization header",
+                _ => "cookie",
+            };
+            hits.add(2, kind, headers::value(view, name.end, header));
+        }
+        if let Some(meaning) = meaning(text) {
+            let value = value::value_of(view, name, meaning);
+            hits.extend(value.map(|value| Hit::of_value(value, meaning)));
+        }
+    }
+
+    /// Removes what the user wants to keep.
+    fn keep(&self, view: &View, hits: &mut Hits) {
+        if !self.own.kept.is_empty() {
+            hits.0.retain(|hit| {
+                !self.own.keeps(hit.kind.as_bytes())
+                    && !self.own.keeps(&view.text()[hit.range.clone()])
+            });
+        }
+    }
+}
+
+/// A secret in the decoded text.
+#[derive(Debug)]
+struct Hit {
+    /// The lowest one names a place that several rules found.
+    rank: u8,
+    kind: &'static str,
+    range: Range<usize>,
+    is_bare: bool,
+    is_sure: bool,
+}
+
+impl Hit {
+    fn of_value(value: value::Value, meaning: Meaning) -> Self {
+        Self {
+            rank: 3,
+            kind: meaning.kind,
+            range: value.range,
+            is_bare: value.is_bare_json,
+            is_sure: value.is_sure,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Hits(Vec<Hit>);
+
+impl Hits {
+    fn push(&mut self, rank: u8, kind: &'static str, range: Range<usize>) {
+        self.0.push(Hit {
+            rank,
+            kind,
+            range,
+            is_bare: false,
+            is_sure: true,
+        });
+    }
+
+    fn add(&mut self, rank: u8, kind: &'static str, range: Option<Range<usize>>) {
+        if let Some(range) = range {
+            self.push(rank, kind, range);
+        }
+    }
+
+    fn all(&mut self, rank: u8, kind: &'static str, ranges: Vec<Range<usize>>) {
+        for range in ranges {
+            self.push(rank, kind, range);
+        }
+    }
+
+    fn extend(&mut self, hit: Option<Hit>) {
+        self.0.extend(hit.filter(|hit| !hit.range.is_empty()));
+    }
+
+    /// Joins what overlaps, and leads all of it back to the line.
+    fn into_found(mut self, view: &View) -> Found {
+        self.0
+            .sort_by_key(|hit| (!hit.is_sure, hit.range.start, usize::MAX - hit.range.end));
+        let sure = self.0.iter().take_while(|hit| hit.is_sure).count();
+        let left = self.0.split_off(sure);
+        let mut joined: Vec<Hit> = Vec::new();
+        for hit in self.0 {
+            match joined.last_mut() {
+                Some(last) if hit.range.start < last.range.end => {
+                    last.range.end = last.range.end.max(hit.range.end);
+                    if hit.rank < last.rank {
+                        (last.rank, last.kind) = (hit.rank, hit.kind);
+                    }
+                    last.is_bare &= hit.is_bare;
+                }
+                _ => joined.push(hit),
+            }
+        }
+        let mut found = Found::default();
+        for hit in &joined {
+            for part in within_strings(view, &hit.range) {
+                found.secrets.push(Secret {
+                    kind: hit.kind,
+                    range: view.raw(&part),
+                    is_bare: hit.is_bare,
+                });
+            }
+        }
+        let mut end = 0;
+        for hit in left {
+            let is_redacted = joined.iter().any(|other| {
+                other.range.start < hit.range.end && hit.range.start < other.range.end
+            });
+            if !is_redacted && hit.range.start >= end {
+                end = hit.range.end;
+                found.left.push(Secret {
+                    kind: hit.kind,
+                    range: view.raw(&hit.range),
+                    is_bare: hit.is_bare,
+                });
+            }
+        }
+        found
+    }
+}
+
+/// Returns the quote that a value starts behind which is the byte `at` of the line, and how deep it is escaped.
+pub(crate) fn open_quote(view: &View, raw: usize) -> Option<(u8, usize)> {
+    let at = view.at_raw(raw).checked_sub(1)?;
+    let quote = view.text()[at];
+    matches!(quote, b'"' | b'\'').then(|| (quote, view.depth(at)))
+}
+
+/// Returns where a value in quotes ends that goes on at the start of a text, and whether that is surely its end.
+pub(crate) fn rest_of_value(view: &View, quote: u8, depth: usize) -> (usize, bool) {
+    let text = view.text();
+    let mut places = memchr::memchr2_iter(quote, b'"', text);
+    let end = places
+        .find(|at| view.is_outer_quote(*at) || text[*at] == quote && view.depth(*at) <= depth);
+    (end.unwrap_or(text.len()), end.is_some())
+}
+
+/// Returns the parts of a range that are in strings of the line: what is between two strings is JSON, and stays.
+fn within_strings(view: &View, range: &Range<usize>) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    let mut start = Some(range.start);
+    for at in memchr::memchr_iter(b'"', &view.text()[range.clone()]) {
+        let at = range.start + at;
+        if !view.is_outer_quote(at) {
+            continue;
+        }
+        match start {
+            Some(from) => {
+                parts.push(from..at);
+                start = None;
+            }
+            None => start = Some(at + 1),
+        }
+    }
+    parts.extend(start.map(|from| from..range.end));
+    parts.retain(|part| !part.is_empty());
+    parts
+}

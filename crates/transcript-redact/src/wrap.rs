@@ -1,0 +1,142 @@
+//! Lines as tools print them: with numbers, marks of a diff, quotes, and cut where a window ends.
+
+use std::ops::Range;
+
+use crate::view::View;
+
+/// No terminal and no mail is narrower, in characters.
+const MIN_WIDTH: usize = 38;
+/// The maximum length of what stands before the text of a line, such as its number.
+const MAX_PREFIX: usize = 64;
+
+/// Returns where a token goes on whose first `piece` ends with its line; `None` if it ends there, too.
+///
+/// A token `is_short` if it would be none without the next line.
+pub(crate) fn next_line(view: &View, piece: &Range<usize>, is_short: bool) -> Option<usize> {
+    const MIN_PIECE: usize = 6;
+    let text = view.text();
+    let next = line_end(text, piece.end)?;
+    if piece.len() < MIN_PIECE {
+        return None;
+    }
+    let start = line_start(text, piece.start);
+    let is_full = piece.end - start >= MIN_WIDTH;
+    if !is_full && !is_short {
+        return None;
+    }
+    let next = after_prefix(text, next);
+    let rest = text[next..].iter();
+    let len = rest.take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    let is_random = |text: &[u8]| {
+        let has = |of: fn(&u8) -> bool| text.iter().any(of);
+        has(u8::is_ascii_digit) || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase)
+    };
+    let is_rest = match is_short {
+        true => is_random(&text[piece.clone()]),
+        // A word of the next line is no part of a token that may be whole.
+        false => is_random(&text[piece.clone()]) && len >= 4 && is_random(&text[next..next + len]),
+    };
+    is_rest.then_some(next)
+}
+
+/// Returns where the text of the next line starts, if the line that ends at `at` is as long as a terminal is wide.
+pub(crate) fn full_line_end(text: &[u8], at: usize) -> Option<usize> {
+    const MIN_TERMINAL: usize = 60;
+    let next = line_end(text, at)?;
+    (at - line_start(text, at) >= MIN_TERMINAL).then(|| after_prefix(text, next))
+}
+
+/// Returns where the line that contains `at` starts.
+pub(crate) fn line_start(text: &[u8], at: usize) -> usize {
+    memchr::memrchr(b'\n', &text[..at]).map_or(0, |feed| feed + 1)
+}
+
+/// Returns where the next line starts, if at most the end of a quoted part stands between `at` and it.
+fn line_end(text: &[u8], at: usize) -> Option<usize> {
+    const MAX_END: usize = 12;
+    let rest = &text[at..text.len().min(at + MAX_END)];
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let is_end = |byte: &u8| b" \t\r\"'`\\+,;|".contains(byte);
+    rest[..end].iter().all(is_end).then_some(at + end + 1)
+}
+
+/// Returns where the text of a line starts whose first byte is at `at`: behind indentation, the name of a file, the
+/// number of the line, the mark of a diff or of a quotation.
+pub(crate) fn after_prefix(text: &[u8], at: usize) -> usize {
+    let line = &text[at..text.len().min(at + MAX_PREFIX)];
+    let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
+    let mut len = 0;
+    loop {
+        let rest = &line[len..];
+        let blank = rest
+            .iter()
+            .take_while(|byte| b" \t\r\"'`>|+*#,".contains(byte))
+            .count();
+        // A mark of a diff, or of a comment, not the first character of base64 with a hyphen.
+        let dash = usize::from(
+            rest[blank..].first() == Some(&b'-') && rest.get(blank + 1) != Some(&b'-') && len == 0,
+        );
+        let number = &rest[blank..];
+        let digits = number
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        let arrow = "\u{2192}".as_bytes();
+        let bar = "\u{2502}".as_bytes();
+        let step = match &number[digits..] {
+            after if digits > 0 && after.starts_with(arrow) => blank + digits + arrow.len(),
+            [b'\t' | b':' | b'|' | b'-', ..] if digits > 0 => blank + digits + 1,
+            [b' ', b' ' | b'|', ..] if digits > 0 => blank + digits + 1,
+            after if digits == 0 && after.starts_with(bar) => blank + bar.len(),
+            _ if digits == 0 && blank + dash > 0 => blank + dash,
+            _ => file_name(number).map_or(0, |len| blank + len).max(blank),
+        };
+        if step == 0 {
+            return at + len;
+        }
+        len += step;
+    }
+}
+
+/// Returns the length of the name of a file and a number at the start of a line, as `grep -n` prints them.
+fn file_name(line: &[u8]) -> Option<usize> {
+    let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || b"._-/~@".contains(byte);
+    let name = line.iter().take_while(is_name).count();
+    let rest = line.get(name..)?;
+    let (mark, digits) = rest.split_first()?;
+    if *mark != b':' || name == 0 {
+        return None;
+    }
+    let count = digits
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    matches!(digits.get(count), Some(b':') if count > 0).then_some(name + 1 + count + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tools_print_before_a_line_is_no_part_of_it() {
+        for (line, text) in [
+            ("    12\u{2192}abc", "abc"),
+            ("     3\tabc", "abc"),
+            ("12:abc", "abc"),
+            ("src/a.rs:12:abc", "abc"),
+            ("12-abc", "abc"),
+            ("+abc", "abc"),
+            ("-  abc", "abc"),
+            ("> > abc", "abc"),
+            ("\u{2502} abc", "abc"),
+            ("  \"abc", "abc"),
+            ("12abc", "12abc"),
+            ("abc", "abc"),
+            ("", ""),
+        ] {
+            let at = after_prefix(line.as_bytes(), 0);
+            assert_eq!(&line[at..], text, "{line:?}");
+        }
+    }
+}
