@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 use crate::commands::OPTIONS;
 use crate::form::Form;
@@ -76,7 +76,9 @@ enum Rule {
 /// Everything that is searched for.
 #[derive(Debug)]
 pub(crate) struct Search {
-    automaton: AhoCorasick,
+    /// Finds the parts of secrets. There is none only if the texts of the user are gigabytes.
+    automaton: Option<AhoCorasick>,
+    /// The rule of each part.
     rules: Vec<Rule>,
     forms: Vec<(&'static str, Form)>,
     own: OwnRules,
@@ -110,8 +112,6 @@ impl Search {
                 .map(|(number, (_, form))| (form.anchor(), Rule::Form(number))),
         );
         parts.extend(PARTS.iter().map(|part| (*part, Rule::Name)));
-        parts.extend(own.names.iter().map(|name| (name.as_str(), Rule::OwnName)));
-        parts.extend(own.texts.iter().map(|text| (text.as_str(), Rule::OwnText)));
         parts.extend(
             [keys::HEADER, keys::SSH2_HEADER, keys::PUTTY].map(|header| (header, Rule::KeyHeader)),
         );
@@ -125,19 +125,17 @@ impl Search {
         parts.push((files::JWK, Rule::Jwk));
         parts.push(("@", Rule::Email));
         parts.extend(people::HOMES.map(|home| (home, Rule::Home)));
+        parts.extend(own.names.iter().map(|name| (name.as_str(), Rule::OwnName)));
+        parts.extend(own.texts.iter().map(|text| (text.as_str(), Rule::OwnText)));
         let mut builder = AhoCorasick::builder();
-        builder
-            .match_kind(MatchKind::Standard)
-            .ascii_case_insensitive(true);
+        builder.ascii_case_insensitive(true);
         let texts = || parts.iter().map(|(text, _)| text);
         let automaton = builder.kind(Some(AhoCorasickKind::DFA)).build(texts());
-        // No more than a few thousand short texts: neither kind of automaton is too large.
+        // Many texts of the user may need a smaller kind.
         let automaton = automaton.or_else(|_| builder.kind(None).build(texts()));
-        let rules = parts.iter().map(|(_, rule)| *rule).collect();
-        let automaton = automaton.unwrap_or_else(|_| unreachable!("the texts of rules are short"));
         Self {
-            automaton,
-            rules,
+            automaton: automaton.ok(),
+            rules: parts.iter().map(|(_, rule)| *rule).collect(),
             forms,
             own,
             redacts_emails: emails,
@@ -149,80 +147,74 @@ impl Search {
     pub(crate) fn find(&self, raw: &[u8], view: &mut View) -> Found {
         view.decode(raw);
         let view = &*view;
+        let text = view.text();
         let mut hits = Hits::default();
-        let mut people = Vec::new();
-        // A name has several parts, and its value is looked for once.
-        let mut name_end = 0;
-        for part in self.automaton.find_overlapping_iter(view.text()) {
-            let (start, end) = (part.start(), part.end());
-            match self.rules[part.pattern().as_usize()] {
-                Rule::Name | Rule::OwnName if end <= name_end => {}
-                Rule::Name => {
-                    let name = name_around(view.text(), &(start..end));
-                    name_end = name.end;
-                    self.named(view, &name, &mut hits);
-                }
-                Rule::OwnName => {
-                    let name = name_around(view.text(), &(start..end));
-                    if name == (start..end) {
-                        let meaning = Meaning {
-                            kind: OWN,
-                            trust: Trust::Name,
-                        };
-                        // Without a value, the name itself is what must not be shown.
-                        match value::value_of(view, &name, meaning) {
-                            Some(value) => hits.extend(Some(Hit::of_value(value, meaning))),
-                            None => hits.push(3, OWN, name),
-                        }
-                    }
-                }
-                Rule::OwnText => hits.push(1, OWN, start..end),
-                Rule::Form(number) => {
-                    let (kind, form) = &self.forms[number];
-                    hits.add(0, kind, form.find(view, start));
-                }
-                Rule::KeyHeader => hits.add(0, keys::KIND, keys::block(view, start)),
-                Rule::KeyFooter => hits.add(1, keys::KIND, keys::tail(view, start)),
-                Rule::KeyBody => hits.add(1, keys::KIND, keys::body(view, start)),
-                Rule::Scheme(scheme) => {
-                    hits.add(
-                        2,
-                        "authorization header",
-                        headers::after_scheme(view, scheme, end),
-                    );
-                }
-                Rule::Address => hits.add(2, "password", addresses::password(view, start)),
-                Rule::Option(option) => {
-                    hits.add(2, "password", commands::password(view, option, start))
-                }
-                Rule::Pgpass => hits.add(2, "password", files::pgpass(view, start)),
-                Rule::Kubernetes => {
-                    hits.all(2, "Kubernetes secret", files::kubernetes(view, start));
-                }
-                Rule::Jwk => hits.all(1, keys::KIND, files::jwk(view, start)),
-                Rule::Email => {
-                    let range = people::email(view, start);
-                    match self.redacts_emails {
-                        true => hits.add(4, "e-mail address", range),
-                        false => people.extend(range.map(|range| (Person::Email, range.start))),
-                    }
-                }
-                Rule::Home => {
-                    let range = people::home(view, end);
-                    match self.redacts_homes {
-                        true => hits.add(4, "name in a path", range),
-                        false => people.extend(range.map(|range| (Person::Home, range.start))),
-                    }
-                }
-            }
+        let parts = self.automaton.iter();
+        for part in parts.flat_map(|automaton| automaton.find_overlapping_iter(text)) {
+            let rule = self.rules[part.pattern().as_usize()];
+            self.apply(rule, view, part.range(), &mut hits);
         }
-        self.keep(view, &mut hits);
-        people
-            .iter_mut()
-            .for_each(|(_, at)| *at = view.raw_start(*at));
-        Found {
-            people,
-            ..hits.into_found(view)
+        if !self.own.kept.is_empty() {
+            hits.list.retain(|hit| {
+                !self.own.keeps(hit.kind.as_bytes()) && !self.own.keeps(&text[hit.range.clone()])
+            });
+        }
+        hits.into_found(view)
+    }
+
+    /// Looks for a secret of a rule at a part of one.
+    fn apply(&self, rule: Rule, view: &View, part: Range<usize>, hits: &mut Hits) {
+        let Range { start, end } = part;
+        match rule {
+            // A name has several parts, and its value is looked for once.
+            Rule::Name if end <= hits.name_end => {}
+            Rule::Name => {
+                let name = name_around(view.text(), &part);
+                hits.name_end = name.end;
+                self.named(view, &name, hits);
+            }
+            Rule::OwnName => self.own_name(view, part, hits),
+            Rule::OwnText => hits.push(1, OWN, part),
+            Rule::Form(number) => {
+                let (kind, form) = &self.forms[number];
+                hits.add(0, kind, form.find(view, start));
+            }
+            Rule::KeyHeader => hits.add(0, keys::KIND, keys::block(view, start)),
+            Rule::KeyFooter => hits.add(1, keys::KIND, keys::tail(view, start)),
+            Rule::KeyBody => hits.add(1, keys::KIND, keys::body(view, start)),
+            Rule::Scheme(scheme) => hits.add(
+                2,
+                "authorization header",
+                headers::after_scheme(view, scheme, end),
+            ),
+            Rule::Address => hits.add(2, "password", addresses::password(view, start)),
+            Rule::Option(option) => {
+                hits.add(2, "password", commands::password(view, option, start))
+            }
+            Rule::Pgpass => hits.add(2, "password", files::pgpass(view, start)),
+            Rule::Kubernetes => hits.all(2, "Kubernetes secret", files::kubernetes(view, start)),
+            Rule::Jwk => hits.all(1, keys::KIND, files::jwk(view, start)),
+            Rule::Email => hits.person(
+                Person::Email,
+                self.redacts_emails,
+                people::email(view, start),
+            ),
+            Rule::Home => hits.person(Person::Home, self.redacts_homes, people::home(view, end)),
+        }
+    }
+
+    /// Adds the value of a name of the user.
+    fn own_name(&self, view: &View, word: Range<usize>, hits: &mut Hits) {
+        if name_around(view.text(), &word) == word {
+            let meaning = Meaning {
+                kind: OWN,
+                trust: Trust::Name,
+            };
+            // Without a value, the name itself is what must not be shown.
+            match value::value_of(view, &word, meaning) {
+                Some(value) => hits.extend(Some(Hit::of_value(value, meaning))),
+                None => hits.push(3, OWN, word),
+            }
         }
     }
 
@@ -242,16 +234,6 @@ impl Search {
         if let Some(meaning) = meaning(text) {
             let value = value::value_of(view, name, meaning);
             hits.extend(value.map(|value| Hit::of_value(value, meaning)));
-        }
-    }
-
-    /// Removes what the user wants to keep.
-    fn keep(&self, view: &View, hits: &mut Hits) {
-        if !self.own.kept.is_empty() {
-            hits.0.retain(|hit| {
-                !self.own.keeps(hit.kind.as_bytes())
-                    && !self.own.keeps(&view.text()[hit.range.clone()])
-            });
         }
     }
 }
@@ -280,11 +262,16 @@ impl Hit {
 }
 
 #[derive(Debug, Default)]
-struct Hits(Vec<Hit>);
+struct Hits {
+    list: Vec<Hit>,
+    people: Vec<(Person, usize)>,
+    /// Where the name ends that was looked at last.
+    name_end: usize,
+}
 
 impl Hits {
     fn push(&mut self, rank: u8, kind: &'static str, range: Range<usize>) {
-        self.0.push(Hit {
+        self.list.push(Hit {
             rank,
             kind,
             range,
@@ -299,6 +286,16 @@ impl Hits {
         }
     }
 
+    /// Adds what says who somebody is, to be redacted or to be counted.
+    fn person(&mut self, person: Person, is_redacted: bool, range: Option<Range<usize>>) {
+        let Some(range) = range else { return };
+        match (is_redacted, person) {
+            (true, Person::Email) => self.push(4, "e-mail address", range),
+            (true, Person::Home) => self.push(4, "name in a path", range),
+            (false, _) => self.people.push((person, range.start)),
+        }
+    }
+
     fn all(&mut self, rank: u8, kind: &'static str, ranges: Vec<Range<usize>>) {
         for range in ranges {
             self.push(rank, kind, range);
@@ -306,17 +303,17 @@ impl Hits {
     }
 
     fn extend(&mut self, hit: Option<Hit>) {
-        self.0.extend(hit.filter(|hit| !hit.range.is_empty()));
+        self.list.extend(hit.filter(|hit| !hit.range.is_empty()));
     }
 
     /// Joins what overlaps, and leads all of it back to the line.
     fn into_found(mut self, view: &View) -> Found {
-        self.0
+        self.list
             .sort_by_key(|hit| (!hit.is_sure, hit.range.start, usize::MAX - hit.range.end));
-        let sure = self.0.iter().take_while(|hit| hit.is_sure).count();
-        let left = self.0.split_off(sure);
+        let sure = self.list.iter().take_while(|hit| hit.is_sure).count();
+        let left = self.list.split_off(sure);
         let mut joined: Vec<Hit> = Vec::new();
-        for hit in self.0 {
+        for hit in self.list {
             match joined.last_mut() {
                 Some(last) if hit.range.start < last.range.end => {
                     last.range.end = last.range.end.max(hit.range.end);
@@ -328,7 +325,14 @@ impl Hits {
                 _ => joined.push(hit),
             }
         }
-        let mut found = Found::default();
+        let people = self.people.into_iter();
+        let people = people
+            .map(|(person, at)| (person, view.raw_start(at)))
+            .collect();
+        let mut found = Found {
+            people,
+            ..Found::default()
+        };
         for hit in &joined {
             for part in within_strings(view, &hit.range) {
                 found.secrets.push(Secret {

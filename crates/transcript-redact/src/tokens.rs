@@ -360,7 +360,7 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
     ("HubSpot token", "pat-na1-{uuid}"),
     ("HubSpot token", "pat-na2-{uuid}"),
     ("HubSpot token", "pat-eu1-{uuid}"),
-    ("Salesforce token", "{alnum:15}!{[A-Za-z0-9._]:80-}"),
+    ("Salesforce token", "00{alnum:13}!{[A-Za-z0-9._]:80-}"),
     ("Zoho token", "1000.{hex:32}.{hex:32}"),
     ("Dropbox token", "sl.{b64url:100-}"),
     ("Frame.io token", "fio-u-{b64url:60-}"),

@@ -8,9 +8,10 @@ use crate::names::{Meaning, Trust};
 use crate::view::View;
 use crate::wrap::{after_prefix, full_line_end, line_start};
 
-/// The longest value that is not in quotes, and the longest that is, in bytes.
+/// The longest value that is not in quotes, in bytes.
 const MAX_BARE: usize = 4 << 10;
-const MAX_QUOTED: usize = 64 << 10;
+/// What is looked at of a value to see whether it is a secret, in bytes.
+const MAX_JUDGED: usize = 4 << 10;
 
 /// How a value stands behind its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -324,7 +325,8 @@ impl Finder<'_> {
                 .count();
             let start = at + if count == 3 { 3 } else { 1 };
             let range = self.quoted(start, at)?;
-            let value = unwrapped(&self.text[range.clone()]);
+            let judged = range.start..range.end.min(range.start + MAX_JUDGED);
+            let value = unwrapped(&self.text[judged]);
             let is_sure = self.is_quoted_secret(&value, way, meaning)?;
             return Some(Value {
                 range,
@@ -351,7 +353,7 @@ impl Finder<'_> {
     fn quoted(&self, start: usize, quote: usize) -> Option<Range<usize>> {
         let mark = self.text[quote];
         let depth = self.view.depth(quote);
-        let end = self.text.len().min(start + MAX_QUOTED);
+        let end = self.text.len();
         let mut at = start;
         let mut line = None;
         while at < end {

@@ -1,4 +1,5 @@
 //! Tests of the public interface.
 
+mod disk;
 mod kinds;
 mod samples;
