@@ -8,6 +8,7 @@ use clap::Args as ClapArgs;
 use transcript::places::is_file_of_session;
 use transcript::redact::{KindInFile, RedactedDisk, Redactions, by_kind};
 use transcript::wire::RedactionRecord;
+use transcript_format::units::size;
 use transcript_render::{Escaping, count};
 use transcript_storage::{ReadDisk, RealDisk, folder_of};
 
@@ -231,8 +232,8 @@ impl Target {
 /// Says what was redacted, what was left, and how much was searched.
 fn summarize(ui: &Ui, redactions: &Redactions) {
     let Redactions { secrets, left, .. } = redactions;
-    let megabytes = redactions.bytes as f64 / 1e6;
-    let mut searched = format!("{} ({megabytes:.1} MB)", count(redactions.lines, "line"));
+    let lines = count(redactions.lines, "line");
+    let mut searched = format!("{lines} ({})", size(redactions.bytes));
     if redactions.files > 1 {
         searched.push_str(&format!(" of {}", count(redactions.files as u64, "file")));
     }

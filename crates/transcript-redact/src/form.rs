@@ -2,7 +2,7 @@
 //!
 //! `ghp_{alnum:36}` is a literal and a run of 36 letters and digits. `{CLASS:MIN-MAX}` is a run of that length,
 //! `{CLASS:MIN-}` one without a limit, `{[SET]:N}` one of the characters of a set, in which `A-Z`, `a-z` and `0-9` are ranges. A part in `<…>` is
-//! the secret, if only that part is one.
+//! the secret, if only that part is one. After a `~` the whole has to look random.
 //!
 //! Matching starts at a literal, goes forwards and backwards from there, and never tries again: a run takes
 //! every character of its class.
@@ -111,7 +111,10 @@ impl Form {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parts = Vec::new();
         let (mut from, mut to) = (None, None);
-        let mut rest = text;
+        let (is_random, mut rest) = match text.strip_prefix('~') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
         while let Some(first) = rest.chars().next() {
             match first {
                 '<' => (from, rest) = (Some(parts.len()), &rest[1..]),
@@ -161,7 +164,7 @@ impl Form {
         (len > 0 && !secret.is_empty()).then_some(Self {
             parts,
             anchor,
-            is_weak: literals < 3,
+            is_weak: is_random || literals < 3,
             secret,
         })
     }
@@ -229,7 +232,7 @@ impl Form {
                 let next = literal.bytes().next().unwrap_or(text[start]);
                 !(next.is_ascii_alphanumeric() || next == b'_')
             }
-            b'/' | b'+' | b'=' | b'-' | b'.' => {
+            b'/' | b'+' | b'-' => {
                 // Base64 has these signs, but no literal with one of `_-.`.
                 let is_own = literal.contains(['_', '-', '.', ':', '$', '|']);
                 let further = start.checked_sub(2).map(|at| text[at]);

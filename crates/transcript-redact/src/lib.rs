@@ -76,6 +76,12 @@ impl Redactor {
         self.search.find(line, &mut View::default()).secrets
     }
 
+    /// Finds what is to be redacted in a text that is no line of a transcript, in order and without overlaps.
+    #[must_use]
+    pub fn find_text(&self, text: &[u8]) -> Vec<Secret> {
+        self.search.find(text, &mut View::of_text()).secrets
+    }
+
     /// Returns a line of a transcript in which masks replace what is found. It is JSON if it was.
     #[must_use]
     pub fn redact_line(&self, line: &str) -> String {

@@ -20,6 +20,8 @@ pub(crate) const PARTS: &[&str] = &[
     "cred",
     "jwt",
     "cookie",
+    "?code",
+    "&code",
     "dsn",
     "salt",
     "_pat",
@@ -159,6 +161,10 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
     {
         words.pop();
     }
+    // `Access-Control-Allow-Credentials`.
+    if words.iter().any(|word| word == "allow") {
+        return None;
+    }
     let (last, before) = words.split_last()?;
     let before = before.last().map_or("", String::as_str);
     let last = match PLURALS.contains(&last.as_str()) {
@@ -193,11 +199,13 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
         "mnemonic" => return of("seed phrase", Trust::NameAndForm),
         "phrase" if before == "pass" => return of(PASSWORD, Trust::Name),
         "string" if before == "connection" => return of("connection string", Trust::Form),
+        "code" if before.is_empty() => return of("token", Trust::Form),
         "pat" | "jwt" | "dsn" | "salt" | "auth" | "authorization" | "login" | "com" | "cookie"
         | "sas" => {
             let kind = match last {
                 "cookie" => "cookie",
                 "auth" | "authorization" | "com" => "credential",
+                "code" if before.is_empty() => return of("token", Trust::Form),
                 "pat" | "jwt" | "login" => "token",
                 _ => "secret",
             };

@@ -75,7 +75,11 @@ pub(crate) fn looks_random(value: &[u8]) -> bool {
     if digits == value.len() {
         return digits >= 24;
     }
-    if digits >= 3 && upper >= 3 && lower >= 3 && value.len() >= 20 {
+    if digits >= 3 && upper >= 3 && lower >= 3 && value.len() >= 20 || is_uuid(value) {
+        return true;
+    }
+    // In words and versions, letters and digits seldom take turns.
+    if turns(value) * 5 >= value.len() && digits >= 4 && !is_name_like(value) {
         return true;
     }
     let parts = value.split(|byte| SIGNS.has(*byte));
@@ -95,6 +99,15 @@ fn is_cased(text: &[u8]) -> bool {
         .filter(|pair| pair[0].is_ascii_lowercase() != pair[1].is_ascii_lowercase())
         .count();
     text.len() >= 10 && upper * 2 >= lower && lower * 2 >= upper && changes * 5 >= text.len() * 2
+}
+
+/// Counts the places where a letter follows a digit, or a digit a letter.
+fn turns(text: &[u8]) -> usize {
+    let is_turn = |pair: &[u8]| {
+        pair[0].is_ascii_digit() && pair[1].is_ascii_alphabetic()
+            || pair[0].is_ascii_alphabetic() && pair[1].is_ascii_digit()
+    };
+    text.windows(2).filter(|pair| is_turn(pair)).count()
 }
 
 /// Returns whether a text is a UUID.
@@ -202,7 +215,8 @@ impl Finder<'_> {
             _ if after == at => None,
             // `password 'value'` of SQL.
             b'\'' if self.name.len() < 12 => Some((after, Way::Word)),
-            _ if is_flag || self.is_setting() => Some((after, Way::Word)),
+            _ if is_flag => Some((after, Way::Word)),
+            _ if self.is_setting() => Some((self.behind_option(after), Way::Word)),
             _ if self.starts(after, "is ")
                 || self.starts(after, "to ")
                 || self.starts(after, "was ") =>
@@ -219,11 +233,25 @@ impl Finder<'_> {
         }
     }
 
+    /// Returns where the value of an option starts that is at `at`, as in `secret set NAME --body value`.
+    fn behind_option(&self, at: usize) -> usize {
+        const OPTION: Class = ALNUM.or(Class::of("-"));
+        let end = self.skip(at, OPTION);
+        let value = self.skip(end, Class::of(" ="));
+        match self.starts(at, "-") && value > end {
+            true => value,
+            false => at,
+        }
+    }
+
     /// Returns the value of an attribute or key `value` behind a name that is itself the value of another one:
     /// `key="name" value="…"`, `"name": "NAME", "value": "…"`.
     fn attribute(&self, at: usize) -> Option<(usize, Way)> {
-        const BETWEEN: Class = Class::of("\"' \t\n\r,-");
-        let between = self.skip(at, BETWEEN);
+        const BETWEEN: Class = Class::of("\"' \t\r,-");
+        let mut between = self.skip(at, BETWEEN);
+        if self.byte(between) == Some(b'\n') {
+            between = after_prefix(self.text, between + 1);
+        }
         let word = match between > at && self.starts(between, "value") {
             true => between + 5,
             false => return None,
@@ -465,7 +493,8 @@ impl Finder<'_> {
         if self.is_random(value, meaning) {
             return Some(true);
         }
-        if meaning.trust == Trust::Form {
+        let is_pass = meaning.kind == "password" && meaning.trust == Trust::NameAndForm;
+        if meaning.trust == Trust::Form || is_pass && way == Way::Call {
             return None;
         }
         let is_constant = !self.text[self.name.clone()]
@@ -591,12 +620,13 @@ impl Finder<'_> {
         let is_mixed = is_mixed(value) && !is_type(value);
         let before = self.name.start.checked_sub(1).and_then(|at| self.byte(at));
         let is_start = self.name.start == line_start(self.text, self.name.start);
-        let is_setting =
-            way == Way::Equals && (matches!(before, Some(b';' | b'?' | b'&')) || is_start);
+        let is_listed = matches!(before, Some(b';' | b'?' | b'&'));
+        let is_setting = way == Way::Equals && (is_listed || is_start);
         let ends_line = next.is_none_or(|next| b"\n\r\"'<".contains(&next));
         let min = if is_password { 4 } else { 8 };
         let is_word = value.iter().all(u8::is_ascii_alphabetic);
         match way {
+            Way::Sentence if !value.iter().any(u8::is_ascii_digit) => None,
             _ if is_mixed => (value.len() >= min && !is_name_like(value)).then_some(true),
             _ if is_cased(value) => Some(true),
             Way::Tag if is_password => (value.len() >= 4 && !is_label(value)).then_some(true),
@@ -606,7 +636,7 @@ impl Finder<'_> {
             Way::Equals
                 if is_setting
                     && is_word
-                    && !is_camel(value)
+                    && (is_listed || !is_camel(value))
                     && (ends_line || next == Some(b';') || next == Some(b'&')) =>
             {
                 (meaning.trust == Trust::Name && value.len() >= 8).then_some(true)
@@ -781,6 +811,12 @@ fn is_reference(value: &[u8]) -> bool {
         "encrypted:",
     ];
     let lower = value[..value.len().min(16)].to_ascii_lowercase();
+    let is_number = value.len() <= 18
+        && lower.starts_with(b"0x")
+        && value[2..].iter().all(u8::is_ascii_hexdigit);
+    if is_number {
+        return true;
+    }
     if STARTS
         .iter()
         .any(|start| lower.starts_with(start.as_bytes()))

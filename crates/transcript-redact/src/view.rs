@@ -169,13 +169,18 @@ fn escape(raw: &[u8], at: usize) -> Option<(Unit, usize)> {
         b'/' | b'\'' | b'`' | b'$' => one(byte),
         // An even number escapes itself, and the quote ends the string.
         b'"' if count % 2 == 1 => one(b'"'),
+        // Whatever it is, an escape of JSON is one unit: no mask may start in the middle of one.
         b'u' => {
             let number = hex(raw.get(next + 1..next + 5)?)?;
-            match number {
-                0x1b => sequence(raw, next + 5).map(|len| (Unit::Nothing, count + 5 + len)),
-                _ => char::from_u32(number).map(|found| (Unit::Char(found), count + 5)),
+            let order = sequence(raw, next + 5).filter(|_| number == 0x1b);
+            match (order, char::from_u32(number)) {
+                (Some(len), _) => Some((Unit::Nothing, count + 5 + len)),
+                (None, Some(found)) => Some((Unit::Char(found), count + 5)),
+                // Half of a pair.
+                (None, None) => Some((Unit::Char(char::REPLACEMENT_CHARACTER), count + 5)),
             }
         }
+        b'b' | b'f' if count % 2 == 1 => one(b' '),
         b'x' => match hex(raw.get(next + 1..next + 3)?)? {
             0x1b => sequence(raw, next + 3).map(|len| (Unit::Nothing, count + 3 + len)),
             number @ 0x20..0x7f => Some((Unit::Byte(u8::try_from(number).ok()?), count + 3)),
@@ -197,7 +202,7 @@ fn sequence(raw: &[u8], at: usize) -> Option<usize> {
     let end = rest.iter().take(MAX_PARAMETERS);
     let end = end.take_while(|byte| matches!(byte, 0x20..=0x3f)).count();
     rest.get(end)
-        .filter(|byte| matches!(byte, 0x40..=0x7e))
+        .filter(|byte| byte.is_ascii_alphabetic())
         .map(|_| end + 2)
 }
 

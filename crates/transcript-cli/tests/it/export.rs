@@ -6,6 +6,7 @@ use std::process::Output;
 
 use serde_json::Value;
 use tempfile::TempDir;
+use transcript::redact::Redactor;
 
 use crate::{command, stderr, stdout};
 
@@ -103,14 +104,28 @@ fn no_format_has_a_secret_and_all_say_where_one_was() {
                 "{format}: {text}"
             );
         }
-        assert!(text.contains("[redacted"), "{format}: {text}");
+        assert!(
+            text.contains("[redacted: GitHub token]"),
+            "{format}: {text}"
+        );
+        // What is exported has nothing that the rules would find.
+        let left = Redactor::new().find_text(text.as_bytes());
+        assert!(left.is_empty(), "{format}: {left:?}");
         assert!(text.contains("ada@mail.example.org") && text.contains("done, nothing else"));
         // What was redacted is said, and nothing of it.
         let said = stderr(&output);
-        assert!(
-            said.contains("a GitHub token") && said.contains(".jsonl:1"),
-            "{said}"
-        );
+        for part in [
+            "5 secrets redacted in 5 lines",
+            " of 2 files",
+            "1 × GitHub token: line 1\n",
+            "2 × Anthropic API key: line 3\n",
+            "agents/agent-a1.jsonl, line 1\n",
+            "1 e-mail address (--emails)",
+            "of people in paths (--names)",
+            "no search finds everything",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
         assert!(
             SECRETS.iter().all(|secret| !said.contains(&secret[..12])),
             "{said}"
@@ -163,10 +178,88 @@ fn the_report_has_each_place_and_never_a_value() {
             "anthropic-api-key",
             "anthropic-api-key",
             "github-token",
-            "slack-token",
-            "value-that-its-name-calls-secret"
+            "password",
+            "slack-token"
         ]
     );
+}
+
+#[test]
+fn the_user_says_what_else_is_redacted_and_what_is_kept() {
+    let place = Place::new();
+    let text = |arguments: &[&str]| {
+        let output = place.export(&[&["--text", "-", "--tools", "full"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let whole = text(&[]);
+    assert!(whole.contains("done, nothing else") && !whole.contains(SECRETS[1]));
+    let masked = text(&["--also", "nothing,other"]);
+    assert!(
+        masked.contains("done, [redacted: own rule] else"),
+        "{masked}"
+    );
+    // A kind, the value of a name, and a value.
+    for (kept, secret) in [("github token", 0), ("DB_PASSWORD", 1), (SECRETS[2], 2)] {
+        let shown = text(&["--keep", kept]);
+        for (number, other) in SECRETS[..3].iter().enumerate() {
+            assert_eq!(shown.contains(other), number == secret, "{kept}: {shown}");
+        }
+    }
+    let rules = "# of this project\nname INTERNAL\ntext nothing else\n\nform ad{alnum:1}@{alpha:4}\nkeep password\n";
+    fs::write(place.at("rules"), rules).unwrap();
+    fs::write(place.at(".transcript-redact"), "text mail\n").unwrap();
+    let output = place.export(&["--text", "-", "--tools", "full", "--also", "rules"]);
+    let shown = stdout(&output);
+    assert!(shown.contains("done, [redacted: own rule]\n"), "{shown}");
+    assert!(
+        shown.contains("and [redacted: own rule] [redacted: own rule].[redacted: own rule].org"),
+        "{shown}"
+    );
+    assert!(shown.contains(SECRETS[1]), "{shown}");
+    assert!(
+        stderr(&output).contains(".transcript-redact: 1"),
+        "{}",
+        stderr(&output)
+    );
+    fs::write(place.at("rules"), "name INTERNAL\nsomething else\n").unwrap();
+    let refused = place.export(&["--text", "-", "--also", "rules"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr(&refused).contains("rules: rules for redaction: line 2: expected"),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
+fn a_replay_shows_no_secrets_if_asked_for() {
+    let place = Place::new();
+    let replay = |arguments: &[&str]| {
+        let mut command = command(&["replay", ID, "--tools", "full", "--sidechains"]);
+        command
+            .args(arguments)
+            .arg("--root")
+            .arg(place.at("projects"));
+        command.output().unwrap()
+    };
+    let plain = stdout(&replay(&[]));
+    assert!(
+        SECRETS.iter().all(|secret| plain.contains(secret)),
+        "{plain}"
+    );
+    let output = replay(&["--redact", "--names"]);
+    let masked = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(
+        SECRETS.iter().all(|secret| !masked.contains(secret)),
+        "{masked}"
+    );
+    assert!(masked.contains("[redacted: Slack token]"), "{masked}");
+    assert!(masked.contains("ada@mail.example.org") && !masked.contains("/home/ada"));
+    let refused = replay(&["--emails"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("need --redact"));
 }
 
 #[test]
@@ -338,14 +431,13 @@ fn a_page_gives_the_lines_back_unless_a_part_was_exported() {
     // With redactions, every byte but theirs is the same.
     export(&[]);
     let masked = stdout(&import("-"));
-    let whole = fs::read_to_string(&session).unwrap();
-    assert_eq!(masked.len(), whole.len());
-    assert_eq!(masked.lines().count(), whole.lines().count());
-    assert!(
-        SECRETS[..3]
-            .iter()
-            .all(|secret| whole.contains(secret) && !masked.contains(&secret[..12]))
-    );
+    let mut whole = fs::read_to_string(&session).unwrap();
+    let kinds = ["GitHub token", "password", "Anthropic API key"];
+    for (secret, kind) in SECRETS.iter().zip(kinds) {
+        assert!(whole.contains(secret));
+        whole = whole.replace(secret, &format!("[redacted: {kind}]"));
+    }
+    assert_eq!(masked, whole);
     // What the page omits is not in its lines.
     for part in [
         &["--at", "2"][..],

@@ -38,6 +38,10 @@ fn entry(number: u32, text: &str) -> String {
 
 impl Server {
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    fn start_with(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let project = folder.path().join("projects/-work");
         fs::create_dir_all(&project).unwrap();
@@ -94,6 +98,7 @@ impl Server {
             std::os::unix::fs::symlink(more, project).unwrap();
         }
         let mut command = command(&["serve", "--json", "--no-cache"]);
+        command.args(options);
         command.arg("--root").arg(folder.path().join("projects"));
         command
             .env("TRANSCRIPT_SERVE_TOKEN", TOKEN)
@@ -301,25 +306,26 @@ fn only_pages_of_the_server_that_know_the_token_are_answered() {
     assert_eq!(files(server.folder.path()), before, "nothing is written");
 }
 
+/// Returns the next event of a stream: its id and data.
+fn next(reader: &mut BufReader<TcpStream>) -> (String, Value) {
+    let (mut id, mut data) = (String::new(), Value::Null);
+    loop {
+        let mut line = String::new();
+        assert!(reader.read_line(&mut line).unwrap() > 0, "the stream ended");
+        if let Some(text) = line.strip_prefix("id: ") {
+            id = text.trim().to_owned();
+        } else if let Some(text) = line.strip_prefix("data: ") {
+            data = serde_json::from_str(text).unwrap();
+        } else if line.trim().is_empty() && !data.is_null() {
+            return (id, data);
+        }
+    }
+}
+
 #[test]
 fn what_is_appended_is_sent_once_and_again_only_to_who_lacks_it() {
     let server = Server::start();
     let events = format!("/{TOKEN}/s/-work/{ID}/events");
-    // Returns the next event: its id and data.
-    let next = |reader: &mut BufReader<TcpStream>| {
-        let (mut id, mut data) = (String::new(), Value::Null);
-        loop {
-            let mut line = String::new();
-            assert!(reader.read_line(&mut line).unwrap() > 0, "the stream ended");
-            if let Some(text) = line.strip_prefix("id: ") {
-                id = text.trim().to_owned();
-            } else if let Some(text) = line.strip_prefix("data: ") {
-                data = serde_json::from_str(text).unwrap();
-            } else if line.trim().is_empty() && !data.is_null() {
-                return (id, data);
-            }
-        }
-    };
     let append = |number: u32, text: &str| {
         let mut file = fs::OpenOptions::new()
             .append(true)
@@ -415,6 +421,51 @@ fn a_project_that_is_a_link_inside_the_folder_of_projects_is_listed_searched_and
     }
     assert_eq!(server.get(page).0, 200);
     assert_eq!(server.get(&format!("s/-work/{INSIDE}/")).0, 200);
+}
+
+#[test]
+fn no_page_shows_a_secret_if_that_is_asked_for() {
+    const SECRET: &str = concat!("gh", "p_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6");
+    let server = Server::start_with(&["--redact", "--emails"]);
+    // In what is the title, too, and where it is longer than its mask.
+    let first = entry(1, &format!("use {SECRET} of ada@example.org"));
+    fs::write(server.session(), first.repeat(2)).unwrap();
+    let page = format!("s/-work/{ID}/");
+    let check = |text: &str, what: &str| {
+        assert!(
+            !text.contains(&SECRET[4..14]) && !text.contains("ada@"),
+            "{what}: {text}"
+        );
+        assert!(text.contains("[redacted: GitHub token]"), "{what}: {text}");
+    };
+    check(&server.get("").1, "the list");
+    check(&server.get("?q=use").1, "the search");
+    check(&server.get(&page).1, "the session");
+    assert!(!server.get("?q=aB3dE6gH9j").1.contains("use"));
+    let events = format!("/{TOKEN}/{page}events");
+    let mut reader = BufReader::new(server.connect("GET", &events, &[]));
+    next(&mut reader);
+    let mut file = fs::OpenOptions::new()
+        .append(true)
+        .open(server.session())
+        .unwrap();
+    for number in 2..6 {
+        // A line arrives in two parts, the first of which ends within the secret.
+        let line = entry(number, &format!("prompt {number} with {SECRET}, too"));
+        let at = line.find(SECRET).unwrap() + 20;
+        file.write_all(&line.as_bytes()[..at]).unwrap();
+        std::thread::sleep(Duration::from_millis(150));
+        file.write_all(&line.as_bytes()[at..]).unwrap();
+        loop {
+            let data = next(&mut reader).1.to_string();
+            assert!(!data.contains(&SECRET[4..14]), "{data}");
+            if data.contains(&format!(
+                "prompt {number} with [redacted: GitHub token], too"
+            )) {
+                break;
+            }
+        }
+    }
 }
 
 #[test]

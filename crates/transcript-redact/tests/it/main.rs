@@ -2,4 +2,5 @@
 
 mod disk;
 mod kinds;
+mod mutations;
 mod samples;

@@ -6,11 +6,12 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-const GUARDED: [&str; 8] = [
+const GUARDED: [&str; 9] = [
     "transcript-format",
     "transcript-storage",
     "transcript-messages",
     "transcript-reader",
+    "transcript-redact",
     "transcript-resume",
     "transcript-render",
     "transcript-verify",
@@ -157,7 +158,7 @@ fn without_async_fronts_and_server_nothing_links_tokio() {
 }
 
 /// What each crate may depend on, of the crates of this workspace (docs/architecture.md).
-const DIRECTIONS: [(&str, &[&str]); 19] = [
+const DIRECTIONS: [(&str, &[&str]); 20] = [
     ("transcript-format", &[]),
     ("transcript-storage", &[]),
     (
@@ -195,6 +196,7 @@ const DIRECTIONS: [(&str, &[&str]); 19] = [
             "transcript-resume",
         ],
     ),
+    ("transcript-redact", &["transcript-storage"]),
     (
         "transcript-verify",
         &[
@@ -202,6 +204,7 @@ const DIRECTIONS: [(&str, &[&str]); 19] = [
             "transcript-storage",
             "transcript-messages",
             "transcript-reader",
+            "transcript-redact",
             "transcript-resume",
         ],
     ),
@@ -224,6 +227,7 @@ const DIRECTIONS: [(&str, &[&str]); 19] = [
             "transcript-storage",
             "transcript-messages",
             "transcript-reader",
+            "transcript-redact",
             "transcript-resume",
             "transcript-verify",
             "transcript-catalog",

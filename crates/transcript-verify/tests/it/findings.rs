@@ -273,8 +273,8 @@ fn the_secret_itself_is_never_reported() {
     .unwrap();
     let text = format!("{report:?}");
     assert!(
-        text.contains("an AWS access key id in message.content[0].content, 2 times")
-            && text.contains("an Anthropic API key"),
+        text.contains("AWS access key id in message.content[0].content, 2 times")
+            && text.contains("Anthropic API key"),
         "{text}"
     );
     assert!(
@@ -313,7 +313,7 @@ fn the_place_of_a_secret_is_its_path() {
     let secrets = report.findings.iter();
     let secrets = secrets.filter(|finding| finding.code == Code::Secret);
     let details: Vec<&str> = secrets
-        .map(|finding| finding.detail.strip_prefix("an AWS access key id").unwrap())
+        .map(|finding| finding.detail.strip_prefix("AWS access key id").unwrap())
         .collect();
     let expected = [
         "",
