@@ -191,41 +191,44 @@ impl Target {
         Ok(())
     }
 
-    /// Lists what was redacted, and opens the file.
-    pub(crate) fn open(&self, ui: &Ui) -> Result<Output> {
-        let report = match &self.redacted {
-            Some(disk) => self.list(ui, disk)?,
-            None => None,
-        };
+    /// Opens the file.
+    pub(crate) fn open(&self) -> Result<Output> {
         if self.file == Path::new("-") {
-            return Ok(Output::plain().with(report));
+            return Ok(Output::plain());
         }
         let output = Output::to_file(&self.file, self.replaces);
-        let output = output.with_context(|| self.file.display().to_string())?;
-        Ok(output.with(report))
+        output.with_context(|| self.file.display().to_string())
     }
 
-    /// Returns the report, if it is to be a file: it gets its name with the export.
-    fn list(&self, ui: &Ui, disk: &RedactedDisk) -> Result<Option<Output>> {
+    /// Completes the file, when everything was read: with the list of what was redacted, which gets its name with it.
+    pub(crate) fn finish(&self, ui: &Ui, output: Output) -> Result<()> {
+        let Some(disk) = &self.redacted else {
+            return Ok(output.finish()?);
+        };
         let redactions = disk.redactions();
-        let mut reported = None;
-        if let Some(report) = &self.report {
-            let is_file = report != Path::new("-");
-            let mut out = match is_file {
-                true => Output::to_file(report, self.replaces)
-                    .with_context(|| report.display().to_string())?,
-                false => Output::plain(),
-            };
-            for found in &redactions.secrets {
-                record::write(&mut out, &RedactionRecord::new(found))?;
-            }
-            match is_file {
-                true => reported = Some(out),
-                false => out.finish()?,
-            }
-        }
+        output.with(self.list(&redactions)?).finish()?;
         summarize(ui, &redactions);
-        Ok(reported)
+        Ok(())
+    }
+
+    /// Writes the list of what was redacted, if one is wanted. Returns it if it is to be a file.
+    fn list(&self, redactions: &Redactions) -> Result<Option<Output>> {
+        let Some(report) = &self.report else {
+            return Ok(None);
+        };
+        let is_file = report != Path::new("-");
+        let mut out = match is_file {
+            true => Output::to_file(report, self.replaces)
+                .with_context(|| report.display().to_string())?,
+            false => Output::plain(),
+        };
+        for found in &redactions.secrets {
+            record::write(&mut out, &RedactionRecord::new(found))?;
+        }
+        match is_file {
+            true => Ok(Some(out)),
+            false => Ok(out.finish().map(|()| None)?),
+        }
     }
 }
 
@@ -241,18 +244,17 @@ fn summarize(ui: &Ui, redactions: &Redactions) {
         "{} redacted in {searched}",
         count(secrets.len() as u64, "secret")
     ));
-    let first = secrets
-        .first()
-        .or(left.first())
-        .map(|found| found.path.as_path());
+    // The files of subagents are in a folder beside that of the session.
+    let paths = secrets.iter().chain(left).map(|found| found.path.as_path());
+    let session = paths.min_by_key(|path| path.components().count());
     for group in by_kind(secrets) {
-        ui.note(&format!("  {}", in_words(ui, &group, first)));
+        ui.note(&format!("  {}", in_words(ui, &group, session)));
     }
     let mut others: Vec<String> = Vec::new();
     for group in by_kind(left) {
         others.push(format!(
             "looks like a secret: {}",
-            in_words(ui, &group, first)
+            in_words(ui, &group, session)
         ));
     }
     if redactions.emails > 0 {

@@ -129,9 +129,9 @@ impl Args {
     }
 
     /// Opens the output: of text for people, a pager if there is a terminal.
-    fn open(&self, ui: &Ui, is_paged: bool) -> Result<Output> {
+    fn open(&self, is_paged: bool) -> Result<Output> {
         match &self.target {
-            Some(target) => target.open(ui),
+            Some(target) => target.open(),
             None if is_paged => Ok(Output::paged()),
             None => Ok(Output::plain()),
         }
@@ -195,7 +195,7 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         ),
         Format::Ids | Format::Json => {
             drop(progress);
-            let out = out.insert(args.open(ui, false)?);
+            let out = out.insert(args.open(false)?);
             match format {
                 Format::Ids => write_ids(ui, out, &session, &parts),
                 _ => write_json(ui, out, args, &session, &tree, &story, &parts),
@@ -205,7 +205,11 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
     match (written, out) {
         (Err(error), Some(out)) if out.is_closed(&error) => out.finish()?,
         (Err(error), _) => return Err(error),
-        (Ok(()), out) => out.map_or(Ok(()), Output::finish)?,
+        (Ok(()), Some(out)) => match &args.target {
+            Some(target) => target.finish(ui, out)?,
+            None => out.finish()?,
+        },
+        (Ok(()), None) => {}
     }
     if args.explain {
         explain::write(&mut io::stderr().lock(), &tree, path)?;
@@ -318,7 +322,7 @@ fn write_text(
         false => Vec::new(),
     };
     drop(progress);
-    let out = out.insert(args.open(ui, args.speed.is_none())?);
+    let out = out.insert(args.open(args.speed.is_none())?);
     if is_page {
         let mut bytes = session.source().len();
         bytes += agents

@@ -23,7 +23,7 @@ pub struct RedactedDisk {
     disk: Arc<dyn ReadDisk>,
     redactor: Redactor,
     is_live: bool,
-    files: Mutex<BTreeMap<PathBuf, Arc<Shown>>>,
+    files: Mutex<BTreeMap<PathBuf, Arc<Shared>>>,
 }
 
 /// What was redacted: the kind and the place in the file itself, never the value.
@@ -135,7 +135,8 @@ impl RedactedDisk {
     pub fn redactions(&self) -> Redactions {
         let files = lock(&self.files);
         let mut all = Redactions::default();
-        for (path, shown) in &*files {
+        for (path, shared) in &*files {
+            let shown = shared.get();
             let redaction = |found: &Located| Redaction {
                 path: path.clone(),
                 line: found.line,
@@ -154,40 +155,76 @@ impl RedactedDisk {
         all
     }
 
-    /// Returns how a file is shown: as it was, if nothing but the end of it is new.
-    fn shown(&self, path: &Path, file: &dyn ReadFile, found: &Metadata) -> io::Result<Arc<Shown>> {
+    /// Returns how a file is shown that was opened, and searches what was not.
+    fn shared(
+        &self,
+        path: &Path,
+        file: &dyn ReadFile,
+        found: &Metadata,
+    ) -> io::Result<Arc<Shared>> {
         let known = lock(&self.files).get(path).map(Arc::clone);
-        let known =
-            known.filter(|known| known.identity == found.identity && known.scan.bytes <= found.len);
-        if let Some(known) = &known
-            && known.scan.bytes == found.len
-            && known.modified == found.modified
-        {
-            return Ok(Arc::clone(known));
+        if let Some(known) = known.filter(|known| known.get().identity == found.identity) {
+            let shown = known.get();
+            // Nothing has changed, or an end that is not shown was added.
+            let is_same = shown.scan.bytes == found.len && shown.modified == found.modified;
+            if self.is_live || is_same {
+                known.look(&self.redactor, file, found)?;
+                return Ok(known);
+            }
         }
-        // The last line may have been incomplete, and is searched again.
-        let known = known.filter(|_| self.is_live);
-        let shown = Arc::new(Shown::new(
-            &self.redactor,
-            file,
-            Content::of(path),
-            found,
-            known.as_deref(),
-        )?);
-        lock(&self.files).insert(path.to_owned(), Arc::clone(&shown));
-        Ok(shown)
+        let content = Content::of(path);
+        let shown = Shown::new(&self.redactor, file, content, found, None)?;
+        let shown = Mutex::new(Arc::new(shown));
+        let shared = Arc::new(Shared { content, shown });
+        lock(&self.files).insert(path.to_owned(), Arc::clone(&shared));
+        Ok(shared)
     }
 
     /// Returns properties with the length that is shown, if the file was opened before.
-    fn with_shown_len(&self, path: &Path, found: Metadata) -> Metadata {
+    fn with_shown_len(&self, path: &Path, found: Metadata) -> io::Result<Metadata> {
         let known = lock(&self.files).get(path).map(Arc::clone);
-        match known {
-            Some(known) if known.identity == found.identity => Metadata {
-                len: known.len_of(found.len),
-                ..found
-            },
-            _ => found,
+        let Some(known) = known.filter(|known| known.get().identity == found.identity) else {
+            return Ok(found);
+        };
+        if self.is_live && known.is_other(&found) {
+            let file = self.disk.open_to_read(path)?;
+            let found = file.metadata()?;
+            known.look(&self.redactor, &*file, &found)?;
         }
+        let len = known.get().len_of(found.len);
+        Ok(Metadata { len, ..found })
+    }
+}
+
+/// How a file is shown, for all who read it.
+struct Shared {
+    content: Content,
+    shown: Mutex<Arc<Shown>>,
+}
+
+impl Shared {
+    fn get(&self) -> Arc<Shown> {
+        Arc::clone(&lock(&self.shown))
+    }
+
+    fn is_other(&self, found: &Metadata) -> bool {
+        let shown = self.get();
+        shown.scan.bytes != found.len || shown.modified != found.modified
+    }
+
+    /// Searches what has changed in the file.
+    fn look(&self, redactor: &Redactor, file: &dyn ReadFile, found: &Metadata) -> io::Result<()> {
+        let mut shown = lock(&self.shown);
+        if shown.scan.bytes != found.len || shown.modified != found.modified {
+            *shown = Arc::new(Shown::new(
+                redactor,
+                file,
+                self.content,
+                found,
+                Some(&shown),
+            )?);
+        }
+        Ok(())
     }
 }
 
@@ -198,14 +235,12 @@ impl ReadDisk for RedactedDisk {
         if !found.is_file() {
             return Ok(file);
         }
-        let shown = self.shown(path, &*file, &found)?;
+        let shared = self.shared(path, &*file, &found)?;
         let redactor = self.is_live.then(|| self.redactor.clone());
-        let content = Content::of(path);
         Ok(Arc::new(RedactedFile {
             file,
-            content,
+            shared,
             redactor,
-            shown: Mutex::new(shown),
         }))
     }
 
@@ -214,11 +249,11 @@ impl ReadDisk for RedactedDisk {
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        Ok(self.with_shown_len(path, self.disk.metadata(path)?))
+        self.with_shown_len(path, self.disk.metadata(path)?)
     }
 
     fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
-        Ok(self.with_shown_len(path, self.disk.link_metadata(path)?))
+        self.with_shown_len(path, self.disk.link_metadata(path)?)
     }
 
     fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
@@ -409,10 +444,9 @@ fn last_line(file: &dyn ReadFile, start: u64, end: u64) -> io::Result<u64> {
 
 struct RedactedFile {
     file: Arc<dyn ReadFile>,
-    content: Content,
+    shared: Arc<Shared>,
     /// Searches what is appended, if that is shown.
     redactor: Option<Redactor>,
-    shown: Mutex<Arc<Shown>>,
 }
 
 impl fmt::Debug for RedactedFile {
@@ -421,35 +455,23 @@ impl fmt::Debug for RedactedFile {
     }
 }
 
-impl RedactedFile {
-    fn shown(&self) -> Arc<Shown> {
-        Arc::clone(&lock(&self.shown))
-    }
-}
-
 impl ReadFile for RedactedFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.shown().fill(&*self.file, offset, buffer)
+        let read = self.shared.get().fill(&*self.file, offset, buffer)?;
+        if read > 0 || buffer.is_empty() || self.redactor.is_none() {
+            return Ok(read);
+        }
+        // There may be more by now.
+        self.metadata()?;
+        self.shared.get().fill(&*self.file, offset, buffer)
     }
 
     fn metadata(&self) -> io::Result<Metadata> {
         let found = self.file.metadata()?;
-        let mut shown = self.shown();
-        if let Some(redactor) = &self.redactor
-            && (found.len != shown.scan.bytes || found.modified != shown.modified)
-        {
-            shown = Arc::new(Shown::new(
-                redactor,
-                &*self.file,
-                self.content,
-                &found,
-                Some(&shown),
-            )?);
-            *lock(&self.shown) = Arc::clone(&shown);
+        if let Some(redactor) = &self.redactor {
+            self.shared.look(redactor, &*self.file, &found)?;
         }
-        Ok(Metadata {
-            len: shown.len_of(found.len),
-            ..found
-        })
+        let len = self.shared.get().len_of(found.len);
+        Ok(Metadata { len, ..found })
     }
 }

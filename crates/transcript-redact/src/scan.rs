@@ -232,7 +232,7 @@ fn joined(
         }
         match scan.secrets.last_mut() {
             Some(last) if secret.offset < last.end() => {
-                last.len = last.end().max(secret.end()) - last.offset
+                last.len = last.end().max(secret.end()) - last.offset;
             }
             _ => scan.secrets.push(secret),
         }

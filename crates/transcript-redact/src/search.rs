@@ -189,7 +189,7 @@ impl Search {
             ),
             Rule::Address => hits.add(2, "password", addresses::password(view, start)),
             Rule::Option(option) => {
-                hits.add(2, "password", commands::password(view, option, start))
+                hits.add(2, "password", commands::password(view, option, start));
             }
             Rule::Pgpass => hits.add(2, "password", files::pgpass(view, start)),
             Rule::Kubernetes => hits.all(2, "Kubernetes secret", files::kubernetes(view, start)),

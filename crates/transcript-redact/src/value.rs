@@ -517,7 +517,8 @@ impl Finder<'_> {
                 Trust::Name => 6,
                 _ => 8,
             };
-            return (value.len() >= min && !is_name_like(value)).then_some(true);
+            let is_name = meaning.trust != Trust::Name && is_name_like(value);
+            return (value.len() >= min && !is_name).then_some(true);
         }
         // Letters alone. A word may be one that names something.
         let is_title = value[0].is_ascii_uppercase()
@@ -902,10 +903,7 @@ fn is_code(value: &[u8]) -> bool {
         || has("?.")
         || has("<")
         || is_start && has(".") && is_name_like(value);
-    let is_member = has(".")
-        && value
-            .split(|byte| *byte == b'.')
-            .all(|part| is_identifier(part));
+    let is_member = has(".") && value.split(|byte| *byte == b'.').all(is_identifier);
     is_start && (has_sign && !looks_random(value) || is_member && !looks_random(value))
         || is_identifier(value) && value.contains(&b'_') && is_name_like(value)
 }
@@ -1167,6 +1165,7 @@ mod tests {
                 "REDIS_PASSWORD=\"my long pass phrase\"",
                 "my long pass phrase",
             ),
+            ("DB_PASSWORD='hunter2-Hunter2'", "hunter2-Hunter2"),
             ("SMTP_PASSWORD='p@ss w0rd'", "p@ss w0rd"),
             ("POSTGRES_PASSWORD: 'Tr0ub4dor&3'", "Tr0ub4dor&3"),
             ("JWT_SECRET=iloveberlin", "iloveberlin"),

@@ -147,6 +147,7 @@ fn to_u32(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
+#[derive(Clone, Copy)]
 enum Unit {
     Byte(u8),
     Char(char),

@@ -109,7 +109,7 @@ fn a_live_file_shows_what_is_appended_without_its_secrets() {
         let cut = 20 + round % 30;
         for part in [&line[..cut], &line[cut..]] {
             writer.write_all(part.as_bytes()).unwrap();
-            let len = file.metadata().unwrap().len;
+            let len = disk.metadata(&path).unwrap().len;
             let mut bytes = vec![0; len as usize];
             assert_eq!(file.fill(0, &mut bytes).unwrap(), bytes.len());
             let text = String::from_utf8(bytes).unwrap();
@@ -124,11 +124,7 @@ fn a_live_file_shows_what_is_appended_without_its_secrets() {
             }
         }
     }
-    assert_eq!(
-        disk.redactions().secrets.len(),
-        0,
-        "opened when it was empty"
-    );
+    assert_eq!(disk.redactions().secrets.len(), 80);
     // A file that is replaced, or changed in place, is searched again.
     fs::write(&path, line.replace("use", "see")).unwrap();
     assert_eq!(read_all(&disk, &path), masked.replace("use", "see"));

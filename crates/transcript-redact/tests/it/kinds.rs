@@ -50,7 +50,7 @@ fn collect(value: &serde_json::Value, text: &mut String) {
     match value {
         serde_json::Value::String(string) => match serde_json::from_str(string) {
             Ok(inner @ (serde_json::Value::Object(_) | serde_json::Value::Array(_))) => {
-                collect(&inner, text)
+                collect(&inner, text);
             }
             _ => {
                 let mut rest = string.as_str();

@@ -1,4 +1,5 @@
 //! Tests of the public interface.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod disk;
 mod kinds;

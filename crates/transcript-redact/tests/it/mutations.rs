@@ -62,10 +62,10 @@ const MUTATIONS: [Mutation; 12] = [
                 .replace('=', "%3D")
                 .replace('&', "%26")
                 .replace('/', "%2F")
-        })
+        });
     }),
     ("JSON within JSON", |text, random| {
-        text.depth += 1 + random.below(2)
+        text.depth += 1 + random.below(2);
     }),
     ("escaped letters", |text, _| text.is_escaped = true),
     ("colours", |text, random| {
@@ -119,7 +119,7 @@ impl Text {
             for letter in line[start..].chars() {
                 match letter.is_ascii_alphanumeric() && previous != '\\' && random.below(8) == 0 {
                     true if !escaped.ends_with("\\u") => {
-                        escaped.push_str(&format!("\\u{:04x}", letter as u32))
+                        escaped.push_str(&format!("\\u{:04x}", letter as u32));
                     }
                     _ => escaped.push(letter),
                 }
