@@ -295,6 +295,19 @@ export interface RepairOptions extends RootOptions {
   undo?: boolean;
 }
 
+export interface RedactOptions {
+  /** Whether the text is a line of a transcript, which stays JSON. */
+  line?: boolean;
+  /** Whether to replace e-mail addresses, too. */
+  emails?: boolean;
+  /** Whether to replace the names of people in paths, too. */
+  names?: boolean;
+  /** Names whose values to replace, too, or words. */
+  also?: string[];
+  /** Kinds, names and values to keep. */
+  keep?: string[];
+}
+
 export interface ExportOptions extends ArchiveOptions {
   format?: 'html' | 'markdown';
   /** Whether to replace a file that exists. */
@@ -306,6 +319,10 @@ export interface ExportOptions extends ArchiveOptions {
   emails?: boolean;
   /** Whether to replace the names of people in paths, too. */
   names?: boolean;
+  /** Names whose values to replace, too, or words. */
+  also?: string[];
+  /** Kinds, names and values to keep. */
+  keep?: string[];
   /** Whether to add thinking; a page has it, folded. */
   thinking?: boolean;
   /** Whether to add subagents; a page has them, folded. */
@@ -340,6 +357,8 @@ export function exportSession(
   out: Path,
   options?: ExportOptions,
 ): Promise<{ path: string; redactions: number }>;
+/** Returns a text in which `[redacted: KIND]` replaces secrets, and the number of each kind. docs/redaction.md has the rules. */
+export function redact(text: string, options?: RedactOptions): Promise<{ text: string; kinds: Record<string, number> }>;
 /** Lists the sessions of an archive. */
 export function listArchived(options?: ArchiveOptions): Promise<JsonRecord[]>;
 

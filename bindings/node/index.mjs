@@ -33,6 +33,7 @@ export const {
   verify,
   repair,
   exportSession,
+  redact,
   listArchived,
   Session,
   StreamReply,

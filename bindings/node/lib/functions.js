@@ -1,6 +1,6 @@
 'use strict';
 
-// The commands `replay`, `resume`, `tail`, `search`, `usage`, `verify`, `repair` and `export` as functions. Records
+// The commands `replay`, `resume`, `tail`, `search`, `usage`, `verify`, `repair` and `export` as functions, and `redact`. Records
 // are those that the commands print with `--json`; docs/cli.md describes them.
 
 const { Records, every } = require('./records.js');
@@ -50,6 +50,10 @@ async function exportSession(session, out, options) {
   return (await every('export', { format: 'html', ...present(options), session, out }))[0];
 }
 
+async function redact(text, options) {
+  return (await every('redact', { ...options, text }))[0];
+}
+
 async function listArchived(options) {
   return every('listArchived', { archive: true, ...options });
 }
@@ -64,5 +68,6 @@ module.exports = {
   verify,
   repair,
   exportSession,
+  redact,
   listArchived,
 };

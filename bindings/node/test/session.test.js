@@ -87,6 +87,17 @@ inFolder('arguments that are mistakes are refused, and nothing is written', asyn
   assert.equal(kinds.filter((kind) => kind === 'entry').length, 4);
 });
 
+test('a text is returned without its secrets', async () => {
+  const done = await transcript.redact("DB_PASSWORD='my long phrase' for ada@example.org", { emails: true });
+  assert.deepEqual(done, {
+    text: "DB_PASSWORD='[redacted: password]' for [redacted: e-mail address]",
+    kinds: { password: 1, 'e-mail address': 1 },
+  });
+  const line = JSON.stringify({ text: 'pin "x"', password: 123456 });
+  const masked = JSON.parse((await transcript.redact(line, { line: true })).text);
+  assert.deepEqual(masked, { text: 'pin "x"', password: '[redacted: password]' });
+});
+
 inFolder('the functions of the SDK read and change sessions', async (file, folder) => {
   const root = path.join(folder, 'projects');
   fs.mkdirSync(path.join(root, '-work'), { recursive: true });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import unittest
@@ -52,6 +53,18 @@ class Functions(Store):
         with self.assertRaisesRegex(transcript.TranscriptError, "missing: no such folder"):
             transcript.export(path, self.root / "missing/page")
         self.assertEqual(path.read_bytes(), before)
+
+    def test_a_text_is_returned_without_its_secrets(self) -> None:
+        done = transcript.redact("DB_PASSWORD='my long phrase' for ada@example.org", emails=True)
+        self.assertEqual(done["text"], "DB_PASSWORD='[redacted: password]' for [redacted: e-mail address]")
+        self.assertEqual(done["kinds"], {"password": 1, "e-mail address": 1})
+        line = json.dumps({"text": 'pin "x"', "password": 123456})
+        self.assertEqual(
+            json.loads(transcript.redact(line, line=True)["text"]),
+            {"text": 'pin "x"', "password": "[redacted: password]"},
+        )
+        done = transcript.redact("DB_PASSWORD=abc1, ID=abc2", also=["ID"], keep=["DB_PASSWORD"])
+        self.assertEqual(done["text"], "DB_PASSWORD=abc1, ID=[redacted: own rule]")
 
     def test_a_named_file_that_is_no_session_is_refused_by_every_function(self) -> None:
         self.write(entry("user", "u1", None, "one"))

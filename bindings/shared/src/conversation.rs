@@ -1,5 +1,6 @@
 //! One session: its entries, its request, and documents of it.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -245,6 +246,48 @@ fn write_request(options: &RequestOptions, history: &History, out: &mut Out) -> 
 fn now_millis() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis().try_into().unwrap_or(i64::MAX))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RedactArguments {
+    text: String,
+    /// Whether the text is a line of a transcript, which stays JSON.
+    #[serde(default)]
+    line: bool,
+    #[serde(default)]
+    emails: bool,
+    #[serde(default)]
+    names: bool,
+    #[serde(default)]
+    also: Vec<String>,
+    #[serde(default)]
+    keep: Vec<String>,
+    #[serde(flatten)]
+    _others: NoOthers,
+}
+
+/// Returns a text without its secrets, and how many of each kind it had.
+pub(crate) fn redact(arguments: &RedactArguments, out: &mut Out) -> Result<()> {
+    let RedactArguments { text, line, .. } = arguments;
+    let redactor = redactor(
+        arguments.emails,
+        arguments.names,
+        &arguments.also,
+        &arguments.keep,
+    );
+    let (masked, found) = match line {
+        true => (redactor.redact_line(text), redactor.find(text.as_bytes())),
+        false => (
+            redactor.redact_text(text),
+            redactor.find_text(text.as_bytes()),
+        ),
+    };
+    let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
+    for secret in found {
+        *kinds.entry(secret.kind).or_default() += 1;
+    }
+    out.record(&json!({ "text": masked, "kinds": kinds }))
 }
 
 /// Makes what finds secrets.

@@ -19,7 +19,7 @@ use transcript::wire::{
 use transcript::{SessionRepair, SessionRow, cache_folder, undo_repair};
 use transcript_reader::subagents_on;
 
-use crate::conversation::{self, EntriesOptions, ExportOptions, RequestOptions};
+use crate::conversation::{self, EntriesOptions, ExportOptions, RedactArguments, RequestOptions};
 use crate::failure::{Failure, read_options};
 use crate::out::{Out, Result, Stop};
 use crate::records::Records;
@@ -48,6 +48,7 @@ enum Function {
     Search(SearchArguments),
     Usage(UsageArguments),
     Export(ExportOptions),
+    Redact(RedactArguments),
     Follow(FollowOptions),
     Watch(WatchOptions),
 }
@@ -369,6 +370,7 @@ impl Function {
             Self::Search(arguments) => search(arguments, out),
             Self::Usage(arguments) => usage(arguments, out),
             Self::Export(options) => conversation::export(options, out),
+            Self::Redact(arguments) => conversation::redact(arguments, out),
             Self::Follow(_) | Self::Watch(_) => Err(Failure::options("it follows files").into()),
         }
     }
@@ -677,6 +679,10 @@ mod tests {
             ("search", with(&selection, "query", json!("x"))),
             ("usage", selection.clone()),
             ("export", export),
+            (
+                "redact",
+                json!({ "text": "x", "line": true, "emails": true, "also": ["x"] }),
+            ),
             ("follow", with(&session, "from", json!("end"))),
             ("watch", json!({ "in": ["x"], "root": "/", "once": true })),
         ];

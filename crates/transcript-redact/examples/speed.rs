@@ -1,39 +1,31 @@
 //! Measures the search of files: `cargo run --release -p transcript-redact --example speed -- FILE...`
 
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use transcript_redact::{Content, Redactor};
+use transcript_storage::{ReadDisk, RealDisk};
 
 fn main() -> io::Result<()> {
     let redactor = Redactor::new();
+    // The search is prepared when it is first used.
     _ = redactor.find(b"");
-    for path in std::env::args_os().skip(1) {
-        let file = std::fs::File::open(&path)?;
-        let len = file.metadata()?.len();
+    let mut out = io::stdout().lock();
+    for path in std::env::args_os().skip(1).map(PathBuf::from) {
+        let file = RealDisk.open_to_read(&path)?;
+        let len = file.metadata()?.len;
+        let read = |offset: u64, buffer: &mut [u8]| file.fill(offset, buffer);
         for threads in [1, 2] {
             let start = Instant::now();
-            let read = |offset: u64, buffer: &mut [u8]| -> io::Result<usize> {
-                let mut done = 0;
-                while done < buffer.len() {
-                    match file.read_at(&mut buffer[done..], offset + done as u64)? {
-                        0 => break,
-                        read => done += read,
-                    }
-                }
-                Ok(done)
-            };
-            let scan = redactor.scan(&read, len, Content::Lines, threads, None)?;
-            let seconds = start.elapsed().as_secs_f64();
-            println!(
-                "{} threads: {:.0} MB/s, {} secrets, {} left, {} lines",
-                threads,
-                len as f64 / 1e6 / seconds,
-                scan.secrets.len(),
-                scan.left.len(),
-                scan.lines
-            );
+            let scan = redactor.scan(&read, len, Content::of(&path), threads, None)?;
+            let speed = len as f64 / 1e6 / start.elapsed().as_secs_f64();
+            let (secrets, left) = (scan.secrets.len(), scan.left.len());
+            let path = path.display();
+            writeln!(
+                out,
+                "{path}: {threads} threads: {speed:.0} MB/s, {secrets} secrets, {left} left"
+            )?;
         }
     }
     Ok(())

@@ -35,8 +35,8 @@ pub(crate) fn pgpass(view: &View, at: usize) -> Option<Range<usize>> {
     })
 }
 
-/// Returns the values of the Secret whose kind is named at `at`.
-pub(crate) fn kubernetes(view: &View, at: usize) -> Vec<Range<usize>> {
+/// Returns the values of the Secret whose kind is named at `at`, and where what was looked at ends.
+pub(crate) fn kubernetes(view: &View, at: usize) -> (Vec<Range<usize>>, usize) {
     let text = view.text();
     let from = at.saturating_sub(MAX_DISTANCE);
     let from = memmem::rfind(&text[from..at], b"\n---").map_or(from, |found| from + found);
@@ -54,7 +54,7 @@ pub(crate) fn kubernetes(view: &View, at: usize) -> Vec<Range<usize>> {
             }
         }
     }
-    found
+    (found, to)
 }
 
 /// Returns the values of pairs of YAML or JSON.
@@ -117,8 +117,8 @@ fn pairs(text: &[u8], from: usize, to: usize, is_json: bool) -> Vec<Range<usize>
     found
 }
 
-/// Returns the private numbers of the JSON Web Key whose type is named at `at`.
-pub(crate) fn jwk(view: &View, at: usize) -> Vec<Range<usize>> {
+/// Returns the private numbers of the JSON Web Key whose type is named at `at`, and where what was looked at ends.
+pub(crate) fn jwk(view: &View, at: usize) -> (Vec<Range<usize>>, usize) {
     let text = view.text();
     let from = at.saturating_sub(MAX_DISTANCE);
     let from = memchr::memrchr(b'{', &text[from..at]).map_or(from, |open| from + open);
@@ -144,5 +144,5 @@ pub(crate) fn jwk(view: &View, at: usize) -> Vec<Range<usize>> {
             }
         }
     }
-    found
+    (found, to)
 }

@@ -191,6 +191,10 @@ impl Form {
                 from = Some(start);
             }
         }
+        // What is in the middle of a word is looked at no further: runs may be long.
+        if !self.begins(view, start) {
+            return None;
+        }
         let mut varied = Variety::default();
         let mut end = at + self.anchor().len();
         let mut to = (self.secret.end == self.anchor + 1).then_some(end);
@@ -204,11 +208,10 @@ impl Form {
             }
         }
         varied.add(&text[start..at]);
-        let begins = self.begins(view, start);
         let is_example = text[..end].ends_with(b"EXAMPLE");
         let is_random =
             !self.is_weak || looks_random(&text[start..end]) && has_digits(&text[start..end]);
-        (begins && varied.is_enough() && !is_example && is_random).then_some(from?..to?)
+        (varied.is_enough() && !is_example && is_random).then_some(from?..to?)
     }
 
     /// Returns whether a token of this form can begin at `start`.

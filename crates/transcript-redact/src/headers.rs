@@ -88,84 +88,70 @@ pub(crate) fn header(name: &[u8]) -> Option<Header> {
     }
 }
 
-/// Returns the secret in the value of a header whose name ends at `at`.
-pub(crate) fn value(view: &View, at: usize, header: Header) -> Option<Range<usize>> {
+/// Returns the secret in the value of a header whose name ends at `at`, and where the value ends.
+pub(crate) fn value(view: &View, at: usize, header: Header) -> (Option<Range<usize>>, usize) {
     const SIGNS: Class = Class::of("\"':=,>] \t");
+    const MAX_VALUE: usize = 8 << 10;
     let text = view.text();
-    let between = text[at..]
-        .iter()
-        .take(8)
-        .take_while(|byte| SIGNS.has(**byte))
-        .count();
+    let between = text[at..].iter().take(8);
+    let between = between.take_while(|byte| SIGNS.has(**byte)).count();
     let signs = &text[at..at + between];
     if !signs.iter().any(|byte| b":=,".contains(byte)) {
-        return None;
+        return (None, at);
     }
     let start = at + between;
     // The quote that the value, or the whole header, is in.
-    let is_end = |byte: u8, here: usize| {
-        matches!(byte, b'\n' | b'\r' | b'`') || matches!(byte, b'"' | b'\'') && here > start
+    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r' | b'`' | b'"' | b'\'');
+    let rest = &text[start..text.len().min(start + MAX_VALUE)];
+    let line = &rest[..rest.iter().position(is_end).unwrap_or(rest.len())];
+    let is_template = line.first().is_some_and(|first| b"${<[".contains(first));
+    let secret = match header {
+        _ if is_template => None,
+        Header::Authorization => authorization(line),
+        Header::SetCookie => cookies(&line[..memchr::memchr(b';', line).unwrap_or(line.len())]),
+        Header::Cookie => cookies(line),
     };
-    let len = text[start..].iter().enumerate().take(8 << 10);
-    let len = len
-        .take_while(|(here, byte)| !is_end(**byte, start + here))
-        .count();
-    let line = &text[start..start + len];
-    if line.starts_with(b"$")
-        || line.starts_with(b"{")
-        || line.starts_with(b"<")
-        || line.starts_with(b"[")
-    {
-        return None;
-    }
-    match header {
-        Header::Authorization => {
-            let word = line
-                .iter()
-                .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-')
-                .count();
-            let has_scheme = (3..=20).contains(&word) && line.get(word) == Some(&b' ');
-            let from = if has_scheme { word + 1 } else { 0 };
-            let token = &line[from..];
-            let token = &token[..token.iter().take_while(|byte| TOKEN.has(**byte)).count()];
-            let is_scheme_known = has_scheme
-                && [
-                    "bearer", "basic", "token", "apikey", "api-key", "key", "ssws", "geniekey",
-                    "bot",
-                ]
-                .contains(&&*String::from_utf8_lossy(&line[..word]).to_ascii_lowercase());
-            let min = if is_scheme_known { 8 } else { 12 };
-            let is_token = token.len() >= min
-                && token.iter().any(u8::is_ascii_digit)
-                && !stands_for_one(token)
-                && !token.starts_with(b"$");
-            is_token.then(|| start + from..start + from + token.len())
-        }
-        Header::Cookie | Header::SetCookie => {
-            let end = match header {
-                Header::SetCookie => line
-                    .iter()
-                    .position(|byte| *byte == b';')
-                    .unwrap_or(line.len()),
-                _ => line.len(),
-            };
-            let cookies = &line[..end];
-            let mut values = cookies
-                .split(|byte| *byte == b';')
-                .filter_map(|pair| pair.splitn(2, |byte| *byte == b'=').nth(1));
-            let is_secret = |value: &[u8]| {
-                let value = value.trim_ascii();
-                let has_digit = value.iter().any(u8::is_ascii_digit);
-                value.len() >= 8
-                    && has_digit
-                    && !stands_for_one(value)
-                    && !value.starts_with(b"$")
-                    && !value.starts_with(b"{")
-            };
-            let values_of = values.by_ref();
-            values_of
-                .any(is_secret)
-                .then(|| start..start + cookies.trim_ascii_end().len())
-        }
-    }
+    let secret = secret.map(|secret| start + secret.start..start + secret.end);
+    (secret, start + line.len())
+}
+
+/// Returns the token of an authorization, with its scheme or without one.
+fn authorization(line: &[u8]) -> Option<Range<usize>> {
+    const SCHEMES: [&str; 9] = [
+        "bearer", "basic", "token", "apikey", "api-key", "key", "ssws", "geniekey", "bot",
+    ];
+    let is_word = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'-';
+    let word = line.iter().take_while(is_word).count();
+    let has_scheme = (3..=20).contains(&word) && line.get(word) == Some(&b' ');
+    let from = if has_scheme { word + 1 } else { 0 };
+    let rest = line[from..].iter();
+    let token = &line[from..from + rest.take_while(|byte| TOKEN.has(**byte)).count()];
+    let scheme = String::from_utf8_lossy(&line[..word]).to_ascii_lowercase();
+    let min = if has_scheme && SCHEMES.contains(&scheme.as_str()) {
+        8
+    } else {
+        12
+    };
+    let is_token = token.len() >= min
+        && token.iter().any(u8::is_ascii_digit)
+        && !stands_for_one(token)
+        && !token.starts_with(b"$");
+    is_token.then(|| from..from + token.len())
+}
+
+/// Returns cookies, if one of them looks like a secret.
+fn cookies(line: &[u8]) -> Option<Range<usize>> {
+    let pairs = line.split(|byte| *byte == b';');
+    let mut values = pairs.filter_map(|pair| pair.splitn(2, |byte| *byte == b'=').nth(1));
+    let is_secret = |value: &[u8]| {
+        let value = value.trim_ascii();
+        let is_template = value.first().is_some_and(|first| b"${<".contains(first));
+        value.len() >= 8
+            && value.iter().any(u8::is_ascii_digit)
+            && !stands_for_one(value)
+            && !is_template
+    };
+    values
+        .any(is_secret)
+        .then(|| 0..line.trim_ascii_end().len())
 }

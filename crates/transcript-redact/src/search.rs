@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 use crate::commands::OPTIONS;
-use crate::form::Form;
+use crate::form::{ALNUM, Class, Form};
 use crate::headers::{SCHEMES, header};
 use crate::names::{Meaning, PARTS, Trust, meaning, name_around};
 use crate::own::OwnRules;
@@ -175,9 +175,13 @@ impl Search {
             }
             Rule::OwnName => self.own_name(view, part, hits),
             Rule::OwnText => hits.push(1, OWN, part),
+            // A token within another one is a part of it.
+            Rule::Form(_) if start < hits.token_end => {}
             Rule::Form(number) => {
                 let (kind, form) = &self.forms[number];
-                hits.add(0, kind, form.find(view, start));
+                let token = form.find(view, start);
+                hits.token_end = token.as_ref().map_or(hits.token_end, |token| token.end);
+                hits.add(0, kind, token);
             }
             Rule::KeyHeader => hits.add(0, keys::KIND, keys::block(view, start)),
             Rule::KeyFooter => hits.add(1, keys::KIND, keys::tail(view, start)),
@@ -192,8 +196,9 @@ impl Search {
                 hits.add(2, "password", commands::password(view, option, start));
             }
             Rule::Pgpass => hits.add(2, "password", files::pgpass(view, start)),
-            Rule::Kubernetes => hits.all(2, "Kubernetes secret", files::kubernetes(view, start)),
-            Rule::Jwk => hits.all(1, keys::KIND, files::jwk(view, start)),
+            Rule::Kubernetes | Rule::Jwk if start < hits.file_end => {}
+            Rule::Kubernetes => hits.of_file("Kubernetes secret", files::kubernetes(view, start)),
+            Rule::Jwk => hits.of_file(keys::KIND, files::jwk(view, start)),
             Rule::Email => hits.person(
                 Person::Email,
                 self.redacts_emails,
@@ -224,14 +229,16 @@ impl Search {
         if self.own.keeps(text) {
             return;
         }
-        if let Some(header) = header(text) {
+        if let Some(header) = header(text).filter(|_| name.start >= hits.header_end) {
             let kind = match header {
                 headers::Header::Authorization => "authorization header",
                 _ => "cookie",
             };
-            hits.add(2, kind, headers::value(view, name.end, header));
+            let (secret, end) = headers::value(view, name.end, header);
+            hits.add(2, kind, secret);
+            hits.header_end = end;
         }
-        if let Some(meaning) = meaning(text) {
+        if let Some(meaning) = meaning(text).filter(|_| hits.may_have_value(view.text(), name)) {
             let value = value::value_of(view, name, meaning);
             hits.extend(value.map(|value| Hit::of_value(value, meaning)));
         }
@@ -265,8 +272,13 @@ impl Hit {
 struct Hits {
     list: Vec<Hit>,
     people: Vec<(Person, usize)>,
-    /// Where the name ends that was looked at last.
+    /// Where the name ends that was looked at last, the header, the token, and the file: what is in them is not looked at again.
     name_end: usize,
+    word_end: usize,
+    names_in_word: usize,
+    header_end: usize,
+    token_end: usize,
+    file_end: usize,
 }
 
 impl Hits {
@@ -286,6 +298,20 @@ impl Hits {
         }
     }
 
+    /// Returns whether a name is not one of many in a word: without blanks and quotes, hardly more than one has a value.
+    fn may_have_value(&mut self, text: &[u8], name: &Range<usize>) -> bool {
+        const MAX_WORD: usize = 4 << 10;
+        const MAX_NAMES: usize = 16;
+        const WORD: Class = ALNUM.or(Class::of("_-=.:/+%$"));
+        if name.start >= self.word_end {
+            let rest = text[name.end..].iter().take(MAX_WORD);
+            self.word_end = name.end + rest.take_while(|byte| WORD.has(**byte)).count();
+            self.names_in_word = 0;
+        }
+        self.names_in_word += 1;
+        self.names_in_word <= MAX_NAMES
+    }
+
     /// Adds what says who somebody is, to be redacted or to be counted.
     fn person(&mut self, person: Person, is_redacted: bool, range: Option<Range<usize>>) {
         let Some(range) = range else { return };
@@ -296,10 +322,12 @@ impl Hits {
         }
     }
 
-    fn all(&mut self, rank: u8, kind: &'static str, ranges: Vec<Range<usize>>) {
-        for range in ranges {
-            self.push(rank, kind, range);
-        }
+    /// Adds what a file has, and where what was looked at ends.
+    fn of_file(&mut self, kind: &'static str, (ranges, end): (Vec<Range<usize>>, usize)) {
+        ranges
+            .into_iter()
+            .for_each(|range| self.push(1, kind, range));
+        self.file_end = end;
     }
 
     fn extend(&mut self, hit: Option<Hit>) {

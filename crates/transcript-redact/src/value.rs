@@ -8,8 +8,9 @@ use crate::names::{Meaning, Trust};
 use crate::view::View;
 use crate::wrap::{after_prefix, full_line_end, line_start};
 
-/// The longest value that is not in quotes, in bytes.
+/// The longest value that is not in quotes, in bytes, and the longest that does not look random.
 const MAX_BARE: usize = 4 << 10;
+const MAX_PLAIN: usize = 256;
 /// What is looked at of a value to see whether it is a secret, in bytes.
 const MAX_JUDGED: usize = 4 << 10;
 
@@ -417,6 +418,9 @@ impl Finder<'_> {
         let is_list = before == Some(b';');
         let mut end = at;
         while end < limit {
+            if end == at + MAX_PLAIN && !looks_random(&self.text[at..end]) {
+                break;
+            }
             let byte = self.text[end];
             let next = self.byte(end + 1);
             let is_end = match byte {

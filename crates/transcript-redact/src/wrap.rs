@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::form::BASE64;
 use crate::view::View;
 
 /// No terminal and no mail is narrower, in characters.
@@ -26,7 +27,7 @@ pub(crate) fn next_line(view: &View, piece: &Range<usize>, is_short: bool) -> Op
     }
     let next = after_prefix(text, next);
     let rest = text[next..].iter();
-    let len = rest.take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    let len = rest.take_while(|byte| BASE64.has(**byte)).count();
     let is_random = |text: &[u8]| {
         let has = |of: fn(&u8) -> bool| text.iter().any(of);
         has(u8::is_ascii_digit) || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase)
@@ -46,9 +47,11 @@ pub(crate) fn full_line_end(text: &[u8], at: usize) -> Option<usize> {
     (at - line_start(text, at) >= MIN_TERMINAL).then(|| after_prefix(text, next))
 }
 
-/// Returns where the line that contains `at` starts.
+/// Returns where the line that contains `at` starts, or a place in it if it is long.
 pub(crate) fn line_start(text: &[u8], at: usize) -> usize {
-    memchr::memrchr(b'\n', &text[..at]).map_or(0, |feed| feed + 1)
+    const MAX_LINE: usize = 1 << 10;
+    let from = at.saturating_sub(MAX_LINE);
+    memchr::memrchr(b'\n', &text[from..at]).map_or(from, |feed| from + feed + 1)
 }
 
 /// Returns where the next line starts, if at most the end of a quoted part stands between `at` and it.

@@ -1,4 +1,4 @@
-"""The commands ``replay``, ``resume``, ``tail``, ``search``, ``usage``, ``verify``, ``repair`` and ``export`` as functions.
+"""The commands ``replay``, ``resume``, ``tail``, ``search``, ``usage``, ``verify``, ``repair`` and ``export`` as functions, and ``redact``.
 
 Records are those that the commands print with ``--json``; ``docs/cli.md`` describes them.
 """
@@ -6,7 +6,7 @@ Records are those that the commands print with ``--json``; ``docs/cli.md`` descr
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from ._records import Json, Records, call, every, read_json
@@ -267,6 +267,8 @@ def export(
     redact: bool = True,
     emails: bool = False,
     names: bool = False,
+    also: Sequence[str] = (),
+    keep: Sequence[str] = (),
     thinking: bool = False,
     sidechains: bool = False,
     conversation_only: bool = False,
@@ -281,7 +283,8 @@ def export(
     A page has the conversation and, folded, its subagents, branches and thinking, unless ``conversation_only`` is true;
     ``lines`` adds those of the session, which ``transcript import`` reads, and with ``plain`` nothing is compressed, so
     that all of it can be read without scripts. ``thinking`` and ``sidechains`` add these to Markdown. ``emails`` and
-    ``names`` (of people, in paths) are replaced, too.
+    ``names`` (of people, in paths) are replaced, too, and so are the values of the names in ``also``; ``keep`` has kinds,
+    names and values that stay.
 
     Raises :class:`ExistsError` if the file exists, unless ``force`` is true.
     """
@@ -294,6 +297,8 @@ def export(
         "redact": redact,
         "emails": emails,
         "names": names,
+        "also": list(also),
+        "keep": list(keep),
         "thinking": thinking,
         "sidechains": sidechains,
         "conversationOnly": conversation_only,
@@ -304,6 +309,30 @@ def export(
         "identity": _path(identity),
     }
     return every(call("export", options))[0]
+
+
+def redact(
+    text: str,
+    *,
+    line: bool = False,
+    emails: bool = False,
+    names: bool = False,
+    also: Sequence[str] = (),
+    keep: Sequence[str] = (),
+) -> Json:
+    """Return a text in which ``[redacted: KIND]`` replaces secrets, and the number of each kind: ``text`` and ``kinds``.
+
+    ``line`` says that the text is a line of a transcript, which stays JSON. docs/redaction.md has the rules.
+    """
+    options = {
+        "text": text,
+        "line": line,
+        "emails": emails,
+        "names": names,
+        "also": list(also),
+        "keep": list(keep),
+    }
+    return every(call("redact", options))[0]
 
 
 def list_archived(
