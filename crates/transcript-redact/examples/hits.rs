@@ -1,4 +1,4 @@
-//! Prints what is redacted in files, with the text around it: to judge a rule. Its output contains secrets.
+//! Prints what is redacted in files, with the text around it: to classify a rule. Its output contains secrets.
 //!
 //! `cargo run --release -p transcript-redact --example hits -- FILE...`
 

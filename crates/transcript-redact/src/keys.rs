@@ -192,11 +192,11 @@ pub(crate) fn looks_like_key(run: &[u8], min: usize) -> bool {
     is_mixed && signs * 4 <= run.len()
 }
 
-/// Returns where a key ends that goes on at the start of a text, and whether that is surely its end.
+/// Returns where a key ends that continues at the start of a text, and whether that is surely its end.
 pub(crate) fn rest(view: &View) -> (usize, bool) {
     let text = view.text();
     let end = body_end(text, 0, false).unwrap_or(0);
-    // Behind a footer, or something that is no key for long, nothing goes on.
+    // Behind a footer, or something that is no key for long, nothing continues.
     (
         end,
         text.len() - end > MAX_GAP || text[..end].ends_with(b"----"),

@@ -1,7 +1,7 @@
 //! The search of a file, in pieces and by several threads.
 //!
 //! A line of up to [`LONG_LINE`] bytes is searched as a whole. A longer one is searched in pieces with some text around
-//! each, so that memory does not grow with the length of a line. A secret that goes on where its piece ends, such as a
+//! each, so that memory does not grow with the length of a line. A secret that continues where its piece ends, such as a
 //! key of any length, is followed from there.
 
 use std::collections::BTreeMap;
@@ -185,7 +185,7 @@ struct Piece {
     homes: u64,
 }
 
-/// What a secret is that goes on behind its piece.
+/// What a secret is that continues behind its piece.
 #[derive(Clone, Copy, Debug)]
 enum Open {
     /// A private key.
@@ -194,7 +194,7 @@ enum Open {
     Quoted(u8, usize),
 }
 
-/// Puts the pieces together: counts the lines, and joins what overlaps or goes on.
+/// Puts the pieces together: counts the lines, and joins what overlaps or continues.
 fn joined(
     file: &dyn Bytes,
     range: Range<u64>,
@@ -247,7 +247,7 @@ fn joined(
     Ok(scan)
 }
 
-/// Returns where a secret ends that goes on at `at`.
+/// Returns where a secret ends that continues at `at`.
 fn end_of(file: &dyn Bytes, at: u64, limit: u64, open: Open, content: Content) -> io::Result<u64> {
     let mut at = at;
     let mut view = view_of(content);
@@ -326,13 +326,13 @@ impl Reader<'_> {
                 false => at,
             };
             let end = line_end.min(own.end + AFTER as usize);
-            let goes_on = end < line_end || feed.is_none() && !is_last;
+            let continues = end < line_end || feed.is_none() && !is_last;
             at = own.end + 1;
             let part = Part {
                 text: &bytes[start..end],
                 offset: from + start as u64,
                 own: own.start - start..own.end - start,
-                goes_on,
+                continues,
             };
             self.part(&part, &mut piece);
             piece.feeds += u64::from(feed.is_some_and(|feed| feed < own_end));
@@ -367,7 +367,7 @@ impl Reader<'_> {
             let is_own = part.own.contains(&range.start);
             // One that starts before may not have been found there.
             if is_own || range.start < part.own.start && range.end > part.own.start {
-                let is_open = is_own && part.goes_on && range.end == part.text.len();
+                let is_open = is_own && part.continues && range.end == part.text.len();
                 let open = is_open.then(|| open(&self.view, secret)).flatten();
                 piece.secrets.push((located(secret), open));
             }
@@ -392,11 +392,11 @@ struct Part<'b> {
     offset: u64,
     /// What belongs to this part.
     own: Range<usize>,
-    /// Whether the line goes on behind the bytes.
-    goes_on: bool,
+    /// Whether the line continues behind the bytes.
+    continues: bool,
 }
 
-/// Returns how a secret goes on that reaches the end of the text that was searched.
+/// Returns how a secret continues that reaches the end of the text that was searched.
 fn open(view: &View, secret: &Secret) -> Option<Open> {
     if secret.kind == keys::KIND {
         return Some(Open::Key);

@@ -395,7 +395,7 @@ pub(crate) fn open_quote(view: &View, raw: usize) -> Option<(u8, usize)> {
     matches!(quote, b'"' | b'\'').then(|| (quote, view.depth(at)))
 }
 
-/// Returns where a value in quotes ends that goes on at the start of a text, and whether that is surely its end.
+/// Returns where a value in quotes ends that continues at the start of a text, and whether that is surely its end.
 pub(crate) fn rest_of_value(view: &View, quote: u8, depth: usize) -> (usize, bool) {
     let text = view.text();
     let mut places = memchr::memchr2_iter(quote, b'"', text);

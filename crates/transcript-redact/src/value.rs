@@ -6,13 +6,13 @@ use std::ops::Range;
 use crate::form::{ALNUM, Class};
 use crate::names::{Meaning, Trust};
 use crate::view::View;
-use crate::wrap::{after_prefix, full_line_end, line_start};
+use crate::wrap::{after_prefix, continues, full_line_end, line_start};
 
 /// The longest value that is not in quotes, in bytes, and the longest that does not look random.
 const MAX_BARE: usize = 4 << 10;
 const MAX_PLAIN: usize = 256;
 /// What is looked at of a value to see whether it is a secret, in bytes.
-const MAX_JUDGED: usize = 4 << 10;
+const MAX_CLASSIFIED: usize = 4 << 10;
 
 /// How a value stands behind its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(crate) fn value_of(view: &View, name: &Range<usize>, meaning: Meaning) -> Op
         name: name.clone(),
     };
     let (at, way) = found.start()?;
-    found.judge(at, way, meaning)
+    found.classify(at, way, meaning)
 }
 
 /// Returns whether a text that is bounded by blanks or quotes looks like a random one.
@@ -297,7 +297,7 @@ impl Finder<'_> {
     }
 
     /// Returns the value at `at` if it is a secret.
-    fn judge(&self, at: usize, way: Way, meaning: Meaning) -> Option<Value> {
+    fn classify(&self, at: usize, way: Way, meaning: Meaning) -> Option<Value> {
         let mut at = at;
         let mut way = way;
         let mut first = self.byte(at)?;
@@ -354,8 +354,8 @@ impl Finder<'_> {
                 .count();
             let start = at + if count == 3 { 3 } else { 1 };
             let range = self.quoted(start, at)?;
-            let judged = range.start..range.end.min(range.start + MAX_JUDGED);
-            let value = unwrapped(&self.text[judged]);
+            let part = range.start..range.end.min(range.start + MAX_CLASSIFIED);
+            let value = unwrapped(&self.text[part]);
             let is_sure = self.is_quoted_secret(&value, way, meaning)?;
             return Some(Value {
                 range,
@@ -471,6 +471,7 @@ impl Finder<'_> {
                 .all(|byte| byte.is_ascii_lowercase() || !ALNUM.has(*byte))
                 || is_name_like(text);
             whole.extend_from_slice(text);
+            let is_word = is_word || !continues(self.text, next);
             if more.is_empty() || is_word || !looks_random(&whole) || whole.len() > MAX_BARE {
                 break;
             }
@@ -632,6 +633,7 @@ impl Finder<'_> {
         let is_word = value.iter().all(u8::is_ascii_alphabetic);
         match way {
             Way::Sentence if !value.iter().any(u8::is_ascii_digit) => None,
+            Way::Sentence if is_password && is_mixed => (value.len() >= 6).then_some(true),
             _ if is_mixed => (value.len() >= min && !is_name_like(value)).then_some(true),
             _ if is_cased(value) => Some(true),
             Way::Tag if is_password => (value.len() >= 4 && !is_label(value)).then_some(true),
@@ -1194,6 +1196,11 @@ mod tests {
             ("define('|API_SECRET', 'Zx81k3Lm9q')", "Zx81k3Lm9q"),
             ("ENV |API_SECRET Zx81k3Lm9q", "Zx81k3Lm9q"),
             ("the |password is Zx81k3Lm9q.", "Zx81k3Lm9q"),
+            ("the |password is hunter2-Hunter2.", "hunter2-Hunter2"),
+            (
+                "    12\u{2192}|WEBHOOK_SECRET=whsec_aB3dE6gH9jK2mN5pQ8sT1vW4yZ\n    13\u{2192}LOG_LEVEL=debug",
+                "whsec_aB3dE6gH9jK2mN5pQ8sT1vW4yZ",
+            ),
             ("password: string = \"Zx81k3Lm9q\"", "Zx81k3Lm9q"),
             ("password: |\n  Zx81k3Lm9q\n", ""),
         ] {

@@ -13,7 +13,7 @@ use memchr::memchr3;
 pub(crate) struct View {
     text: Vec<u8>,
     /// Where a run starts whose bytes are next to each other both here and in the line. A run of no bytes marks
-    /// something that was left out.
+    /// something that was omitted.
     runs: Vec<Run>,
     end: u32,
     /// Whether it is text of several lines, and not a line of JSON.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::form::BASE64;
+use crate::form::{ALNUM, Class};
 use crate::view::View;
 
 /// No terminal and no mail is narrower, in characters.
@@ -10,7 +10,7 @@ const MIN_WIDTH: usize = 38;
 /// The maximum length of what stands before the text of a line, such as its number.
 const MAX_PREFIX: usize = 64;
 
-/// Returns where a token goes on whose first `piece` ends with its line; `None` if it ends there, too.
+/// Returns where a token continues whose first `piece` ends with its line; `None` if it ends there, too.
 ///
 /// A token `is_short` if it would be none without the next line.
 pub(crate) fn next_line(view: &View, piece: &Range<usize>, is_short: bool) -> Option<usize> {
@@ -26,18 +26,30 @@ pub(crate) fn next_line(view: &View, piece: &Range<usize>, is_short: bool) -> Op
         return None;
     }
     let next = after_prefix(text, next);
-    let rest = text[next..].iter();
-    let len = rest.take_while(|byte| BASE64.has(**byte)).count();
-    let is_random = |text: &[u8]| {
-        let has = |of: fn(&u8) -> bool| text.iter().any(of);
-        has(u8::is_ascii_digit) || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase)
-    };
-    let is_rest = match is_short {
-        true => is_random(&text[piece.clone()]),
-        // A word of the next line is no part of a token that may be whole.
-        false => is_random(&text[piece.clone()]) && len >= 4 && is_random(&text[next..next + len]),
-    };
+    let is_rest = is_random(&text[piece.clone()]) && (is_short || continues(text, next));
     is_rest.then_some(next)
+}
+
+/// Returns whether a line that starts at `at` can be the rest of a token, and nothing else.
+pub(crate) fn continues(text: &[u8], at: usize) -> bool {
+    const TOKEN: Class = ALNUM.or(Class::of("+/-_.~%"));
+    const MIN_WITHOUT_DIGITS: usize = 20;
+    let rest = &text[at..];
+    let len = rest.iter().take_while(|byte| TOKEN.has(**byte)).count();
+    let padding = rest[len..].iter().take_while(|byte| **byte == b'=').count();
+    let is_all = match rest.get(len + padding) {
+        // A short word is the first one of a sentence.
+        Some(b' ' | b'\t') => len >= 8,
+        next => next.is_none_or(|byte| b"\n\r\"'`<)\\".contains(byte)),
+    };
+    let has_digit = rest[..len].iter().any(u8::is_ascii_digit);
+    len > 0 && is_all && is_random(&rest[..len]) && (has_digit || len >= MIN_WITHOUT_DIGITS)
+}
+
+/// Returns whether a text has digits, or letters of both cases.
+fn is_random(text: &[u8]) -> bool {
+    let has = |of: fn(&u8) -> bool| text.iter().any(of);
+    has(u8::is_ascii_digit) || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase)
 }
 
 /// Returns where the text of the next line starts, if the line that ends at `at` is as long as a terminal is wide.
