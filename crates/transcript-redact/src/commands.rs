@@ -8,7 +8,24 @@ use crate::view::View;
 use crate::wrap::line_start;
 
 /// The options by which text is searched.
-pub(crate) const OPTIONS: [&str; 13] = [
+pub(crate) const OPTIONS: [&str; 30] = [
+    " -b ",
+    " -k ",
+    " -N ",
+    "| chpasswd",
+    "| sudo chpasswd",
+    "passwd --stdin",
+    "sudo -k -S",
+    "sudo -kS",
+    "secret set",
+    "secret put",
+    "secrets create",
+    "secrets versions add",
+    "env add",
+    "--with-token",
+    "add_user ",
+    "change_password ",
+    "htpasswd -",
     " -p",
     " -u",
     " --user",
@@ -146,12 +163,49 @@ pub(crate) fn password(view: &View, option: &str, at: usize) -> Option<Range<usi
             let percent = memchr::memchr(b'%', &text[value.clone()])?;
             accepted(text, value.start + percent + 1..value.end, 3)
         }
-        "--password-stdin" | "sudo -S" => {
-            let line = line_start(text, at).max(at.saturating_sub(MAX_BEFORE));
-            let echo = memchr::memmem::rfind(&text[line..at], b"echo ")?;
-            let value = word(text, line + echo + 5)?;
-            accepted(text, value, 3)
+        " -b " => {
+            let value = word(text, end).filter(|_| runs(&["curl"]))?;
+            memchr::memchr(b'=', &text[value.clone()])?;
+            accepted(text, value, 8)
         }
+        " -k " => {
+            let range = argument(text, end, 3).filter(|_| runs(&["openssl"]))?;
+            let rest = text[range.clone()].strip_prefix(b"pass:");
+            Some(rest.map_or(range.start, |rest| range.end - rest.len())..range.end)
+        }
+        " -N " => argument(text, end, 3).filter(|_| runs(&["ssh-keygen"])),
+        "| chpasswd" | "| sudo chpasswd" => {
+            let value = piped(text, at)?;
+            let colon = memchr::memchr(b':', &text[value.clone()])?;
+            accepted(text, value.start + colon + 1..value.end, 3)
+        }
+        "add_user " | "change_password " => {
+            let user = word(text, end).filter(|_| runs(&["rabbitmqctl"]))?;
+            argument(text, user.end, 3)
+        }
+        "htpasswd -" => {
+            let options = text[end..]
+                .iter()
+                .take_while(|byte| byte.is_ascii_alphabetic());
+            let options = &text[end..end + options.count()];
+            let mut last = end + options.len();
+            // The file, which `-n` does not have, and the user.
+            for _ in 0..if options.contains(&b'n') { 1 } else { 2 } {
+                last = word(text, last)?.end;
+            }
+            argument(text, last, 3).filter(|_| options.contains(&b'b'))
+        }
+        "--password-stdin"
+        | "sudo -S"
+        | "sudo -k -S"
+        | "sudo -kS"
+        | "passwd --stdin"
+        | "secret set"
+        | "secret put"
+        | "secrets create"
+        | "secrets versions add"
+        | "env add"
+        | "--with-token" => accepted(text, piped(text, at)?, 3),
         "ConvertTo-SecureString" => {
             let rest = &text[end..text.len().min(end + 80)];
             let line = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
@@ -166,6 +220,28 @@ pub(crate) fn password(view: &View, option: &str, at: usize) -> Option<Range<usi
             accepted(text, word(text, end + open)?, 3)
         }
     }
+}
+
+/// Returns what `echo` or `printf` write into the command around `at`, or what is `<<< value` behind it.
+fn piped(text: &[u8], at: usize) -> Option<Range<usize>> {
+    const WRITERS: [&str; 5] = ["echo -n ", "echo ", "printf '%s' ", "printf %s ", "printf "];
+    let rest = &text[at..text.len().min(at + MAX_BEFORE)];
+    let rest = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
+    if let Some(here) = memchr::memmem::find(rest, b"<<<") {
+        return word(text, at + here + 3);
+    }
+    let line = line_start(text, at).max(at.saturating_sub(MAX_BEFORE));
+    let pipe = line + memchr::memrchr(b'|', &text[line..(at + 1).min(text.len())])?;
+    let before = &text[line..pipe];
+    let end_of =
+        |writer: &&str| Some(memchr::memmem::rfind(before, writer.as_bytes())? + writer.len());
+    let value = word(text, line + WRITERS.iter().find_map(end_of)?)?;
+    // The line feed of `printf`.
+    let value = value.start..value.end.min(pipe);
+    let len = text[value.clone()]
+        .strip_suffix(b"\n")
+        .map_or(value.len(), <[u8]>::len);
+    Some(value.start..value.start + len)
 }
 
 /// Returns whether a command stands in a text.

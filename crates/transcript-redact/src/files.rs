@@ -7,12 +7,16 @@ use memchr::memmem;
 use crate::form::{ALNUM, BASE64, Class};
 use crate::value::stands_for_one;
 use crate::view::View;
-use crate::wrap::{after_prefix, line_start};
+use crate::wrap::after_prefix;
 
 /// What a line of `.pgpass` has between its host and its database.
-pub(crate) const PGPASS: [&str; 2] = [":5432:", ":*:*:"];
+pub(crate) const PGPASS: [&str; 5] = [":5432:", ":5433:", ":6432:", ":6543:", ":*:*:"];
 /// What such a document says it is.
-pub(crate) const KUBERNETES: [&str; 2] = ["kind: Secret", "\"kind\": \"Secret\""];
+pub(crate) const KUBERNETES: [&str; 3] = [
+    "kind: Secret",
+    "\"kind\": \"Secret\"",
+    "\"kind\":\"Secret\"",
+];
 pub(crate) const JWK: &str = "\"kty\"";
 
 /// How far from what names it a secret can be, in bytes.
@@ -20,10 +24,13 @@ const MAX_DISTANCE: usize = 8 << 10;
 
 /// Returns the password of a line of `.pgpass`: the fifth field.
 pub(crate) fn pgpass(view: &View, at: usize) -> Option<Range<usize>> {
+    const HOST: Class = ALNUM.or(Class::of("._*-/"));
+    const MAX_LINE: usize = 512;
     let text = view.text();
-    let start = after_prefix(text, line_start(text, at));
-    let rest = &text[start..text.len().min(start + 512)];
-    let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>/".contains(byte);
+    let before = text[at.saturating_sub(MAX_LINE)..at].iter().rev();
+    let start = at - before.take_while(|byte| HOST.has(**byte)).count();
+    let rest = &text[start..text.len().min(start + MAX_LINE)];
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>".contains(byte);
     let line = &rest[..rest.iter().position(is_end).unwrap_or(rest.len())];
     let mut fields = line.splitn(5, |byte| *byte == b':');
     let others: Vec<&[u8]> = fields.by_ref().take(4).collect();
@@ -43,7 +50,14 @@ pub(crate) fn kubernetes(view: &View, at: usize) -> (Vec<Range<usize>>, usize) {
     let to = text.len().min(at + MAX_DISTANCE);
     let to = memmem::find(&text[at..to], b"\n---").map_or(to, |found| at + found);
     let mut found = Vec::new();
-    for name in ["data:", "stringData:", "\"data\": {", "\"data\":{"] {
+    for name in [
+        "data:",
+        "stringData:",
+        "\"data\": {",
+        "\"data\":{",
+        "\"stringData\": {",
+        "\"stringData\":{",
+    ] {
         for place in memmem::find_iter(&text[from..to], name) {
             let start = from + place;
             if start
@@ -59,60 +73,74 @@ pub(crate) fn kubernetes(view: &View, at: usize) -> (Vec<Range<usize>>, usize) {
 
 /// Returns the values of pairs of YAML or JSON.
 fn pairs(text: &[u8], from: usize, to: usize, is_json: bool) -> Vec<Range<usize>> {
+    match is_json {
+        true => json_pairs(text, from, to),
+        false => yaml_pairs(text, from, to),
+    }
+}
+
+/// Returns the texts behind a colon, up to the end of the object.
+fn json_pairs(text: &[u8], from: usize, to: usize) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = from;
+    while let Some(mark) = text[at..to].iter().position(|byte| b"\"}".contains(byte)) {
+        let open = at + mark;
+        if text[open] == b'}' {
+            break;
+        }
+        let Some(len) = memchr::memchr(b'"', &text[open + 1..to]) else {
+            break;
+        };
+        let close = open + 1 + len;
+        let before = text[from..open].trim_ascii_end();
+        if before.ends_with(b":") && len >= 3 && !stands_for_one(&text[open + 1..close]) {
+            found.push(open + 1..close);
+        }
+        at = close + 1;
+    }
+    found
+}
+
+/// Returns the values of the indented lines.
+fn yaml_pairs(text: &[u8], from: usize, to: usize) -> Vec<Range<usize>> {
     const NAME: Class = ALNUM.or(Class::of("._-"));
     let mut found = Vec::new();
     let mut at = from;
-    while at < to {
-        let skipped = text[at..to]
-            .iter()
-            .take_while(|byte| b" \t\r\n,\"'".contains(byte))
-            .count();
-        let line = match is_json {
-            true => at + skipped,
-            false => match memchr::memchr(b'\n', &text[at..to]) {
-                Some(feed) => {
-                    let start = at + feed + 1;
-                    let blank = text[start..to]
-                        .iter()
-                        .take_while(|byte| **byte == b' ')
-                        .count();
-                    // What is not indented belongs to the document again.
-                    if blank == 0
-                        && text
-                            .get(start)
-                            .is_some_and(|byte| byte.is_ascii_alphabetic())
-                    {
-                        break;
-                    }
-                    after_prefix(text, start)
-                }
-                None => break,
-            },
-        };
-        if line >= to {
-            break;
-        }
-        let name = text[line..to]
+    while let Some(feed) = memchr::memchr(b'\n', &text[at..to]) {
+        let start = after_prefix(text, at + feed + 1);
+        let name = text[start..to]
             .iter()
             .take_while(|byte| NAME.has(**byte))
             .count();
-        let sign = text[line + name..to]
-            .iter()
-            .take_while(|byte| b"\"': ".contains(byte))
-            .count();
-        let start = line + name + sign;
-        let len = text[start..to]
-            .iter()
-            .take_while(|byte| BASE64.has(**byte))
-            .count();
-        let has_sign = text[line + name..start].contains(&b':');
-        if name == 0 || !has_sign {
+        let line = &text[start..to];
+        let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
+        // What has no value, or is a field of the document, ends the list.
+        let Some(value) = line[name..].strip_prefix(b":") else {
+            break;
+        };
+        const FIELDS: [&[u8]; 6] = [
+            b"kind",
+            b"metadata",
+            b"type",
+            b"apiVersion",
+            b"immutable",
+            b"stringData",
+        ];
+        if name == 0 || FIELDS.contains(&&line[..name]) {
             break;
         }
-        if len >= 4 && !stands_for_one(&text[start..start + len]) {
-            found.push(start..start + len);
+        let is_mark = |byte: &u8| b" \"'\r,".contains(byte);
+        let blank = value.iter().take_while(|byte| is_mark(byte)).count();
+        let end = value
+            .iter()
+            .rposition(|byte| !is_mark(byte))
+            .map_or(blank, |last| last + 1);
+        let value_start = start + name + 1 + blank;
+        let range = value_start..start + name + 1 + end.max(blank);
+        if range.len() >= 3 && !stands_for_one(&text[range.clone()]) {
+            found.push(range);
         }
-        at = start + len;
+        at = start + line.len();
     }
     found
 }

@@ -185,7 +185,11 @@ impl Form {
         }
         let mut start = at;
         let mut from = (self.secret.start == self.anchor).then_some(at);
+        let mut to = (self.secret.end == self.anchor + 1).then(|| at + self.anchor().len());
         for (number, part) in self.parts[..self.anchor].iter().enumerate().rev() {
+            if number + 1 == self.secret.end {
+                to = Some(start);
+            }
             start = part.before(text, start)?;
             if number == self.secret.start {
                 from = Some(start);
@@ -197,7 +201,6 @@ impl Form {
         }
         let mut varied = Variety::default();
         let mut end = at + self.anchor().len();
-        let mut to = (self.secret.end == self.anchor + 1).then_some(end);
         for (number, part) in self.parts.iter().enumerate().skip(self.anchor + 1) {
             if number == self.secret.start {
                 from = Some(end);

@@ -20,6 +20,9 @@ pub(crate) const PARTS: &[&str] = &[
     "cred",
     "jwt",
     "cookie",
+    "masterauth",
+    "phpsessid",
+    "jsessionid",
     "?code",
     "&code",
     "dsn",
@@ -152,6 +155,19 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
         "a",
         "b",
     ];
+    // Words that end like a password.
+    const NO_PASSWORDS: [&str; 10] = [
+        "bypass",
+        "compass",
+        "trespass",
+        "surpass",
+        "encompass",
+        "underpass",
+        "overpass",
+        "multipass",
+        "subpass",
+        "renderpass",
+    ];
     let name = std::str::from_utf8(name).ok()?;
     let mut words = words(name);
     while words.len() > 1
@@ -187,8 +203,11 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
     }
     match last {
         "pwd" if !before.is_empty() => return of(PASSWORD, Trust::Name),
-        "dbpass" | "userpass" | "adminpass" | "rootpass" | "mypass" | "sqlpass" | "psk"
-        | "dbpwd" | "userpwd" | "adminpwd" => {
+        "requirepass" | "masterauth" | "dbpass" | "userpass" | "adminpass" | "rootpass"
+        | "mypass" | "sqlpass" | "psk" | "dbpwd" | "userpwd" | "adminpwd" => {
+            return of(PASSWORD, Trust::Name);
+        }
+        _ if last.len() > 4 && last.ends_with("pass") && !NO_PASSWORDS.contains(&last) => {
             return of(PASSWORD, Trust::Name);
         }
         "pass" if !before.is_empty() => return of(PASSWORD, Trust::Name),
@@ -200,6 +219,7 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
         "phrase" if before == "pass" => return of(PASSWORD, Trust::Name),
         "string" if before == "connection" => return of("connection string", Trust::Form),
         "code" if before.is_empty() => return of("token", Trust::Form),
+        "phpsessid" | "jsessionid" => return of("cookie", Trust::Form),
         "pat" | "jwt" | "dsn" | "salt" | "auth" | "authorization" | "login" | "com" | "cookie"
         | "sas" => {
             let kind = match last {

@@ -60,6 +60,8 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
     ("AWS signature", "X-Amz-Signature=<{hex:64}>"),
     ("AWS session token", "FwoGZXIvYXdz{b64:60-}"),
     ("AWS session token", "IQoJb3JpZ2lu{b64:60-}"),
+    ("AWS signature", "Signature=<{hex:64}>"),
+    ("HTTP digest", "response=\"<{hex:32}>\""),
     ("Google API key", "AIza{b64url:35}"),
     ("Google OAuth token", "ya29.{dotted:20-}"),
     ("Google OAuth client secret", "GOCSPX-{b64url:20-}"),

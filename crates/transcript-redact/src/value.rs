@@ -31,6 +31,8 @@ enum Way {
     Sentence,
     /// `f("name", "value")`, `name("value")`.
     Call,
+    /// `name    value`, in a table or a list of settings.
+    Column,
 }
 
 /// A value behind a name.
@@ -169,8 +171,13 @@ impl Finder<'_> {
         if self.byte(at) == Some(b'?') {
             at += 1;
         }
+        // Bold, and then the colon: `**password**: value`, `**password:** value`.
+        let bold = self.skip(at, Class::of("*_"));
+        if bold > at + 1 && self.byte(bold) == Some(b':') {
+            at = bold;
+        }
         let after = self.skip(at, BLANK);
-        let is_flag = self.text[..self.name.start].ends_with(b"--");
+        let is_flag = self.is_flag();
         match self.byte(after)? {
             b'=' => {
                 let end = self.skip(after, Class::of("=>~"));
@@ -192,7 +199,8 @@ impl Finder<'_> {
                 if self.byte(after + 1) == Some(b':') {
                     return None;
                 }
-                Some((self.skip(after + 1, BLANK), Way::Colon))
+                let value = self.skip(after + 1, Class::of(" \t*"));
+                Some((value, Way::Colon))
             }
             b'|' if self.byte(after + 1) == Some(b'|') => {
                 Some((self.skip(after + 2, Class::of("= \t")), Way::Equals))
@@ -211,6 +219,7 @@ impl Finder<'_> {
             b'>' if before == Some(b'<') || self.is_in_tag() => {
                 Some((self.skip(after + 1, Class::of(" \t\n")), Way::Tag))
             }
+            b'|' => Some((self.skip(after + 1, BLANK), Way::Column)),
             b'\n' if !is_quoted => self.attribute(at),
             _ if is_quoted => self.attribute(at - 1),
             _ if after == at => None,
@@ -230,8 +239,26 @@ impl Finder<'_> {
                 };
                 Some((self.skip(value, Class::of(": ")), Way::Sentence))
             }
+            // A column of a table, or a setting without a sign.
+            _ if self.is_at_line_start() => Some((after, Way::Column)),
             _ => None,
         }
+    }
+
+    /// Returns whether the name is an option: with two hyphens, or a long one with one hyphen.
+    fn is_flag(&self) -> bool {
+        let before = &self.text[..self.name.start];
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'"' | b'\'');
+        let is_long = self.name.len() >= 5;
+        let is_single = before
+            .strip_suffix(b"-")
+            .is_some_and(|rest| rest.last().is_some_and(is_blank));
+        before.ends_with(b"--") || is_long && is_single
+    }
+
+    /// Returns whether the name is the first word of its line, behind what a tool prints there.
+    fn is_at_line_start(&self) -> bool {
+        after_prefix(self.text, line_start(self.text, self.name.start)) == self.name.start
     }
 
     /// Returns where the value of an option starts that is at `at`, as in `secret set NAME --body value`.
@@ -248,7 +275,7 @@ impl Finder<'_> {
     /// Returns the value of an attribute or key `value` behind a name that is itself the value of another one:
     /// `key="name" value="…"`, `"name": "NAME", "value": "…"`.
     fn attribute(&self, at: usize) -> Option<(usize, Way)> {
-        const BETWEEN: Class = Class::of("\"' \t\r,-");
+        const BETWEEN: Class = Class::of("\"' \t\r,-+");
         let mut between = self.skip(at, BETWEEN);
         if self.byte(between) == Some(b'\n') {
             between = after_prefix(self.text, between + 1);
@@ -281,7 +308,16 @@ impl Finder<'_> {
         let word = before.trim_end().rsplit(marks).next().unwrap_or_default();
         let is_set = matches!(
             word,
-            "set" | "env" | "setx" | "config" | "export" | "setenv"
+            "set"
+                | "env"
+                | "setx"
+                | "config"
+                | "export"
+                | "setenv"
+                | "#define"
+                | "define"
+                | "x"
+                | "gx"
         ) || before.contains(" config set ");
         let around = &self.text[self.name.start.saturating_sub(200)..self.name.start];
         let around = String::from_utf8_lossy(around);
@@ -363,7 +399,23 @@ impl Finder<'_> {
                 is_sure,
             });
         }
+        if meaning.kind == "seed phrase" {
+            let words = self.words(at);
+            return words.map(|range| Value {
+                range,
+                is_bare_json: false,
+                is_sure: true,
+            });
+        }
         let range = self.to_next_lines(self.bare(at, way), way);
+        // Nothing else is in the column, and on the line.
+        let next = self.byte(range.end);
+        let is_column = matches!(next, None | Some(b'\n' | b'\r' | b'"' | b'|'))
+            || self.starts(range.end, " |")
+            || self.starts(range.end, "  ");
+        if way == Way::Column && !is_column {
+            return None;
+        }
         if way == Way::Tag && !self.text[range.end..].starts_with(b"</") {
             return None;
         }
@@ -459,6 +511,19 @@ impl Finder<'_> {
         at..end
     }
 
+    /// Returns the words of a seed phrase: twelve or more in small letters.
+    fn words(&self, at: usize) -> Option<Range<usize>> {
+        const MIN_WORDS: usize = 12;
+        const MAX_PHRASE: usize = 400;
+        let rest = &self.text[at..self.text.len().min(at + MAX_PHRASE)];
+        let len = rest
+            .iter()
+            .take_while(|byte| byte.is_ascii_lowercase() || **byte == b' ')
+            .count();
+        let phrase = rest[..len].trim_ascii_end();
+        (phrase.split(|byte| *byte == b' ').count() >= MIN_WORDS).then(|| at..at + phrase.len())
+    }
+
     /// Adds what is on the next lines of a random value that fills its line to the end.
     fn to_next_lines(&self, range: Range<usize>, way: Way) -> Range<usize> {
         let mut range = range;
@@ -538,6 +603,19 @@ impl Finder<'_> {
                 (value.len() >= 4 && is_word).then_some(true)
             }
             _ if is_cased(value) => Some(true),
+            // Some words with hyphens, or one that may be a label.
+            _ if is_password && meaning.trust == Trust::Name && !is_word && value.len() >= 12 => {
+                let is_phrase = |byte: &u8| byte.is_ascii_lowercase() || b"-_".contains(byte);
+                Some(value.iter().all(is_phrase))
+            }
+            _ if is_password
+                && meaning.trust == Trust::Name
+                && is_title
+                && is_word
+                && value.len() >= 8 =>
+            {
+                Some(false)
+            }
             _ if is_title
                 || !is_word
                 || is_camel(value)
@@ -625,7 +703,7 @@ impl Finder<'_> {
         }
         let is_mixed = is_mixed(value) && !is_type(value);
         let before = self.name.start.checked_sub(1).and_then(|at| self.byte(at));
-        let is_start = self.name.start == line_start(self.text, self.name.start);
+        let is_start = self.is_at_line_start();
         let is_listed = matches!(before, Some(b';' | b'?' | b'&'));
         let is_setting = way == Way::Equals && (is_listed || is_start);
         let ends_line = next.is_none_or(|next| b"\n\r\"'<".contains(&next));
@@ -633,12 +711,24 @@ impl Finder<'_> {
         let is_word = value.iter().all(u8::is_ascii_alphabetic);
         match way {
             Way::Sentence if !value.iter().any(u8::is_ascii_digit) => None,
+            Way::Column if !is_mixed || value.len() < 6 => None,
             Way::Sentence if is_password && is_mixed => (value.len() >= 6).then_some(true),
             _ if is_mixed => (value.len() >= min && !is_name_like(value)).then_some(true),
             _ if is_cased(value) => Some(true),
             Way::Tag if is_password => (value.len() >= 4 && !is_label(value)).then_some(true),
             Way::Colon if is_constant && ends_line && is_word && meaning.trust == Trust::Name => {
                 (value.len() >= 6).then_some(true)
+            }
+            Way::Colon
+                if is_password
+                    && meaning.trust == Trust::Name
+                    && is_start
+                    && ends_line
+                    && is_word
+                    && !is_known_word(value) =>
+            {
+                (value.len() >= 8 && !is_camel(value) && value.iter().any(u8::is_ascii_lowercase))
+                    .then_some(value[0].is_ascii_lowercase())
             }
             Way::Equals
                 if is_setting
@@ -918,6 +1008,30 @@ fn is_identifier(text: &[u8]) -> bool {
     text.first()
         .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
         && text.iter().all(|byte| ALNUM.has(*byte) || *byte == b'_')
+}
+
+/// Returns whether a word is one that stands where a value may stand, in a program or its documentation.
+fn is_known_word(value: &[u8]) -> bool {
+    const KNOWN: [&str; 14] = [
+        "password",
+        "required",
+        "optional",
+        "undefined",
+        "boolean",
+        "generated",
+        "encrypted",
+        "sensitive",
+        "redacted",
+        "disabled",
+        "unchanged",
+        "prompted",
+        "computed",
+        "protected",
+    ];
+    KNOWN
+        .iter()
+        .any(|known| known.as_bytes() == value.to_ascii_lowercase())
+        || is_type(value)
 }
 
 /// Returns whether a word names a type.
