@@ -8,6 +8,21 @@ use crate::view::View;
 use crate::wrap::line_start;
 
 /// The options by which text is searched.
+/// Calls whose last argument is a password.
+pub(crate) const CALLS: [&str; 11] = [
+    "mysqli(",
+    "mysqli_connect(",
+    "PDO(",
+    "getConnection(",
+    "auth=(",
+    "HTTPBasicAuth(",
+    "SetBasicAuth(",
+    "NetworkCredential(",
+    ".login(",
+    "WiFi.begin(",
+    "BasicAuth(",
+];
+
 pub(crate) const OPTIONS: [&str; 30] = [
     " -b ",
     " -k ",
@@ -40,6 +55,36 @@ pub(crate) const OPTIONS: [&str; 30] = [
     "ConvertTo-SecureString",
     "IDENTIFIED BY",
 ];
+
+/// Returns the password in a call whose arguments start at `at`: the third text if there are three, or else the second.
+pub(crate) fn argument_of_call(view: &View, at: usize) -> Option<Range<usize>> {
+    const MAX_CALL: usize = 400;
+    let text = view.text();
+    let rest = &text[at..text.len().min(at + MAX_CALL)];
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut place = 0;
+    while let Some(open) = rest[place..]
+        .iter()
+        .position(|byte| b"\"')\n;".contains(byte))
+    {
+        let open = place + open;
+        let mark = rest[open];
+        if !matches!(mark, b'"' | b'\'') || view.is_outer_quote(at + open) {
+            break;
+        }
+        let len = rest[open + 1..]
+            .iter()
+            .position(|byte| *byte == mark || *byte == b'\n')?;
+        found.push(at + open + 1..at + open + 1 + len);
+        place = open + len + 2;
+    }
+    let password = found.get(2).or(found.get(1))?.clone();
+    let value = &text[password.clone()];
+    let is_address = value.contains(&b'@') || memchr::memmem::find(value, b"://").is_some();
+    let is_mixed =
+        value.iter().any(u8::is_ascii_digit) && value.iter().any(u8::is_ascii_alphabetic);
+    accepted(text, password, 6).filter(|_| is_mixed && !is_address)
+}
 
 /// How far before an option its command is, in bytes.
 const MAX_BEFORE: usize = 400;

@@ -177,8 +177,14 @@ impl Form {
         }
     }
 
-    /// Returns the secret around an anchor at `at`.
-    pub(crate) fn find(&self, view: &View, at: usize) -> Option<Range<usize>> {
+    /// Returns the secret around an anchor at `at`. `looked_at` is where what was looked at ends: there is no other secret
+    /// of this form in it.
+    pub(crate) fn find(
+        &self,
+        view: &View,
+        at: usize,
+        looked_at: &mut usize,
+    ) -> Option<Range<usize>> {
         let text = view.text();
         if !text[at..].starts_with(self.anchor().as_bytes()) {
             return None;
@@ -205,7 +211,7 @@ impl Form {
             if number == self.secret.start {
                 from = Some(end);
             }
-            end = part.after(view, end, &mut varied)?;
+            end = part.after(view, end, &mut varied, looked_at)?;
             if number + 1 == self.secret.end {
                 to = Some(end);
             }
@@ -277,7 +283,13 @@ impl Part {
     }
 
     /// Returns the end of this part, which starts at `at`.
-    fn after(&self, view: &View, at: usize, varied: &mut Variety) -> Option<usize> {
+    fn after(
+        &self,
+        view: &View,
+        at: usize,
+        varied: &mut Variety,
+        looked_at: &mut usize,
+    ) -> Option<usize> {
         let text = view.text();
         let run = match self {
             Self::Literal(literal) => {
@@ -297,6 +309,7 @@ impl Part {
             varied.add(&here[..len]);
             let piece = end..end + len;
             (end, count) = (end + len, count + len);
+            *looked_at = end;
             if count > run.max {
                 return (!ALNUM.has(text[end - 1])).then_some(end - 1);
             }

@@ -41,7 +41,7 @@ const MIN_LINE: usize = 16;
 pub(crate) fn block(view: &View, at: usize) -> Option<Range<usize>> {
     let text = view.text();
     let header = header_len(&text[at..])?;
-    let end = body_end(text, at + header, true)?;
+    let end = body_end(view, at + header, true)?;
     Some(at..end)
 }
 
@@ -51,8 +51,11 @@ pub(crate) fn body(view: &View, at: usize) -> Option<Range<usize>> {
     let is_inside = at
         .checked_sub(1)
         .is_some_and(|before| BASE64.has(text[before]));
-    let end = body_end(text, at, false)?;
-    (!is_inside && end - at >= 64).then_some(at..end)
+    if is_inside {
+        return None;
+    }
+    let end = body_end(view, at, false)?;
+    (end - at >= 64).then_some(at..end)
 }
 
 /// Returns the key whose header is missing and whose footer starts at `at`: the lines before it that look like those of a key.
@@ -113,7 +116,8 @@ fn header_len(text: &[u8]) -> Option<usize> {
 
 /// Returns where the body of a key ends that starts at `at`: behind its footer, or behind the last line that looks
 /// like one of a key.
-fn body_end(text: &[u8], at: usize, has_header: bool) -> Option<usize> {
+fn body_end(view: &View, at: usize, has_header: bool) -> Option<usize> {
+    let text = view.text();
     let mut end = at;
     let mut is_key = false;
     let mut is_full = false;
@@ -125,7 +129,7 @@ fn body_end(text: &[u8], at: usize, has_header: bool) -> Option<usize> {
         let Some(start) = next.map(|next| gap + next) else {
             break;
         };
-        if start - end > MAX_GAP {
+        if start - end > MAX_GAP || !is_same_text(view, gap..start) {
             break;
         }
         let len = text[start..]
@@ -167,6 +171,34 @@ fn body_end(text: &[u8], at: usize, has_header: bool) -> Option<usize> {
     is_key.then_some(end)
 }
 
+/// Returns whether what is between two places of a line is in one string, or between two strings of one list.
+fn is_same_text(view: &View, between: Range<usize>) -> bool {
+    const MAX_ELEMENT: usize = 4 << 10;
+    let text = view.text();
+    let quotes = memchr::memchr_iter(b'"', &text[between.clone()]);
+    let mut quotes = quotes
+        .map(|at| between.start + at)
+        .filter(|at| view.is_outer_quote(*at));
+    while let Some(close) = quotes.next() {
+        let Some(open) = quotes.next() else {
+            return false;
+        };
+        let is_comma = |byte: &u8| matches!(byte, b',' | b' ');
+        if !text[close + 1..open].iter().all(is_comma) || open == close + 1 {
+            return false;
+        }
+        // A key of an object is no element.
+        let rest = open + 1..text.len().min(open + MAX_ELEMENT);
+        let mut ends = memchr::memchr_iter(b'"', &text[rest.clone()]).map(|at| rest.start + at);
+        let end = ends.find(|at| view.is_outer_quote(*at));
+        let after = end.map(|end| text[end + 1..].trim_ascii_start());
+        if after.is_some_and(|after| after.starts_with(b":")) {
+            return false;
+        }
+    }
+    true
+}
+
 /// Returns whether a colon and a space follow, as behind the name of a field.
 fn is_field(text: &[u8], at: usize) -> bool {
     matches!(text.get(at..at + 2), Some(b": "))
@@ -175,7 +207,13 @@ fn is_field(text: &[u8], at: usize) -> bool {
 /// Returns whether a run is all of its line but for a prefix.
 fn is_last(text: &[u8], at: usize, len: usize) -> bool {
     let end = text.get(at + len);
-    let starts = after_prefix(text, line_start(text, at)) == at;
+    let before = &text[..at];
+    let mark = before
+        .strip_suffix(b"+")
+        .or(before.strip_suffix(b"-"))
+        .or(before.strip_suffix(b" "));
+    let starts_string = mark.unwrap_or(before).ends_with(b"\"");
+    let starts = starts_string || after_prefix(text, line_start(text, at)) == at;
     starts && end.is_none_or(|byte| b"\n\r\"'\\<`".contains(byte))
 }
 
@@ -195,7 +233,7 @@ pub(crate) fn looks_like_key(run: &[u8], min: usize) -> bool {
 /// Returns where a key ends that continues at the start of a text, and whether that is surely its end.
 pub(crate) fn rest(view: &View) -> (usize, bool) {
     let text = view.text();
-    let end = body_end(text, 0, false).unwrap_or(0);
+    let end = body_end(view, 0, false).unwrap_or(0);
     // Behind a footer, or something that is no key for long, nothing continues.
     (
         end,

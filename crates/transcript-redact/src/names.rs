@@ -11,6 +11,9 @@ pub(crate) const PARTS: &[&str] = &[
     "passcode",
     "pass",
     "pwd",
+    "_pw",
+    "rootpw",
+    "dbpw",
     "pswd",
     "psk",
     "secret",
@@ -168,8 +171,71 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
         "subpass",
         "renderpass",
     ];
+    // What a value is, in a name, and what else a name with it can be about.
+    const TELLING: [&str; 7] = [
+        "password",
+        "passwd",
+        "passphrase",
+        "secret",
+        "token",
+        "key",
+        "apikey",
+    ];
+    const OTHERS: [&str; 40] = [
+        "file",
+        "path",
+        "dir",
+        "url",
+        "uri",
+        "host",
+        "name",
+        "id",
+        "ids",
+        "type",
+        "kind",
+        "length",
+        "len",
+        "size",
+        "min",
+        "max",
+        "limit",
+        "count",
+        "total",
+        "policy",
+        "reset",
+        "field",
+        "expiry",
+        "expires",
+        "ttl",
+        "age",
+        "header",
+        "prefix",
+        "suffix",
+        "regex",
+        "pattern",
+        "format",
+        "enabled",
+        "required",
+        "algorithm",
+        "version",
+        "provider",
+        "endpoint",
+        "label",
+        "hint",
+    ];
     let name = std::str::from_utf8(name).ok()?;
     let mut words = words(name);
+    // Of constants, what the value is may come first: `API_KEY_STRIPE`, `PASSWORD_ROOT`.
+    if !name.contains(|character: char| character.is_ascii_lowercase()) {
+        let is_telling = |word: &String| TELLING.contains(&word.as_str());
+        if let Some(last) = words.iter().rposition(is_telling)
+            && !words[last + 1..]
+                .iter()
+                .any(|word| OTHERS.contains(&word.as_str()))
+        {
+            words.truncate(last + 1);
+        }
+    }
     while words.len() > 1
         && words
             .last()
@@ -211,6 +277,9 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
             return of(PASSWORD, Trust::Name);
         }
         "pass" if !before.is_empty() => return of(PASSWORD, Trust::Name),
+        "pw" | "rootpw" if !before.is_empty() || last.len() > 2 => {
+            return of(PASSWORD, Trust::Name);
+        }
         "pass" | "pwd" | "pw" => return of(PASSWORD, Trust::NameAndForm),
         "phrase" if ["seed", "mnemonic", "recovery"].contains(&before) => {
             return of("seed phrase", Trust::Name);

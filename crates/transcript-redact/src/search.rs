@@ -1,5 +1,6 @@
 //! The search: one pass over the decoded text for whatever a secret has a part of, and a rule for each such part.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
@@ -66,6 +67,7 @@ enum Rule {
     Scheme(&'static str),
     Address,
     Option(&'static str),
+    Call,
     Pgpass,
     Kubernetes,
     Jwk,
@@ -120,6 +122,7 @@ impl Search {
         parts.extend(SCHEMES.map(|scheme| (scheme, Rule::Scheme(scheme))));
         parts.push((addresses::MARK, Rule::Address));
         parts.extend(OPTIONS.map(|option| (option, Rule::Option(option))));
+        parts.extend(commands::CALLS.map(|call| (call, Rule::Call)));
         parts.extend(files::PGPASS.map(|fields| (fields, Rule::Pgpass)));
         parts.extend(files::KUBERNETES.map(|kind| (kind, Rule::Kubernetes)));
         parts.push((files::JWK, Rule::Jwk));
@@ -165,11 +168,13 @@ impl Search {
     /// Looks for a secret of a rule at a part of one.
     fn apply(&self, rule: Rule, view: &View, part: Range<usize>, hits: &mut Hits) {
         let Range { start, end } = part;
+        hits.anchor = start;
         match rule {
             // A name has several parts, and its value is looked for once.
             Rule::Name if end <= hits.name_end => {}
             Rule::Name => {
                 let name = name_around(view.text(), &part);
+                hits.anchor = name.start;
                 hits.name_end = name.end;
                 self.named(view, &name, hits);
             }
@@ -178,8 +183,12 @@ impl Search {
             // A token within another one is a part of it.
             Rule::Form(_) if start < hits.token_end => {}
             Rule::Form(number) => {
+                let looked_at = hits.looked_at.entry(number).or_default();
+                if start < *looked_at {
+                    return;
+                }
                 let (kind, form) = &self.forms[number];
-                let token = form.find(view, start);
+                let token = form.find(view, start, looked_at);
                 hits.token_end = token.as_ref().map_or(hits.token_end, |token| token.end);
                 hits.add(0, kind, token);
             }
@@ -195,6 +204,7 @@ impl Search {
             Rule::Option(option) => {
                 hits.add(2, "password", commands::password(view, option, start));
             }
+            Rule::Call => hits.add(2, "password", commands::argument_of_call(view, end)),
             Rule::Pgpass => hits.add(2, "password", files::pgpass(view, start)),
             Rule::Kubernetes | Rule::Jwk if start < hits.file_end => {}
             Rule::Kubernetes => hits.of_file("Kubernetes secret", files::kubernetes(view, start)),
@@ -217,7 +227,7 @@ impl Search {
             };
             // Without a value, the name itself is what must not be shown.
             match value::value_of(view, &word, meaning) {
-                Some(value) => hits.extend(Some(Hit::of_value(value, meaning))),
+                Some(value) => hits.extend(Some(Hit::of_value(value, meaning, word.start))),
                 None => hits.push(3, OWN, word),
             }
         }
@@ -240,7 +250,7 @@ impl Search {
         }
         if let Some(meaning) = meaning(text).filter(|_| hits.may_have_value(view.text(), name)) {
             let value = value::value_of(view, name, meaning);
-            hits.extend(value.map(|value| Hit::of_value(value, meaning)));
+            hits.extend(value.map(|value| Hit::of_value(value, meaning, name.start)));
         }
     }
 }
@@ -254,11 +264,25 @@ struct Hit {
     range: Range<usize>,
     is_bare: bool,
     is_sure: bool,
+    /// A place in a string of the line, or in the text, that led to it.
+    anchor: usize,
 }
 
 impl Hit {
-    fn of_value(value: value::Value, meaning: Meaning) -> Self {
+    /// Returns whether the secret is in a string, as its anchor is, or is a number, which is in none.
+    fn is_whole(&self, view: &View) -> bool {
+        let (from, to) = (
+            self.anchor.min(self.range.start),
+            self.anchor.max(self.range.start),
+        );
+        let quotes = memchr::memchr_iter(b'"', &view.text()[from..to]);
+        let outer = quotes.filter(|at| view.is_outer_quote(from + at)).count();
+        (outer % 2 == 1) == self.is_bare
+    }
+
+    fn of_value(value: value::Value, meaning: Meaning, anchor: usize) -> Self {
         Self {
+            anchor,
             rank: 3,
             kind: meaning.kind,
             range: value.range,
@@ -279,11 +303,15 @@ struct Hits {
     header_end: usize,
     token_end: usize,
     file_end: usize,
+    /// The same for each form.
+    looked_at: BTreeMap<usize, usize>,
+    anchor: usize,
 }
 
 impl Hits {
     fn push(&mut self, rank: u8, kind: &'static str, range: Range<usize>) {
         self.list.push(Hit {
+            anchor: self.anchor,
             rank,
             kind,
             range,
@@ -336,6 +364,7 @@ impl Hits {
 
     /// Joins what overlaps, and leads all of it back to the line.
     fn into_found(mut self, view: &View) -> Found {
+        self.list.retain(|hit| hit.is_whole(view));
         self.list
             .sort_by_key(|hit| (!hit.is_sure, hit.range.start, usize::MAX - hit.range.end));
         let sure = self.list.iter().take_while(|hit| hit.is_sure).count();

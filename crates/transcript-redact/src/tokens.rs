@@ -478,6 +478,7 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
     ("Logfire token", "pylf_v1_{word:40-}"),
     ("Opsgenie key", "GenieKey <{uuid}>"),
     // Hashes of passwords.
+    ("password hash", "*{[0-9ABCDEF]:40}"),
     ("password hash", "$1${crypt:1-8}${crypt:22}"),
     ("password hash", "$2a${digit:2}${crypt:53}"),
     ("password hash", "$2b${digit:2}${crypt:53}"),

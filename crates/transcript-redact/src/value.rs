@@ -440,7 +440,11 @@ impl Finder<'_> {
         while at < end {
             let byte = self.text[at];
             let is_end = byte == mark && self.view.depth(at) <= depth;
-            if is_end && !(mark != b'"' && self.is_doubled(at)) {
+            if is_end && mark == b'\'' && self.is_doubled(at) {
+                at += 2;
+                continue;
+            }
+            if is_end {
                 return Some(start..at);
             }
             // Nothing goes beyond the string that it is in.
@@ -528,7 +532,7 @@ impl Finder<'_> {
     fn to_next_lines(&self, range: Range<usize>, way: Way) -> Range<usize> {
         let mut range = range;
         let mut whole = self.text[range.clone()].to_vec();
-        while let Some(next) = full_line_end(self.text, range.end) {
+        while let Some(next) = full_line_end(self.view, range.end) {
             let more = self.bare(next, way);
             let text = &self.text[more.clone()];
             let is_word = text
@@ -664,7 +668,13 @@ impl Finder<'_> {
             && value
                 .iter()
                 .all(|byte| ALNUM.has(*byte) || b"_.:".contains(byte));
-        if is_call || is_code(value) && way != Way::Shell {
+        // `kSecret = XXH3_kSecret`: a name for another one.
+        let lower = value.to_ascii_lowercase();
+        let is_alias = is_identifier(value)
+            && ["secret", "password", "token"]
+                .iter()
+                .any(|word| memchr::memmem::find(&lower, word.as_bytes()).is_some());
+        if is_call || way != Way::Shell && (is_alias || is_code(value)) {
             return None;
         }
         let is_password = meaning.kind == "password";
@@ -688,9 +698,9 @@ impl Finder<'_> {
             .iter()
             .all(|byte| byte.is_ascii_digit() || b".,-+%".contains(byte))
         {
-            let is_shell =
-                way == Way::Shell && value.len() >= 4 || way == Way::Colon && value.len() >= 6;
-            return (is_password && is_shell).then_some(true);
+            let is_whole = value.iter().all(u8::is_ascii_digit) && value.len() >= 4;
+            let is_name = is_password && meaning.trust == Trust::Name && way != Way::Sentence;
+            return (is_name && is_whole).then_some(true);
         }
         if way == Way::Shell {
             let is_word = value.iter().all(u8::is_ascii_alphabetic);

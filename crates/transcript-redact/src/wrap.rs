@@ -16,7 +16,7 @@ const MAX_PREFIX: usize = 64;
 pub(crate) fn next_line(view: &View, piece: &Range<usize>, is_short: bool) -> Option<usize> {
     const MIN_PIECE: usize = 6;
     let text = view.text();
-    let next = line_end(text, piece.end)?;
+    let next = line_end(view, piece.end)?;
     if piece.len() < MIN_PIECE {
         return None;
     }
@@ -53,9 +53,10 @@ fn is_random(text: &[u8]) -> bool {
 }
 
 /// Returns where the text of the next line starts, if the line that ends at `at` is as long as a terminal is wide.
-pub(crate) fn full_line_end(text: &[u8], at: usize) -> Option<usize> {
+pub(crate) fn full_line_end(view: &View, at: usize) -> Option<usize> {
+    let text = view.text();
     const MIN_TERMINAL: usize = 60;
-    let next = line_end(text, at)?;
+    let next = line_end(view, at)?;
     (at - line_start(text, at) >= MIN_TERMINAL).then(|| after_prefix(text, next))
 }
 
@@ -67,12 +68,15 @@ pub(crate) fn line_start(text: &[u8], at: usize) -> usize {
 }
 
 /// Returns where the next line starts, if at most the end of a quoted part stands between `at` and it.
-fn line_end(text: &[u8], at: usize) -> Option<usize> {
+fn line_end(view: &View, at: usize) -> Option<usize> {
+    let text = view.text();
     const MAX_END: usize = 12;
     let rest = &text[at..text.len().min(at + MAX_END)];
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let is_end = |byte: &u8| b" \t\r\"'`\\+,;|".contains(byte);
-    rest[..end].iter().all(is_end).then_some(at + end + 1)
+    // A line ends within its string.
+    let is_inside = (at..at + end).all(|at| !view.is_outer_quote(at));
+    (is_inside && rest[..end].iter().all(is_end)).then_some(at + end + 1)
 }
 
 /// Returns where the text of a line starts whose first byte is at `at`: behind indentation, the name of a file, the

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod disk;
+mod json;
 mod kinds;
 mod mutations;
 mod samples;
