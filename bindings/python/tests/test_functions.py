@@ -63,8 +63,8 @@ class Functions(Store):
             json.loads(transcript.redact(line, line=True)["text"]),
             {"text": 'pin "x"', "password": "[redacted: password]"},
         )
-        done = transcript.redact("DB_PASSWORD=abc1, ID=abc2", also=["ID"], keep=["DB_PASSWORD"])
-        self.assertEqual(done["text"], "DB_PASSWORD=abc1, ID=[redacted: own rule]")
+        done = transcript.redact("DB_PASSWORD=abc1, INTERNAL_ID=abc2", also=["INTERNAL_ID"], keep=["DB_PASSWORD"])
+        self.assertEqual(done["text"], "DB_PASSWORD=abc1, INTERNAL_ID=[redacted: own rule]")
 
     def test_a_named_file_that_is_no_session_is_refused_by_every_function(self) -> None:
         self.write(entry("user", "u1", None, "one"))

@@ -5,7 +5,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use crate::form::{ALNUM, BASE64, Class};
-use crate::value::stands_for_one;
+use crate::value::{looks_random, stands_for_one};
 use crate::view::View;
 use crate::wrap::after_prefix;
 
@@ -167,7 +167,7 @@ pub(crate) fn jwk(view: &View, at: usize) -> (Vec<Range<usize>>, usize) {
                 .iter()
                 .take_while(|byte| BASE64.has(**byte))
                 .count();
-            if between >= 2 && len >= 16 {
+            if between >= 2 && len >= 16 && looks_random(&text[start..start + len]) {
                 found.push(start..start + len);
             }
         }

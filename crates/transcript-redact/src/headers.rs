@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::form::{ALNUM, Class};
-use crate::value::{looks_random, stands_for_one, variety};
+use crate::value::{is_name_like, looks_random, stands_for_one, variety};
 use crate::view::View;
 
 /// What precedes a token wherever it stands.
@@ -21,7 +21,9 @@ pub(crate) fn after_scheme(view: &View, scheme: &str, at: usize) -> Option<Range
         .count();
     let token = text[start..start + len].trim_ascii_end();
     let token = token.strip_suffix(b".").unwrap_or(token);
+    let is_address = memchr::memmem::find(token, b"://").is_some();
     let is_token = match scheme {
+        _ if is_address => false,
         "Basic " => is_basic(token),
         _ => {
             token.len() >= 12
@@ -148,6 +150,7 @@ fn cookies(line: &[u8]) -> Option<Range<usize>> {
         let is_template = value.first().is_some_and(|first| b"${<".contains(first));
         value.len() >= 8
             && value.iter().any(u8::is_ascii_digit)
+            && !is_name_like(value)
             && !stands_for_one(value)
             && !is_template
     };

@@ -793,7 +793,7 @@ fn is_camel(value: &[u8]) -> bool {
 
 /// Returns whether a text is the name of something rather than a value: words with signs of names between them, with
 /// at most some digits behind them.
-fn is_name_like(value: &[u8]) -> bool {
+pub(crate) fn is_name_like(value: &[u8]) -> bool {
     if !value
         .iter()
         .all(|byte| ALNUM.has(*byte) || b"_-./:".contains(byte))
@@ -959,8 +959,7 @@ fn is_reference(value: &[u8]) -> bool {
         || has("{{")
         || has("$(")
         || is_path
-        || value == b"%s"
-        || value == b"%v"
+        || value.len() < 24 && (has("%s") || has("%d") || has("%v"))
         || value[0] == b':' && value[1..].iter().all(u8::is_ascii_lowercase)
 }
 
@@ -993,7 +992,14 @@ fn is_code(value: &[u8]) -> bool {
                 && is_identifier(&value[..at])
                 && matches!(value.get(at + 1), Some(b'(' | b'[' | b'{'))
         });
-    if is_pointer || has_path || is_macro || is_constant || value.starts_with(b"__") {
+    // A call, or an element of a list.
+    let name = value
+        .iter()
+        .take_while(|byte| ALNUM.has(**byte) || b"_.:".contains(byte))
+        .count();
+    let is_call =
+        name > 0 && matches!(value.get(name), Some(b'(' | b'[')) && !looks_random(&value[..name]);
+    if is_call || is_pointer || has_path || is_macro || is_constant || value.starts_with(b"__") {
         return true;
     }
     if !value.iter().all(|byte| CODE.has(*byte)) {
