@@ -71,6 +71,8 @@ pub(crate) struct Meaning {
 /// How far a name alone makes its value a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
+    /// The user says so: whatever it is.
+    Always,
     /// The value is one, whatever it looks like.
     Name,
     /// The value is one if it looks like nothing else.

@@ -223,7 +223,7 @@ impl Search {
         if name_around(view.text(), &word) == word {
             let meaning = Meaning {
                 kind: OWN,
-                trust: Trust::Name,
+                trust: Trust::Always,
             };
             // Without a value, the name itself is what must not be shown.
             match value::value_of(view, &word, meaning) {

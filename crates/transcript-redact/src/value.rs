@@ -561,6 +561,9 @@ impl Finder<'_> {
 
     /// Returns whether a value in quotes is a secret: surely, or perhaps.
     fn is_quoted_secret(&self, value: &[u8], way: Way, meaning: Meaning) -> Option<bool> {
+        if meaning.trust == Trust::Always {
+            return (!value.is_empty() && !is_reference(value)).then_some(true);
+        }
         if value.is_empty() || stands_for_one(value) || is_reference(value) {
             return None;
         }
@@ -660,6 +663,9 @@ impl Finder<'_> {
     /// Returns whether a value without quotes is a secret: surely, or perhaps.
     fn is_bare_secret(&self, range: &Range<usize>, way: Way, meaning: Meaning) -> Option<bool> {
         let value = &*unwrapped(&self.text[range.clone()]);
+        if meaning.trust == Trust::Always {
+            return (!value.is_empty() && !is_reference(value)).then_some(true);
+        }
         if value.is_empty() || stands_for_one(value) || is_reference(value) {
             return None;
         }
