@@ -120,8 +120,11 @@ pub(crate) fn password(view: &View, option: &str, at: usize) -> Option<Range<usi
             let user = &text[value.clone()];
             let colon = memchr::memchr(b':', user)?;
             let password = colon + 1..user.len();
+            // At the end of a line, the password may be on the next one.
+            let is_cut = text.get(value.end) == Some(&b'\n');
             if password.is_empty() {
-                return looks_random(&user[..colon]).then(|| value.start..value.start + colon);
+                return (!is_cut && looks_random(&user[..colon]))
+                    .then(|| value.start..value.start + colon);
             }
             accepted(text, value.start + password.start..value.end, 3)
                 .filter(|range| text[range.clone()] != user[..colon])

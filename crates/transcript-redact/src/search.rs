@@ -269,7 +269,7 @@ struct Hit {
 }
 
 impl Hit {
-    /// Returns whether the secret is in a string, as its anchor is, or is a number, which is in none.
+    /// Returns whether the secret is in a string, as its anchor is, or is a number, which is in none; and is no mask.
     fn is_whole(&self, view: &View) -> bool {
         let (from, to) = (
             self.anchor.min(self.range.start),
@@ -277,7 +277,8 @@ impl Hit {
         );
         let quotes = memchr::memchr_iter(b'"', &view.text()[from..to]);
         let outer = quotes.filter(|at| view.is_outer_quote(from + at)).count();
-        (outer % 2 == 1) == self.is_bare
+        let is_mask = view.text()[self.range.clone()].starts_with(b"[redacted: ");
+        (outer % 2 == 1) == self.is_bare && !is_mask
     }
 
     fn of_value(value: value::Value, meaning: Meaning, anchor: usize) -> Self {

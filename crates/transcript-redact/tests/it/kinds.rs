@@ -81,6 +81,10 @@ fn measure(name: &str) -> (usize, usize) {
         for rendering in RENDERINGS {
             let sample = kind.sample(&mut random);
             let line = rendered(&sample.text, rendering);
+            // What is masked has nothing that is found again.
+            let again = redactor.redact_line(&line);
+            let found = redactor.find(again.as_bytes());
+            assert!(found.is_empty(), "{}: {found:?}\n{again}", kind.name);
             let row = by_class.entry(kind.class.clone()).or_default();
             row.1 += 1;
             if is_left(&masked(&redactor, &line), &sample.secret) {
