@@ -161,7 +161,7 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
         "b",
     ];
     // Words that end like a password.
-    const NO_PASSWORDS: [&str; 10] = [
+    const NO_PASSWORDS: [&str; 11] = [
         "bypass",
         "compass",
         "trespass",
@@ -172,6 +172,7 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
         "multipass",
         "subpass",
         "renderpass",
+        "minipass",
     ];
     // What a value is, in a name, and what else a name with it can be about.
     const TELLING: [&str; 7] = [
@@ -183,7 +184,7 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
         "key",
         "apikey",
     ];
-    const OTHERS: [&str; 40] = [
+    const OTHERS: [&str; 46] = [
         "file",
         "path",
         "dir",
@@ -224,6 +225,12 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
         "endpoint",
         "label",
         "hint",
+        "expiration",
+        "change",
+        "changed",
+        "inline",
+        "by",
+        "on",
     ];
     let name = std::str::from_utf8(name).ok()?;
     let mut words = words(name);
@@ -231,6 +238,7 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
     if !name.contains(|character: char| character.is_ascii_lowercase()) {
         let is_telling = |word: &String| TELLING.contains(&word.as_str());
         if let Some(last) = words.iter().rposition(is_telling)
+            && words.len() - last <= 3
             && !words[last + 1..]
                 .iter()
                 .any(|word| OTHERS.contains(&word.as_str()))

@@ -585,7 +585,8 @@ impl Finder<'_> {
         if has_blank {
             let is_shell = way == Way::Shell || is_constant;
             let is_label = is_label(value) && !is_shell;
-            return (meaning.trust == Trust::Name && !is_label && value.len() <= 200)
+            let max = if is_shell { MAX_CLASSIFIED } else { 200 };
+            return (meaning.trust == Trust::Name && !is_label && value.len() <= max)
                 .then_some(true);
         }
         if is_mixed(value) {
@@ -705,8 +706,12 @@ impl Finder<'_> {
             .all(|byte| byte.is_ascii_digit() || b".,-+%".contains(byte))
         {
             let is_whole = value.iter().all(u8::is_ascii_digit) && value.len() >= 4;
-            let is_name = is_password && meaning.trust == Trust::Name && way != Way::Sentence;
-            return (is_name && is_whole).then_some(true);
+            let is_line =
+                self.is_at_line_start() && next.is_none_or(|next| b"\n\r".contains(&next));
+            let is_setting =
+                matches!(way, Way::Shell | Way::Colon | Way::Tag | Way::Word) || is_line;
+            let is_name = is_password && meaning.trust == Trust::Name && is_setting;
+            return (is_name && is_whole && next != Some(b',')).then_some(true);
         }
         if way == Way::Shell {
             let is_word = value.iter().all(u8::is_ascii_alphabetic);
@@ -733,7 +738,9 @@ impl Finder<'_> {
             _ if is_cased(value) => Some(true),
             Way::Tag if is_password => (value.len() >= 4 && !is_label(value)).then_some(true),
             Way::Colon if is_constant && ends_line && is_word && meaning.trust == Trust::Name => {
-                (value.len() >= 6).then_some(true)
+                // Not the name of a type, in capital letters.
+                let has_lower = value.iter().any(u8::is_ascii_lowercase);
+                (value.len() >= 6 && has_lower).then_some(true)
             }
             Way::Colon
                 if is_password
@@ -979,6 +986,14 @@ fn is_code(value: &[u8]) -> bool {
         .strip_prefix(b"*")
         .or(value.strip_prefix(b"&"))
         .or(value.strip_prefix(b"!"));
+    // No name is like this.
+    let has = |of: fn(&u8) -> bool| value.iter().any(of);
+    let is_tangled =
+        turns(value) >= 2 && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+    let has_path = memchr::memmem::find(value, b"::").is_some();
+    if is_tangled && !has_path && !value.iter().any(|byte| b"([".contains(byte)) {
+        return false;
+    }
     // A pointer, a reference, a macro, a path.
     let is_pointer = inner.is_some_and(|inner| {
         inner.is_empty()
@@ -987,7 +1002,6 @@ fn is_code(value: &[u8]) -> bool {
             || is_identifier(inner) && !looks_random(inner)
     });
     let value = inner.unwrap_or(value);
-    let has_path = memchr::memmem::find(value, b"::").is_some();
     let is_constant =
         is_identifier(value) && value.contains(&b'_') && !value.iter().any(u8::is_ascii_lowercase);
     let is_macro = value
@@ -1204,7 +1218,8 @@ pub(crate) fn stands_for_one(value: &[u8]) -> bool {
     if is_row
         || is_cut && value.len() < 24
         || has_stars
-        || memchr::memmem::find(value, b"EXAMPLE").is_some()
+        || value.ends_with(b"EXAMPLE")
+        || value.ends_with(b"EXAMPLEKEY")
     {
         return true;
     }
@@ -1248,8 +1263,14 @@ pub(crate) fn stands_for_one(value: &[u8]) -> bool {
         known += 1;
         rest = &rest[at + len..];
     }
+    // Numbers make a password of the name of a user.
+    const USERS: [&str; 7] = [
+        "admin", "root", "postgres", "mysql", "guest", "user", "demo",
+    ];
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
-    known > 0 && digits <= 8
+    let lower = value.to_ascii_lowercase();
+    let is_user = USERS.iter().any(|user| lower.starts_with(user.as_bytes()));
+    known > 0 && digits <= 8 && !(is_user && digits >= 3)
 }
 
 /// Returns whether a word is made of others, such as `mypassword`.
