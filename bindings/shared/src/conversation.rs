@@ -70,18 +70,9 @@ pub(crate) struct RequestOptions {
     _others: NoOthers,
 }
 
+/// What is redacted beside secrets, and what is kept.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ExportOptions {
-    session: String,
-    format: Format,
-    out: PathBuf,
-    #[serde(default)]
-    force: bool,
-    #[serde(default)]
-    policy: PolicyName,
-    /// Whether secrets are replaced.
-    redact: Option<bool>,
+struct RedactDetails {
     /// Whether e-mail addresses are replaced, too.
     #[serde(default)]
     emails: bool,
@@ -94,6 +85,22 @@ pub(crate) struct ExportOptions {
     /// Kinds, names and values that are kept.
     #[serde(default)]
     keep: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExportOptions {
+    session: String,
+    format: Format,
+    out: PathBuf,
+    #[serde(default)]
+    force: bool,
+    #[serde(default)]
+    policy: PolicyName,
+    /// Whether secrets are replaced.
+    redact: Option<bool>,
+    #[serde(flatten)]
+    details: RedactDetails,
     /// Whether thinking is added; a page has it, folded.
     #[serde(default)]
     thinking: bool,
@@ -255,14 +262,8 @@ pub(crate) struct RedactArguments {
     /// Whether the text is a line of a transcript, which stays JSON.
     #[serde(default)]
     line: bool,
-    #[serde(default)]
-    emails: bool,
-    #[serde(default)]
-    names: bool,
-    #[serde(default)]
-    also: Vec<String>,
-    #[serde(default)]
-    keep: Vec<String>,
+    #[serde(flatten)]
+    details: RedactDetails,
     #[serde(flatten)]
     _others: NoOthers,
 }
@@ -270,12 +271,7 @@ pub(crate) struct RedactArguments {
 /// Returns a text without its secrets, and how many of each kind it had.
 pub(crate) fn redact(arguments: &RedactArguments, out: &mut Out) -> Result<()> {
     let RedactArguments { text, line, .. } = arguments;
-    let redactor = redactor(
-        arguments.emails,
-        arguments.names,
-        &arguments.also,
-        &arguments.keep,
-    );
+    let redactor = arguments.details.redactor();
     let (masked, found) = match line {
         true => (redactor.redact_line(text), redactor.find(text.as_bytes())),
         false => (
@@ -290,12 +286,14 @@ pub(crate) fn redact(arguments: &RedactArguments, out: &mut Out) -> Result<()> {
     out.record(&json!({ "text": masked, "kinds": kinds }))
 }
 
-/// Makes what finds secrets.
-fn redactor(emails: bool, names: bool, also: &[String], keep: &[String]) -> Redactor {
-    let mut own = OwnRules::default();
-    also.iter().for_each(|name| own.add_name(name));
-    keep.iter().for_each(|kept| own.add_kept(kept));
-    Redactor::with(RedactOptions::new().emails(emails).homes(names).own(own))
+impl RedactDetails {
+    fn redactor(&self) -> Redactor {
+        let mut own = OwnRules::default();
+        self.also.iter().for_each(|name| own.add_name(name));
+        self.keep.iter().for_each(|kept| own.add_kept(kept));
+        let options = RedactOptions::new().emails(self.emails).homes(self.names);
+        Redactor::with(options.own(own))
+    }
 }
 
 fn entry(history: &History, name: &str) -> std::result::Result<transcript::EntryNo, Failure> {
@@ -319,7 +317,7 @@ fn entry(history: &History, name: &str) -> std::result::Result<transcript::Entry
 pub(crate) fn export(options: &ExportOptions, out: &mut Out) -> Result<()> {
     let path = options.place.find(&options.session)?;
     let mut disk = options.place.disk()?;
-    let redactor = options.redactor();
+    let redactor = options.details.redactor();
     let redacted = options.redact.unwrap_or(true);
     let redacted = redacted.then(|| Arc::new(RedactedDisk::new(Arc::clone(&disk), redactor)));
     if let Some(redacted) = &redacted {
@@ -348,10 +346,6 @@ pub(crate) fn export(options: &ExportOptions, out: &mut Out) -> Result<()> {
 }
 
 impl ExportOptions {
-    fn redactor(&self) -> Redactor {
-        redactor(self.emails, self.names, &self.also, &self.keep)
-    }
-
     fn is_page(&self) -> bool {
         matches!(self.format, Format::Html)
     }

@@ -22,7 +22,7 @@ use crate::{exit, record};
 /// The maximum number of lines that are named of a kind.
 const MAX_LINES: usize = 12;
 
-/// Write a session to a file to hand it on, without its secrets
+/// Export a session to share it, with its secrets redacted
 ///
 /// Keys, tokens, private keys, passwords and cookies are replaced by their kinds, such as `[redacted: password]`, whatever the
 /// format. Standard error says which kinds on which lines, what looks like a secret and was left, and how much was

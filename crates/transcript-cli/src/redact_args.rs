@@ -1,18 +1,18 @@
 //! Options of commands that show sessions without their secrets.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use transcript::redact::{OwnRules, RedactOptions, Redactor};
+use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::ui::Ui;
 
 /// The name of a file with rules of a project.
 const RULES: &str = ".transcript-redact";
-/// A longer file has no rules, in bytes.
-const MAX_RULES: u64 = 1 << 20;
+/// The maximum length of a file with rules, in bytes.
+const MAX_RULES: usize = 1 << 20;
 
 /// What is redacted beside secrets, and what is kept.
 #[derive(Clone, Debug, Default, ClapArgs)]
@@ -53,13 +53,13 @@ impl RedactArgs {
             own.extend(rules);
         }
         for also in &self.also {
-            match Path::new(also).is_file() {
+            match is_file(Path::new(also)) {
                 true => own.extend(read_rules(Path::new(also))?),
                 false => own.add_name(also.trim()),
             }
         }
         for keep in &self.keep {
-            match Path::new(keep).is_file() {
+            match is_file(Path::new(keep)) {
                 true => {
                     let text = read(Path::new(keep))?;
                     let lines = text.lines().map(str::trim);
@@ -79,7 +79,7 @@ impl RedactArgs {
 fn project_rules() -> Option<PathBuf> {
     let folder = std::env::current_dir().ok()?;
     let files = folder.ancestors().map(|folder| folder.join(RULES));
-    files.into_iter().find(|file| file.is_file())
+    files.into_iter().find(|file| is_file(file))
 }
 
 fn read_rules(file: &Path) -> Result<OwnRules> {
@@ -87,13 +87,17 @@ fn read_rules(file: &Path) -> Result<OwnRules> {
     rules.with_context(|| format!("{}: rules for redaction", file.display()))
 }
 
+fn is_file(path: &Path) -> bool {
+    RealDisk.metadata(path).is_ok_and(|found| found.is_file())
+}
+
 fn read(file: &Path) -> Result<String> {
-    let context = || file.display().to_string();
-    let len = fs::metadata(file).with_context(context)?.len();
+    let bytes = RealDisk.read(file, MAX_RULES + 1);
+    let bytes = bytes.with_context(|| file.display().to_string())?;
     anyhow::ensure!(
-        len <= MAX_RULES,
-        "{}: {len} bytes are too many for rules",
+        bytes.len() <= MAX_RULES,
+        "{}: longer than {MAX_RULES} bytes, the maximum for rules",
         file.display()
     );
-    fs::read_to_string(file).with_context(context)
+    String::from_utf8(bytes).with_context(|| file.display().to_string())
 }

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use crate::form::ALNUM;
-use crate::value::{is_uuid, looks_random, stands_for_one};
+use crate::class::ALNUM;
+use crate::random::{is_uuid, looks_random};
+use crate::value::stands_for_one;
 use crate::view::View;
 
 pub(crate) const MARK: &str = "://";

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use crate::form::{ALNUM, BASE64, Class};
-use crate::value::{looks_random, stands_for_one};
+use crate::class::{ALNUM, BASE64, Class};
+use crate::random::looks_random;
+use crate::value::stands_for_one;
 use crate::view::View;
 use crate::wrap::after_prefix;
 

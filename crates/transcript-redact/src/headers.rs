@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use crate::form::{ALNUM, Class};
-use crate::value::{is_name_like, looks_random, stands_for_one, variety};
+use crate::class::{ALNUM, Class};
+use crate::random::{is_name_like, looks_random, variety};
+use crate::value::stands_for_one;
 use crate::view::View;
 
 /// What precedes a token wherever it stands.

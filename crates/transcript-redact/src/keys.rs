@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use crate::form::BASE64;
+use crate::class::BASE64;
 use crate::view::View;
 use crate::wrap::{after_prefix, line_start};
 

@@ -9,6 +9,7 @@
 //! No search finds everything. [`Scan::left`] names what looks like a secret and was left.
 
 mod addresses;
+mod class;
 mod commands;
 mod disk;
 mod files;
@@ -19,6 +20,7 @@ mod mask;
 mod names;
 mod own;
 mod people;
+mod random;
 mod scan;
 mod search;
 mod tokens;

@@ -6,8 +6,9 @@ use std::sync::{Arc, LazyLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
+use crate::class::{ALNUM, Class};
 use crate::commands::OPTIONS;
-use crate::form::{ALNUM, Class, Form};
+use crate::form::Form;
 use crate::headers::{SCHEMES, header};
 use crate::names::{Meaning, PARTS, Trust, meaning, name_around};
 use crate::own::OwnRules;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::form::{ALNUM, Class};
+use crate::class::{ALNUM, Class};
 use crate::view::View;
 
 /// No terminal and no mail is narrower, in characters.

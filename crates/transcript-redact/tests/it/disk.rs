@@ -125,6 +125,11 @@ fn a_live_file_shows_what_is_appended_without_its_secrets() {
         }
     }
     assert_eq!(disk.redactions().secrets.len(), 80);
+    // One that was rewritten in place and is longer now is not taken for one that has grown.
+    let longer = line.replace("use", "please use").repeat(50);
+    fs::write(&path, longer).unwrap();
+    let expected = masked.replace("use", "please use").repeat(50);
+    assert_eq!(read_all(&disk, &path), expected);
     // A file that is replaced, or changed in place, is searched again.
     fs::write(&path, line.replace("use", "see")).unwrap();
     assert_eq!(read_all(&disk, &path), masked.replace("use", "see"));

@@ -197,6 +197,6 @@ pub(crate) fn rendered(text: &str, rendering: &str) -> String {
             }
             result(wrapped)
         }
-        _ => unreachable!("{rendering}"),
+        _ => panic!("no such rendering: {rendering}"),
     }
 }
