@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::class::ALNUM;
+use crate::class::{ALNUM, Class};
 use crate::random::{is_uuid, looks_random};
 use crate::value::stands_for_one;
 use crate::view::View;
@@ -17,7 +17,12 @@ pub(crate) fn password(view: &View, at: usize) -> Option<Range<usize>> {
     let start = at + MARK.len();
     let rest = &text[start..text.len().min(start + MAX_USER)];
     let is_end = |byte: &u8| b"/\\ <>`\"".contains(byte) || byte.is_ascii_control();
-    let end = rest.iter().position(is_end).unwrap_or(rest.len());
+    let mut end = rest.iter().position(is_end).unwrap_or(rest.len());
+    // A password may have a slash, too, where no path with an `@` is likely.
+    if is_database(&text[..at]) {
+        let is_blank = |byte: &u8| b"\\ <>`\"'".contains(byte) || byte.is_ascii_control();
+        end = rest.iter().position(is_blank).unwrap_or(rest.len());
+    }
     // A password may have an `@`, a host has none. What comes behind `?` belongs to no host.
     let end = memchr::memrchr(b'@', &rest[..end])?;
     let host = rest.get(end + 1).copied();
@@ -49,4 +54,40 @@ pub(crate) fn password(view: &View, at: usize) -> Option<Range<usize>> {
         || password.starts_with(b"[")
         || password.contains(&b'*') && password.len() < 8;
     (password.len() >= 3 && !stands).then(|| start + secret.start..start + secret.end)
+}
+
+/// Returns whether the scheme before an address is that of a database or a queue.
+fn is_database(before: &[u8]) -> bool {
+    const SCHEMES: [&[u8]; 14] = [
+        b"postgres",
+        b"postgresql",
+        b"mysql",
+        b"mariadb",
+        b"mongodb",
+        b"mongodb+srv",
+        b"redis",
+        b"rediss",
+        b"amqp",
+        b"amqps",
+        b"mssql",
+        b"sqlserver",
+        b"clickhouse",
+        b"cockroachdb",
+    ];
+    const SCHEME: Class = ALNUM.or(Class::of("+-"));
+    let len = before
+        .iter()
+        .rev()
+        .take(32)
+        .take_while(|byte| SCHEME.has(**byte))
+        .count();
+    let scheme = &before[before.len() - len..];
+    // `mysql+pymysql`.
+    SCHEMES.contains(&scheme)
+        || SCHEMES.contains(
+            &scheme
+                .split(|byte| *byte == b'+')
+                .next()
+                .unwrap_or_default(),
+        )
 }

@@ -3,14 +3,13 @@
 use std::ops::Range;
 
 use crate::class::ALNUM;
-use crate::random::looks_random;
+use crate::random::{is_mixed, looks_random};
 use crate::value::stands_for_one;
 use crate::view::View;
-use crate::wrap::line_start;
 
-/// The options by which text is searched.
 /// Calls whose last argument is a password.
-pub(crate) const CALLS: [&str; 11] = [
+pub(crate) const CALLS: [&str; 12] = [
+    "mysql_connect(",
     "mysqli(",
     "mysqli_connect(",
     "PDO(",
@@ -24,13 +23,16 @@ pub(crate) const CALLS: [&str; 11] = [
     "BasicAuth(",
 ];
 
-pub(crate) const OPTIONS: [&str; 30] = [
+/// The options by which text is searched.
+pub(crate) const OPTIONS: [&str; 34] = [
     " -b ",
     " -k ",
     " -N ",
     "| chpasswd",
     "| sudo chpasswd",
     "passwd --stdin",
+    "| passwd ",
+    "| sudo passwd ",
     "sudo -k -S",
     "sudo -kS",
     "secret set",
@@ -55,6 +57,8 @@ pub(crate) const OPTIONS: [&str; 30] = [
     "sudo -S",
     "ConvertTo-SecureString",
     "IDENTIFIED BY",
+    "send \"",
+    "send -- \"",
 ];
 
 /// Returns the password in a call whose arguments start at `at`: the third text if there are three, or else the second.
@@ -224,7 +228,7 @@ pub(crate) fn password(view: &View, option: &str, at: usize) -> Option<Range<usi
         }
         " -N " => argument(text, end, 3).filter(|_| runs(&["ssh-keygen"])),
         "| chpasswd" | "| sudo chpasswd" => {
-            let value = piped(text, at)?;
+            let value = piped(view, at)?;
             let colon = memchr::memchr(b':', &text[value.clone()])?;
             accepted(text, value.start + colon + 1..value.end, 3)
         }
@@ -249,42 +253,76 @@ pub(crate) fn password(view: &View, option: &str, at: usize) -> Option<Range<usi
         | "sudo -k -S"
         | "sudo -kS"
         | "passwd --stdin"
+        | "| passwd "
+        | "| sudo passwd "
         | "secret set"
         | "secret put"
         | "secrets create"
         | "secrets versions add"
         | "env add"
-        | "--with-token" => accepted(text, piped(text, at)?, 3),
+        | "--with-token" => accepted(text, piped(view, at)?, 3),
         "ConvertTo-SecureString" => {
             let rest = &text[end..text.len().min(end + 80)];
             let line = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
             let open = line.iter().position(|byte| matches!(byte, b'"' | b'\''))?;
             accepted(text, word(text, end + open)?, 3)
         }
-        _ => {
-            let open = text[end..]
-                .iter()
-                .take(4)
-                .position(|byte| matches!(byte, b'\'' | b'"'))?;
-            accepted(text, word(text, end + open)?, 3)
+        // The answer of a script of `expect`.
+        "send \"" | "send -- \"" => {
+            let asked = &text[at.saturating_sub(MAX_BEFORE)..at];
+            let is_asked = memchr::memmem::find(asked, b"assword").is_some();
+            let value = word(text, end - 1).filter(|_| is_asked)?;
+            accepted(text, value, 3)
         }
+        "IDENTIFIED BY" => {
+            let value = word(text, end)?;
+            let quote = text[..value.start].last();
+            let is_quoted = quote.is_some_and(|quote| b"\"'".contains(quote));
+            accepted(text, value, 3).filter(|value| is_quoted || is_mixed(&text[value.clone()]))
+        }
+        _ => None,
     }
 }
 
 /// Returns what `echo` or `printf` write into the command around `at`, or what is `<<< value` behind it.
-fn piped(text: &[u8], at: usize) -> Option<Range<usize>> {
-    const WRITERS: [&str; 5] = ["echo -n ", "echo ", "printf '%s' ", "printf %s ", "printf "];
+fn piped(view: &View, at: usize) -> Option<Range<usize>> {
+    const WRITERS: [&str; 8] = [
+        "echo -n ",
+        "echo -e ",
+        "echo -ne ",
+        "echo -en ",
+        "echo ",
+        "printf '%s' ",
+        "printf %s ",
+        "printf ",
+    ];
+    let text = view.text();
     let rest = &text[at..text.len().min(at + MAX_BEFORE)];
     let rest = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
     if let Some(here) = memchr::memmem::find(rest, b"<<<") {
         return word(text, at + here + 3);
     }
-    let line = line_start(text, at).max(at.saturating_sub(MAX_BEFORE));
-    let pipe = line + memchr::memrchr(b'|', &text[line..(at + 1).min(text.len())])?;
-    let before = &text[line..pipe];
+    let from = at.saturating_sub(MAX_BEFORE);
+    let pipe = from + memchr::memrchr(b'|', &text[from..(at + 1).min(text.len())])?;
+    let before = &text[from..pipe];
     let end_of =
         |writer: &&str| Some(memchr::memmem::rfind(before, writer.as_bytes())? + writer.len());
-    let value = word(text, line + WRITERS.iter().find_map(end_of)?)?;
+    let start = from + WRITERS.iter().filter_map(end_of).max()?;
+    let mut value = word(text, start)?;
+    // A text of several lines, such as a password that is told twice.
+    if let Some(quote) = text[..value.start]
+        .last()
+        .filter(|byte| b"\"'".contains(byte))
+    {
+        value.end = memchr::memchr(*quote, &text[value.start..pipe])
+            .map_or(value.end, |len| value.start + len);
+    }
+    let is_next = text[value.end.min(pipe)..pipe]
+        .iter()
+        .all(|byte| b" \t\n\"'\\".contains(byte));
+    if !is_next {
+        return None;
+    }
     // The line feed of `printf`.
     let value = value.start..value.end.min(pipe);
     let len = text[value.clone()]
@@ -338,7 +376,7 @@ fn word(text: &[u8], at: usize) -> Option<Range<usize>> {
 }
 
 /// Returns a range if what is there can be a password.
-fn accepted(text: &[u8], range: Range<usize>, min: usize) -> Option<Range<usize>> {
+pub(crate) fn accepted(text: &[u8], range: Range<usize>, min: usize) -> Option<Range<usize>> {
     let value = &text[range.clone()];
     let is_variable =
         value.first().is_some_and(|byte| b"$<{[-%".contains(byte)) && !looks_random(value);

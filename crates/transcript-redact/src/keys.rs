@@ -161,7 +161,7 @@ fn body_end(view: &View, at: usize, has_header: bool) -> Option<usize> {
             let line = line.min(start + MAX_GAP);
             (end, gap, fields) = (line, line, fields + 1);
             continue;
-        } else if is_full && is_last(text, start, len) {
+        } else if is_full && is_last(view, start, len) {
             // The last line of a key is short, and its footer may be missing.
             end = start + len;
             is_full = false;
@@ -205,7 +205,8 @@ fn is_field(text: &[u8], at: usize) -> bool {
 }
 
 /// Returns whether a run is all of its line but for a prefix.
-fn is_last(text: &[u8], at: usize, len: usize) -> bool {
+fn is_last(view: &View, at: usize, len: usize) -> bool {
+    let text = view.text();
     let end = text.get(at + len);
     let before = &text[..at];
     let mark = before
@@ -213,7 +214,7 @@ fn is_last(text: &[u8], at: usize, len: usize) -> bool {
         .or(before.strip_suffix(b"-"))
         .or(before.strip_suffix(b" "));
     let starts_string = mark.unwrap_or(before).ends_with(b"\"");
-    let starts = starts_string || after_prefix(text, line_start(text, at)) == at;
+    let starts = starts_string || after_prefix(text, line_start(view, at)) == at;
     starts && end.is_none_or(|byte| b"\n\r\"'\\<`".contains(byte))
 }
 

@@ -16,6 +16,7 @@ mod files;
 mod form;
 mod headers;
 mod keys;
+mod lines;
 mod mask;
 mod names;
 mod own;

@@ -51,7 +51,34 @@ pub(crate) const PARTS: &[&str] = &[
     "api_id",
     "api-id",
     "kennwort",
-    "passwort",
+    "pepper",
+    "bearer",
+    "session",
+    "_sid",
+    ".sid",
+    "sid=",
+    "ticket",
+    "access_code",
+    "accesscode",
+];
+/// Names of passwords in other languages.
+pub(crate) const FOREIGN: [&str; 16] = [
+    "contrase\u{f1}a",
+    "contrasena",
+    "mot de passe",
+    "motdepasse",
+    "mdp",
+    "senha",
+    "wachtwoord",
+    "has\u{142}o",
+    "parola",
+    "l\u{f6}senord",
+    "\u{43f}\u{430}\u{440}\u{43e}\u{43b}\u{44c}",
+    "\u{41f}\u{430}\u{440}\u{43e}\u{43b}\u{44c}",
+    "\u{5bc6}\u{7801}",
+    "\u{5bc6}\u{78bc}",
+    "\u{30d1}\u{30b9}\u{30ef}\u{30fc}\u{30c9}",
+    "\u{be44}\u{bc00}\u{bc88}\u{d638}",
 ];
 
 /// The characters of names.
@@ -82,6 +109,17 @@ pub(crate) enum Trust {
 
 /// Returns the name around a part of it.
 pub(crate) fn name_around(text: &[u8], part: &Range<usize>) -> Range<usize> {
+    // A part may have a sign that is not of the name.
+    let part = match text[part.clone()].iter().position(|byte| NAME.has(*byte)) {
+        Some(skipped) => {
+            let inner = &text[part.start + skipped..part.end];
+            let last = inner
+                .iter()
+                .rposition(|byte| NAME.has(*byte) || !byte.is_ascii());
+            part.start + skipped..part.start + skipped + last.map_or(0, |last| last + 1)
+        }
+        None => part.clone(),
+    };
     let before = text[..part.start].iter().rev().take(MAX_NAME);
     let start = part.start - before.take_while(|byte| NAME.has(**byte)).count();
     let after = text[part.end..].iter().take(MAX_NAME);
@@ -95,7 +133,7 @@ pub(crate) fn name_around(text: &[u8], part: &Range<usize>) -> Range<usize> {
         .rposition(|byte| ALNUM.has(*byte) || *byte == b'_');
     match (first, last) {
         (Some(first), Some(last)) => start + first..start + last + 1,
-        _ => part.clone(),
+        _ => part,
     }
 }
 
@@ -160,7 +198,8 @@ const DETAILS: [&str; 46] = [
     "b",
 ];
 /// Words that end like a password.
-const NO_PASSWORDS: [&str; 11] = [
+const NO_PASSWORDS: [&str; 12] = [
+    "askpass",
     "bypass",
     "compass",
     "trespass",
@@ -236,7 +275,17 @@ const OTHERS: [&str; 46] = [
 /// Says what the value of a name is.
 pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
     let name = std::str::from_utf8(name).ok()?;
+    if FOREIGN.contains(&name.to_lowercase().as_str()) {
+        return Some(Meaning {
+            kind: PASSWORD,
+            trust: Trust::Name,
+        });
+    }
     let mut words = words(name);
+    // `password_for_production`.
+    if let Some(at) = words.iter().skip(1).position(|word| word == "for") {
+        words.truncate(at + 1);
+    }
     // Of constants, what the value is may come first: `API_KEY_STRIPE`, `PASSWORD_ROOT`.
     if !name.contains(|character: char| character.is_ascii_lowercase()) {
         let is_telling = |word: &String| TELLING.contains(&word.as_str());
@@ -300,6 +349,12 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
         "mnemonic" => return of("seed phrase", Trust::NameAndForm),
         "phrase" if before == "pass" => return of(PASSWORD, Trust::Name),
         "string" if before == "connection" => return of("connection string", Trust::Form),
+        "code" if before == "access" => return of("token", Trust::NameAndForm),
+        "pepper" => return of("secret", Trust::NameAndForm),
+        "bearer" => return of("token", Trust::Form),
+        "session" | "sessionid" | "sid" | "ticket" if before.is_empty() || before == "connect" => {
+            return of("session", Trust::Form);
+        }
         "code" if before.is_empty() => return of("token", Trust::Form),
         "phpsessid" | "jsessionid" => return of("cookie", Trust::Form),
         "pat" | "jwt" | "dsn" | "salt" | "auth" | "authorization" | "login" | "cookie" | "sas" => {
@@ -336,7 +391,7 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
     match which {
         "public" | "pub" | "publishable" | "primary" | "foreign" | "cache" | "sort"
         | "partition" | "index" | "i" | "hot" | "mon" | "tur" | "tor" | "don" | "wh" | "jo"
-        | "jockey" => None,
+        | "jockey" | "recv" | "send" | "list" | "delete" | "import" | "export" | "refresh" => None,
         "encryption" | "master" | "secret" | "private" | "preshared" | "shared" | "signing"
         | "account" => of("key", Trust::Name),
         "api" | "access" | "auth" | "encrypt" | "crypto" | "decryption" | "sign" | "service"

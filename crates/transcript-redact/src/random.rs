@@ -101,3 +101,72 @@ pub(crate) fn is_name_like(value: &[u8]) -> bool {
     let parts: Vec<&[u8]> = parts.collect();
     parts.len() >= 2 && parts.iter().all(|part| is_word(part))
 }
+
+/// Returns whether a text has letters and digits, or letters and signs that no name has.
+pub(crate) fn is_mixed(value: &[u8]) -> bool {
+    let has = |of: fn(&u8) -> bool| value.iter().any(of);
+    let has_letters = has(u8::is_ascii_alphabetic);
+    has_letters && (has(u8::is_ascii_digit) || has(|byte| b"!#^*@+=~&?$%".contains(byte)))
+}
+
+pub(crate) fn is_camel(value: &[u8]) -> bool {
+    value
+        .windows(2)
+        .any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
+}
+
+/// Returns whether a word is like no word and no name: letters of both cases and digits, most of them not in words.
+pub(crate) fn is_tangled(value: &[u8]) -> bool {
+    const MIN_LEN: usize = 8;
+    const MAX_LEN: usize = 256;
+    const MIN_WORD: usize = 3;
+    const SIGNS: Class = Class::of("+/=_-.~!$%&*:@#^?,");
+    let has = |of: fn(&u8) -> bool| value.iter().any(of);
+    let is_whole = |byte: &u8| ALNUM.has(*byte) || SIGNS.has(*byte);
+    if !(MIN_LEN..=MAX_LEN).contains(&value.len())
+        || !value.iter().all(is_whole)
+        || !has(u8::is_ascii_digit)
+        || !has(u8::is_ascii_uppercase)
+        || !has(u8::is_ascii_lowercase)
+    {
+        return false;
+    }
+    // The letters between digits, signs and capital letters, and the places between them where no word ends.
+    let (mut short, mut word, mut changes) = (0, 0, 0);
+    let mut previous = b' ';
+    for byte in value.iter().chain(b" ") {
+        let is_start = byte.is_ascii_uppercase() && !previous.is_ascii_uppercase();
+        if !byte.is_ascii_alphabetic() || is_start {
+            short += usize::from(word > 0 && word < MIN_WORD);
+            word = 0;
+        }
+        let is_lower_to_upper = previous.is_ascii_lowercase() && byte.is_ascii_uppercase();
+        let is_turn = ALNUM.has(previous)
+            && ALNUM.has(*byte)
+            && previous.is_ascii_digit() != byte.is_ascii_digit();
+        changes += usize::from(is_lower_to_upper || is_turn);
+        word += usize::from(byte.is_ascii_alphabetic());
+        previous = *byte;
+    }
+    short >= 2 && turns(value) >= 1 || changes * 3 >= value.len()
+}
+
+/// Returns whether a text is a long row of letters, digits and many signs, such as the keys of WordPress.
+pub(crate) fn is_dense(value: &[u8]) -> bool {
+    const MIN_LEN: usize = 32;
+    const MIN_SIGNS: usize = 3;
+    let has = |of: fn(&u8) -> bool| value.iter().any(of);
+    let signs: Vec<u8> = value
+        .iter()
+        .copied()
+        .filter(u8::is_ascii_punctuation)
+        .collect();
+    let blanks = value.iter().filter(|byte| **byte == b' ').count();
+    (MIN_LEN..=128).contains(&value.len())
+        && has(u8::is_ascii_digit)
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+        && variety(&signs) >= MIN_SIGNS
+        && blanks * 12 <= value.len()
+        && turns(value) >= 2
+}

@@ -10,7 +10,8 @@ use crate::class::{ALNUM, Class};
 use crate::commands::OPTIONS;
 use crate::form::Form;
 use crate::headers::{SCHEMES, header};
-use crate::names::{Meaning, PARTS, Trust, meaning, name_around};
+use crate::lines::{LINES, Line};
+use crate::names::{FOREIGN, Meaning, PARTS, Trust, meaning, name_around};
 use crate::own::OwnRules;
 use crate::tokens::TOKENS;
 use crate::view::View;
@@ -69,6 +70,8 @@ enum Rule {
     Address,
     Option(&'static str),
     Call,
+    /// The line with this number.
+    Line(usize),
     Pgpass,
     Kubernetes,
     Jwk,
@@ -84,6 +87,7 @@ pub(crate) struct Search {
     /// The rule of each part.
     rules: Vec<Rule>,
     forms: Vec<(&'static str, Form)>,
+    lines: Vec<Line>,
     own: OwnRules,
     redacts_emails: bool,
     redacts_homes: bool,
@@ -107,6 +111,7 @@ impl Search {
         let forms: Vec<_> = forms
             .filter_map(|(kind, form)| Some((kind, Form::parse(form)?)))
             .collect();
+        let lines: Vec<Line> = LINES.iter().map(|row| Line::parse(row)).collect();
         let mut parts: Vec<(&str, Rule)> = Vec::new();
         parts.extend(
             forms
@@ -114,7 +119,8 @@ impl Search {
                 .enumerate()
                 .map(|(number, (_, form))| (form.anchor(), Rule::Form(number))),
         );
-        parts.extend(PARTS.iter().map(|part| (*part, Rule::Name)));
+        let names = PARTS.iter().chain(&FOREIGN);
+        parts.extend(names.map(|part| (*part, Rule::Name)));
         parts.extend(
             [keys::HEADER, keys::SSH2_HEADER, keys::PUTTY].map(|header| (header, Rule::KeyHeader)),
         );
@@ -124,6 +130,8 @@ impl Search {
         parts.push((addresses::MARK, Rule::Address));
         parts.extend(OPTIONS.map(|option| (option, Rule::Option(option))));
         parts.extend(commands::CALLS.map(|call| (call, Rule::Call)));
+        let anchors = lines.iter().map(Line::anchor).enumerate();
+        parts.extend(anchors.map(|(number, anchor)| (anchor, Rule::Line(number))));
         parts.extend(files::PGPASS.map(|fields| (fields, Rule::Pgpass)));
         parts.extend(files::KUBERNETES.map(|kind| (kind, Rule::Kubernetes)));
         parts.push((files::JWK, Rule::Jwk));
@@ -141,6 +149,7 @@ impl Search {
             automaton: automaton.ok(),
             rules: parts.iter().map(|(_, rule)| *rule).collect(),
             forms,
+            lines,
             own,
             redacts_emails: emails,
             redacts_homes: homes,
@@ -172,11 +181,11 @@ impl Search {
         hits.anchor = start;
         match rule {
             // A name has several parts, and its value is looked for once.
-            Rule::Name if end <= hits.name_end => {}
+            Rule::Name if end <= hits.name.end && start >= hits.name.start => {}
             Rule::Name => {
                 let name = name_around(view.text(), &part);
                 hits.anchor = name.start;
-                hits.name_end = name.end;
+                hits.name = name.clone();
                 self.named(view, &name, hits);
             }
             Rule::OwnName => self.own_name(view, part, hits),
@@ -206,6 +215,11 @@ impl Search {
                 hits.add(2, "password", commands::password(view, option, start));
             }
             Rule::Call => hits.add(2, "password", commands::argument_of_call(view, end)),
+            Rule::Line(number) => {
+                for secret in self.lines[number].find(view, end) {
+                    hits.push(2, "password", secret);
+                }
+            }
             Rule::Pgpass => hits.add(2, "password", files::pgpass(view, start)),
             Rule::Kubernetes | Rule::Jwk if start < hits.file_end => {}
             Rule::Kubernetes => hits.of_file("Kubernetes secret", files::kubernetes(view, start)),
@@ -227,10 +241,11 @@ impl Search {
                 trust: Trust::Always,
             };
             // Without a value, the name itself is what must not be shown.
-            match value::value_of(view, &word, meaning) {
-                Some(value) => hits.extend(Some(Hit::of_value(value, meaning, word.start))),
-                None => hits.push(3, OWN, word),
+            let values = value::values_of(view, &word, meaning, &mut hits.table);
+            if values.is_empty() {
+                hits.push(3, OWN, word.clone());
             }
+            hits.values(values, meaning, word.start);
         }
     }
 
@@ -250,8 +265,8 @@ impl Search {
             hits.header_end = end;
         }
         if let Some(meaning) = meaning(text).filter(|_| hits.may_have_value(view.text(), name)) {
-            let value = value::value_of(view, name, meaning);
-            hits.extend(value.map(|value| Hit::of_value(value, meaning, name.start)));
+            let values = value::values_of(view, name, meaning, &mut hits.table);
+            hits.values(values, meaning, name.start);
         }
     }
 }
@@ -299,12 +314,13 @@ struct Hits {
     list: Vec<Hit>,
     people: Vec<(Person, usize)>,
     /// Where the name ends that was looked at last, the header, the token, and the file: what is in them is not looked at again.
-    name_end: usize,
+    name: Range<usize>,
     word_end: usize,
     names_in_word: usize,
     header_end: usize,
     token_end: usize,
     file_end: usize,
+    table: value::Table,
     /// The same for each form.
     looked_at: BTreeMap<usize, usize>,
     anchor: usize,
@@ -360,8 +376,11 @@ impl Hits {
         self.file_end = end;
     }
 
-    fn extend(&mut self, hit: Option<Hit>) {
-        self.list.extend(hit.filter(|hit| !hit.range.is_empty()));
+    fn values(&mut self, values: Vec<value::Value>, meaning: Meaning, anchor: usize) {
+        let hits = values
+            .into_iter()
+            .map(|value| Hit::of_value(value, meaning, anchor));
+        self.list.extend(hits.filter(|hit| !hit.range.is_empty()));
     }
 
     /// Joins what overlaps, and leads all of it back to the line.

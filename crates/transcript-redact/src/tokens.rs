@@ -12,6 +12,7 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
     ("token", "~{lower:2-16}_sk_{alnum:20-}"),
     ("token", "~{lower:2-16}-secret-{alnum:20-}"),
     ("token", "~{lower:2-16}-token-{alnum:20-}"),
+    ("authorization header", "mac=\"<{b64:40-}>\""),
     // Models and agents.
     ("Anthropic API key", "sk-ant-{b64url:20-}"),
     ("OpenAI API key", "sk-proj-{b64url:40-}"),

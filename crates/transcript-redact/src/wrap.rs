@@ -20,7 +20,7 @@ pub(crate) fn next_line(view: &View, piece: &Range<usize>, is_short: bool) -> Op
     if piece.len() < MIN_PIECE {
         return None;
     }
-    let start = line_start(text, piece.start);
+    let start = line_start(view, piece.start);
     let is_full = piece.end - start >= MIN_WIDTH;
     if !is_full && !is_short {
         return None;
@@ -57,14 +57,20 @@ pub(crate) fn full_line_end(view: &View, at: usize) -> Option<usize> {
     let text = view.text();
     const MIN_TERMINAL: usize = 60;
     let next = line_end(view, at)?;
-    (at - line_start(text, at) >= MIN_TERMINAL).then(|| after_prefix(text, next))
+    (at - line_start(view, at) >= MIN_TERMINAL).then(|| after_prefix(text, next))
 }
 
 /// Returns where the line that contains `at` starts, or a place in it if it is long.
-pub(crate) fn line_start(text: &[u8], at: usize) -> usize {
+///
+/// The first line of a string starts behind its quote.
+pub(crate) fn line_start(view: &View, at: usize) -> usize {
     const MAX_LINE: usize = 1 << 10;
+    let text = view.text();
     let from = at.saturating_sub(MAX_LINE);
-    memchr::memrchr(b'\n', &text[from..at]).map_or(from, |feed| from + feed + 1)
+    let start = memchr::memrchr(b'\n', &text[from..at]).map_or(from, |feed| from + feed + 1);
+    let mut quotes = memchr::memrchr_iter(b'"', &text[start..at]);
+    let quote = quotes.find(|quote| view.is_outer_quote(start + quote));
+    quote.map_or(start, |quote| start + quote + 1)
 }
 
 /// Returns where the next line starts, if at most the end of a quoted part stands between `at` and it.
@@ -82,18 +88,27 @@ fn line_end(view: &View, at: usize) -> Option<usize> {
 /// Returns where the text of a line starts whose first byte is at `at`: behind indentation, the name of a file, the
 /// number of the line, the mark of a diff or of a quotation.
 pub(crate) fn after_prefix(text: &[u8], at: usize) -> usize {
+    prefix_end(text, at, b" \t\r\"'`>|+*#,", true)
+}
+
+/// Returns the same, but its indentation, its quotes and the mark of an element of a list belong to the text.
+pub(crate) fn after_marks(text: &[u8], at: usize) -> usize {
+    prefix_end(text, at, b" \t\r+>|", false)
+}
+
+fn prefix_end(text: &[u8], at: usize, blanks: &[u8], has_dash: bool) -> usize {
     let line = &text[at..text.len().min(at + MAX_PREFIX)];
     let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
     let mut len = 0;
     loop {
         let rest = &line[len..];
-        let blank = rest
-            .iter()
-            .take_while(|byte| b" \t\r\"'`>|+*#,".contains(byte))
-            .count();
+        let blank = rest.iter().take_while(|byte| blanks.contains(byte)).count();
         // A mark of a diff, or of a comment, not the first character of base64 with a hyphen.
         let dash = usize::from(
-            rest[blank..].first() == Some(&b'-') && rest.get(blank + 1) != Some(&b'-') && len == 0,
+            has_dash
+                && rest[blank..].first() == Some(&b'-')
+                && rest.get(blank + 1) != Some(&b'-')
+                && len == 0,
         );
         let number = &rest[blank..];
         let digits = number

@@ -1,0 +1,361 @@
+//! Values that are several, or that stand further away from their name: lists, objects, parts of a text, defaults.
+
+use std::ops::Range;
+
+use crate::class::{ALNUM, Class};
+use crate::random::{is_mixed, is_name_like, is_tangled, looks_random};
+use crate::value::named::{Named, Value, Way};
+use crate::wrap::after_marks;
+
+/// The most that is looked at of a list, an object or a sentence, in bytes.
+const MAX_GROUP: usize = 2 << 10;
+const MAX_OBJECT: usize = 600;
+const MAX_SENTENCE: usize = 120;
+/// The maximum number of values of a name.
+const MAX_VALUES: usize = 32;
+/// Keys of an object whose value is that of the name that the object belongs to, or that stands in it.
+const VALUE_KEYS: [&str; 12] = [
+    "value",
+    "$t",
+    "text",
+    "plaintext",
+    "data",
+    "secretstring",
+    "secret",
+    "defaultvalue",
+    "default",
+    "current",
+    "content",
+    "val",
+];
+
+impl Named<'_> {
+    /// Adds the values that start at `at`.
+    pub(super) fn take(&self, at: usize, way: Way, values: &mut Vec<Value>) {
+        let (at, way) = self.behind_type(at, way);
+        let inner = self.skip_space(at + 1);
+        match self.byte(at) {
+            Some(b'[' | b'(') if self.is_quote(inner) => self.list(inner, values),
+            Some(b'[') if way == Way::Colon => self.list(inner, values),
+            Some(b'{') if self.is_quote(inner) || self.is_member(inner) => self.members(at, values),
+            _ if way == Way::Colon && self.next_line(at).is_some() => self.lines(at, values),
+            _ => {
+                values.extend(self.classify(at, way));
+                match values.last().map(|value| value.range.end) {
+                    Some(end) => self.parts(end, values),
+                    None => self.parts_behind(at, values),
+                }
+            }
+        }
+    }
+
+    /// Adds the elements of a list, the first of which is at `at`.
+    fn list(&self, at: usize, values: &mut Vec<Value>) {
+        let end = self.text.len().min(at + MAX_GROUP);
+        let mut at = at;
+        for _ in 0..MAX_VALUES {
+            if at >= end || matches!(self.byte(at), Some(b']' | b')')) {
+                break;
+            }
+            let Some(range) = self.element(at) else { break };
+            let next = range.end + usize::from(self.is_quote(range.end));
+            values.extend(self.classify(at, Way::Near));
+            let comma = self.skip_space(
+                self.skip_space(next) + usize::from(self.byte(self.skip_space(next)) == Some(b',')),
+            );
+            if comma == at {
+                break;
+            }
+            at = comma;
+        }
+    }
+
+    /// Returns the text of an element at `at`, without its quotes.
+    fn element(&self, at: usize) -> Option<Range<usize>> {
+        if self.is_quote(at) {
+            return self.quoted(at + 1, at);
+        }
+        let rest = self.line_after(at, 256);
+        let len = rest.iter().position(|byte| b",]) ".contains(byte))?;
+        (len > 0).then_some(at..at + len)
+    }
+
+    /// Returns whether a key without quotes and a colon are at `at`.
+    fn is_member(&self, at: usize) -> bool {
+        let end = self.skip(at, ALNUM.or(Class::of("_")));
+        end > at && self.byte(end) == Some(b':')
+    }
+
+    /// Adds the members of an object at `at` that are values of the name.
+    fn members(&self, at: usize, values: &mut Vec<Value>) {
+        let name = &self.text[self.name.clone()];
+        let is_plural = name.last().is_some_and(|last| b"sS".contains(last));
+        for (key, value) in self.pairs(at) {
+            let is_value = is_value_key(&self.text[key.clone()]);
+            let is_random = || {
+                let range = self.quoted(value + 1, value);
+                range.is_some_and(|range| looks_random(&self.text[range]))
+            };
+            if is_value {
+                values.extend(self.classify(value, Way::Equals));
+            } else if is_plural && is_random() {
+                values.extend(self.classify(value, Way::Near));
+            }
+        }
+    }
+
+    /// Returns the keys of the object at `at` and where their values start that are in quotes.
+    fn pairs(&self, at: usize) -> Vec<(Range<usize>, usize)> {
+        let end = self.text.len().min(at + MAX_OBJECT);
+        let mut pairs = Vec::new();
+        let mut at = self.skip_space(at + 1);
+        while at < end && pairs.len() < MAX_VALUES {
+            let key = match self.is_quote(at) {
+                true => self.quoted(at + 1, at),
+                false => Some(at..self.skip(at, ALNUM.or(Class::of("_$-")))),
+            };
+            let Some(key) = key.filter(|key| !key.is_empty()) else {
+                break;
+            };
+            let sign = self.skip(key.end, Class::of("\"'` \t"));
+            if self.byte(sign) != Some(b':') {
+                break;
+            }
+            let value = self.skip_space(sign + 1);
+            let next = if self.is_quote(value) {
+                let Some(range) = self.quoted(value + 1, value) else {
+                    break;
+                };
+                pairs.push((key, value));
+                range.end + 1
+            } else {
+                let rest = &self.text[value..end];
+                let Some(len) = rest.iter().position(|byte| b",}{[\"".contains(byte)) else {
+                    break;
+                };
+                value + len
+            };
+            let comma = self.skip_space(next);
+            if self.byte(comma) != Some(b',') {
+                break;
+            }
+            at = self.skip_space(comma + 1);
+        }
+        pairs
+    }
+
+    /// Adds what is on the lines behind a colon: a block of text, or a list.
+    fn lines(&self, at: usize, values: &mut Vec<Value>) {
+        let mut end = at;
+        for _ in 0..MAX_VALUES {
+            let Some(next) = self.next_line(end) else {
+                break;
+            };
+            let dash = after_marks(self.text, next);
+            if !self.starts(dash, "- ") {
+                break;
+            }
+            let element = self.skip(dash + 1, Class::of(" \t"));
+            values.extend(self.classify(element, Way::Near));
+            end = element + self.line_after(element, MAX_GROUP).len();
+        }
+        if values.is_empty() {
+            values.extend(self.classify(at, Way::Colon));
+        }
+    }
+
+    /// Adds the texts behind the one that ends at `end`: parts of it, or what it is changed to.
+    fn parts(&self, end: usize, values: &mut Vec<Value>) {
+        let mut end = end;
+        while values.len() < MAX_VALUES && self.is_quote(end) && !self.view.is_outer_quote(end) {
+            let sign = self.skip_space(end + 1);
+            let value = match (self.byte(sign), self.starts(sign, "->")) {
+                (_, true) => self.skip_space(sign + 2),
+                (Some(b'+' | b'.' | b'\\'), _) => self.skip_space(sign + 1),
+                _ => sign,
+            };
+            if value == end + 1 || !self.is_quote(value) || self.view.is_outer_quote(value) {
+                break;
+            }
+            let Some(range) = self.quoted(value + 1, value) else {
+                break;
+            };
+            let is_key = self.byte(self.skip_space(range.end + 1)) == Some(b':');
+            if is_key || range.is_empty() {
+                break;
+            }
+            values.extend(self.classify(value, Way::Near));
+            end = range.end;
+        }
+    }
+
+    /// Adds the texts of an expression that starts at `at`, behind its operators: `isLive ? "…" : "…"`, `env.X || "…"`.
+    fn parts_behind(&self, at: usize, values: &mut Vec<Value>) {
+        const OPERATORS: [&[u8]; 7] = [b"||", b"??", b" or", b"?", b":", b"+", b" else"];
+        let line = self.line_after(at, MAX_SENTENCE);
+        let mut from = 0;
+        let mut is_expression = false;
+        while let Some(open) = line[from..].iter().position(|byte| b"\"'`;".contains(byte)) {
+            let open = from + open;
+            if line[open] == b';' || self.view.is_outer_quote(at + open) {
+                break;
+            }
+            let before = line[..open].trim_ascii_end();
+            let is_operator = OPERATORS.iter().any(|sign| before.ends_with(sign));
+            // A colon alone is that of the next member.
+            let is_other = before.ends_with(b":") && !is_expression;
+            is_expression |= is_operator && !is_other;
+            let Some(range) = self.quoted(at + open + 1, at + open) else {
+                break;
+            };
+            if is_operator && !is_other {
+                values.extend(self.classify(at + open, Way::Near));
+            }
+            from = (range.end + 1 - at).min(line.len());
+        }
+    }
+
+    /// Returns where values of the name may start that stand apart from it.
+    pub(super) fn near(&self) -> Vec<(usize, Way)> {
+        let siblings = self.siblings().into_iter();
+        let mut places: Vec<_> = siblings.map(|at| (at, Way::Near)).collect();
+        places.extend(self.argument());
+        places.extend(self.sentence());
+        places
+    }
+
+    /// Returns the values in the object in which the name is a value: `{"value": "…", "name": "NAME"}`.
+    fn siblings(&self) -> Vec<usize> {
+        // The text that the name is in is short, and ends soon.
+        let Some(quote) = self.end_of_text() else {
+            return Vec::new();
+        };
+        let from = self.name.start.saturating_sub(MAX_OBJECT);
+        let before = &self.text[from..self.name.start];
+        let open = before.iter().rposition(|byte| b"{}".contains(byte));
+        let Some(open) = open
+            .filter(|open| before[*open] == b'{')
+            .map(|open| from + open)
+        else {
+            return Vec::new();
+        };
+        let pairs = self.pairs(open);
+        let is_value = |value: usize| {
+            value < self.name.start && quote > value && {
+                self.quoted(value + 1, value)
+                    .is_some_and(|range| range.contains(&self.name.start))
+            }
+        };
+        if !pairs.iter().any(|(_, value)| is_value(*value)) {
+            return Vec::new();
+        }
+        let others = pairs
+            .into_iter()
+            .filter(|(key, value)| is_value_key(&self.text[key.clone()]) && !is_value(*value));
+        others.map(|(_, value)| value).collect()
+    }
+
+    /// Returns the quote that ends the short text in which the name stands.
+    fn end_of_text(&self) -> Option<usize> {
+        const MAX_REST: usize = 24;
+        let rest = &self.text[self.name.end..self.text.len().min(self.name.end + MAX_REST)];
+        let end = rest.iter().position(|byte| b"\"'`\n".contains(byte))?;
+        (rest[end] != b'\n').then_some(self.name.end + end)
+    }
+
+    /// Returns the text that a program types into the field with the name: `fill("#password", "…")`,
+    /// `getByLabel("Password").fill("…")`.
+    fn argument(&self) -> Option<(usize, Way)> {
+        const TYPING: [&[u8]; 9] = [
+            b"fill",
+            b"type",
+            b"typetext",
+            b"sendkeys",
+            b"send_keys",
+            b"setvalue",
+            b"set_value",
+            b"presssequentially",
+            b"press_sequentially",
+        ];
+        const CALL: Class = ALNUM.or(Class::of("_"));
+        let quote = self.end_of_text()?;
+        let mut at = self.skip(quote + 1, Class::of("\"' \t]"));
+        let call = if self.byte(at) == Some(b')') {
+            let call = self.skip(at + 1, Class::of("."));
+            let end = self.skip(call, CALL);
+            if call == at + 1 || self.byte(end) != Some(b'(') {
+                return None;
+            }
+            at = end;
+            &self.text[call..end]
+        } else if self.byte(at) == Some(b',') {
+            // What is called with the text that the name is in.
+            let before = self.line_before(64);
+            let open = before.iter().rposition(|byte| *byte == b'(')?;
+            let name = before[..open].iter().rposition(|byte| !CALL.has(*byte));
+            &before[name.map_or(0, |name| name + 1)..open]
+        } else {
+            return None;
+        };
+        let way = match TYPING.contains(&&*call.to_ascii_lowercase()) {
+            true => Way::Equals,
+            false => Way::Near,
+        };
+        let value = self.skip_space(at + 1);
+        (self.is_quote(value) && !self.view.is_outer_quote(value)).then_some((value, way))
+    }
+
+    /// Returns a word of the sentence in which the name stands, or the next line, that no word is like.
+    fn sentence(&self) -> Option<(usize, Way)> {
+        const BETWEEN: &[u8] = b" \t\r\"'`*:,()";
+        const TELLING: [&str; 10] = [
+            "", "is", "to", "was", "as", "be", "with", "ist", "lautet", "auf",
+        ];
+        let line = self.line_after(self.name.end, MAX_SENTENCE);
+        let is_between = |byte: &u8| BETWEEN.contains(byte);
+        if !line.first().is_some_and(|byte| b" \t*:(".contains(byte)) {
+            return None;
+        }
+        if !self.is_password() {
+            let is_random = |word: &[u8]| word.len() >= 20 && is_tangled(word);
+            let blank = line.iter().take_while(|byte| is_between(byte)).count();
+            let word = line[blank..].split(is_between).next()?;
+            return is_random(word).then_some((self.name.end + blank, Way::Near));
+        }
+        let mut at = self.name.end;
+        let mut previous: &[u8] = b"";
+        for word in line.split(is_between) {
+            let word = word.strip_suffix(b".").unwrap_or(word);
+            let sign = self.text[..at].trim_ascii_end().last();
+            let is_marked = sign.is_some_and(|sign| b":\"'`".contains(sign));
+            let is_told = TELLING.iter().any(|told| told.as_bytes() == previous);
+            let is_password = word.len() >= 6 && is_mixed(word) && !is_name_like(word);
+            if is_tangled(word) || is_told && is_password {
+                let way = if is_told { Way::Sentence } else { Way::Near };
+                return (is_marked || is_told || previous.is_empty()).then_some((at, way));
+            }
+            if word.iter().any(|byte| b"=<>{}[]$;\\|&".contains(byte)) {
+                return None;
+            }
+            at += word.len() + 1;
+            if !word.is_empty() {
+                previous = word;
+            }
+        }
+        let is_introduced = line.trim_ascii_end().ends_with(b":");
+        let next = self.skip_space(self.name.end + line.len());
+        let word = self.line_after(next, MAX_SENTENCE).trim_ascii();
+        let is_value = is_tangled(word) || looks_random(word);
+        (is_introduced && is_value).then_some((next, Way::Near))
+    }
+
+    fn is_password(&self) -> bool {
+        self.meaning.kind == "password"
+    }
+}
+
+fn is_value_key(key: &[u8]) -> bool {
+    VALUE_KEYS
+        .iter()
+        .any(|known| key.eq_ignore_ascii_case(known.as_bytes()))
+}

@@ -1,0 +1,342 @@
+//! Where the value of a name starts, and how it stands there.
+
+use crate::class::{ALNUM, Class};
+use crate::value::named::{Named, Way};
+use crate::wrap::after_prefix;
+
+const BLANK: Class = Class::of(" \t");
+/// Calls that keep what they are given, or make a hash of it.
+const KEEPING: [&str; 28] = [
+    "some",
+    "ok",
+    "just",
+    "md5",
+    "sha1",
+    "sha2",
+    "sha256",
+    "crypt",
+    "hash",
+    "hash_password",
+    "password",
+    "hashpw",
+    "hashsync",
+    "encode",
+    "b64encode",
+    "b64decode",
+    "atob",
+    "btoa",
+    "base64encode",
+    "quote",
+    "str",
+    "string",
+    "bytes",
+    "from",
+    "secretstr",
+    "secretstring",
+    "strdup",
+    "unhexlify",
+];
+impl Named<'_> {
+    /// Returns where the value starts, and how it stands there.
+    pub(super) fn place(&self) -> Option<(usize, Way)> {
+        let before = self.before();
+        let mut at = self.name.end;
+        let quote = self.byte(at).filter(|_| self.is_quote(at));
+        let is_quoted = quote.is_some() && before == quote;
+        // `"password:"`: the quote behind the colon ends the text.
+        let is_text = matches!(before, Some(b'"' | b'\'')) && self.byte(at + 1) == before;
+        if is_text && self.byte(at) == Some(b':') {
+            return None;
+        }
+        if is_quoted {
+            at += 1;
+        } else if quote.is_some() {
+            // The quote ends a text that ends with the name: a value, or a key of several words.
+            let sign = self.skip(at + 1, BLANK);
+            let value = self.skip(sign, Class::of(":=> \t"));
+            let is_key = value > sign && self.is_quote(value);
+            return self
+                .attribute(at)
+                .or_else(|| is_key.then_some((value, Way::Near)));
+        }
+        // `config["name"]`, `[name] => value`, `name[] = "value"`.
+        let opened = self.name.start.checked_sub(1 + usize::from(is_quoted));
+        let is_indexed = opened.and_then(|at| self.byte(at)) == Some(b'[');
+        if is_indexed && self.byte(at) == Some(b']') {
+            at += 1;
+        } else if self.starts(at, "[]") {
+            at += 2;
+        }
+        if self.byte(at) == Some(b'?') && self.byte(at + 1) != Some(b'?') {
+            at += 1;
+        }
+        // Bold, and then the colon: `**password**: value`, `**password:** value`.
+        let bold = self.skip(at, Class::of("*_"));
+        if bold > at + 1 && self.byte(bold) == Some(b':') {
+            at = bold;
+        }
+        let after = self.skip(at, BLANK);
+        let is_flag = self.is_flag();
+        match self.byte(after)? {
+            b'=' => {
+                let end = self.skip(after, Class::of("=>~"));
+                let value = self.skip(end, BLANK);
+                let is_tight = after == at && value == end;
+                let way = match is_tight {
+                    true if self.is_constant() && !is_quoted => Way::Shell,
+                    true if is_flag => Way::Word,
+                    _ => Way::Equals,
+                };
+                Some((value, way))
+            }
+            b':' => {
+                if self.byte(after + 1) == Some(b'=') {
+                    return Some((self.skip(after + 2, BLANK), Way::Equals));
+                }
+                if self.byte(after + 1) == Some(b':') {
+                    return None;
+                }
+                let value = self.skip(after + 1, Class::of(" \t*"));
+                Some((value, Way::Colon))
+            }
+            b'|' if self.byte(after + 1) == Some(b'|') => {
+                Some((self.skip(after + 2, Class::of("= \t")), Way::Equals))
+            }
+            b'?' if self.starts(after, "??") => {
+                Some((self.skip(after + 2, Class::of("= \t")), Way::Equals))
+            }
+            // `ENV.fetch("NAME") { "value" }`, `ENV["NAME"] || "value"`.
+            b')' if is_quoted => {
+                let open = self.skip(after + 1, BLANK);
+                let value = self.skip(open, Class::of("{|? \t"));
+                (value > open && self.is_quote(value)).then_some((value, Way::Equals))
+            }
+            b',' if is_quoted => {
+                let opened = opened.and_then(|at| self.byte(at));
+                let value = self.skip(after + 1, Class::of(" \t\n"));
+                let is_call = opened == Some(b'(') && self.is_quote(value);
+                self.attribute(at - 1)
+                    .or_else(|| is_call.then_some((value, Way::Call)))
+            }
+            b'(' => {
+                let value = self.skip(after + 1, BLANK);
+                self.is_quote(value).then_some((value, Way::Call))
+            }
+            b'>' if before == Some(b'<') || self.is_in_tag() => Some(self.text_of_tag(after)),
+            b'|' => Some((self.skip(after + 1, BLANK), Way::Column)),
+            0xe2 if self.text[after..].starts_with("\u{2502}".as_bytes()) => {
+                Some((self.skip(after + 3, BLANK), Way::Column))
+            }
+            0xe2 if self.text[after..].starts_with("\u{2192}".as_bytes()) => {
+                Some((self.skip(after + 3, BLANK), Way::Near))
+            }
+            b'-' if after > at && self.starts(after, "- ") => {
+                Some((self.skip(after + 1, BLANK), Way::Near))
+            }
+            // `Password { get; set; } = "…"`.
+            b'{' if self.starts(after, "{ get;") => {
+                let line = self.line_after(after, 64);
+                let sign = memchr::memmem::find(line, b"} = ")?;
+                Some((after + sign + 4, Way::Equals))
+            }
+            // `<Pass encoding="base64">`.
+            _ if before == Some(b'<') && after > at => {
+                let end = self
+                    .line_after(after, 64)
+                    .iter()
+                    .position(|byte| b"<>".contains(byte))?;
+                (self.byte(after + end) == Some(b'>')).then(|| self.text_of_tag(after + end))
+            }
+            // What Redis answers: `1) "name"`, `2) "value"`.
+            b'\r' | b'\n' if is_quoted => {
+                let number = self.skip_space(after);
+                let value = self.skip(number, Class::of("0123456789) "));
+                let is_answer = value > number && self.byte(value - 1) == Some(b' ');
+                (is_answer && self.is_quote(value)).then_some((value, Way::Equals))
+            }
+            // `? name`, and on the next line `: value`.
+            b'\r' | b'\n' if !is_quoted => self.attribute(at).or_else(|| {
+                let next = self.skip_space(after);
+                let is_key = self.line_before(64).ends_with(b"? ");
+                let is_value = is_key && self.starts(next, ": ");
+                is_value.then(|| (self.skip(next + 1, BLANK), Way::Colon))
+            }),
+            _ if is_quoted => self.attribute(at - 1),
+            _ if after == at => None,
+            // `password 'value'` of SQL.
+            b'\'' if self.name.len() < 12 => Some((after, Way::Word)),
+            _ if is_flag => Some((after, Way::Word)),
+            _ if self.is_setting() => Some((self.behind_option(after), Way::Word)),
+            // `var name string = "…"`.
+            _ if self.typed(after).is_some() => self.typed(after),
+            _ if self.starts(after, "is ")
+                || self.starts(after, "is:")
+                || self.starts(after, "to ")
+                || self.starts(after, "was ") =>
+            {
+                let value = after + 2 + usize::from(self.starts(after, "was "));
+                let value = self.skip(value, BLANK);
+                let value = match self.starts(value, "now ") {
+                    true => value + 4,
+                    false => value,
+                };
+                Some((self.skip(value, Class::of(": ")), Way::Sentence))
+            }
+            // A column of a table, or a setting without a sign.
+            _ if self.is_at_line_start() => Some((after, Way::Column)),
+            _ => None,
+        }
+    }
+
+    /// Returns the text behind a type at `at` and an equals sign.
+    fn typed(&self, at: usize) -> Option<(usize, Way)> {
+        let end = self.skip(at, ALNUM.or(Class::of("*[]_.")));
+        let sign = self.skip(end, BLANK);
+        let value = self.skip(sign + 1, BLANK);
+        let is_typed = end > at && self.byte(sign) == Some(b'=') && self.is_quote(value);
+        is_typed.then_some((value, Way::Equals))
+    }
+
+    /// Returns whether the name is an option: with two hyphens, or a long one with one hyphen.
+    fn is_flag(&self) -> bool {
+        let before = &self.text[..self.name.start];
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'"' | b'\'');
+        let is_long = self.name.len() >= 5;
+        let is_single = before
+            .strip_suffix(b"-")
+            .is_some_and(|rest| rest.last().is_some_and(is_blank));
+        before.ends_with(b"--") || is_long && is_single
+    }
+
+    /// Returns where the value of an option starts that is at `at`, as in `secret set NAME --body value`.
+    fn behind_option(&self, at: usize) -> usize {
+        const OPTION: Class = ALNUM.or(Class::of("-"));
+        let end = self.skip(at, OPTION);
+        let value = self.skip(end, Class::of(" ="));
+        match self.starts(at, "-") && value > end {
+            true => value,
+            false => at,
+        }
+    }
+
+    /// Returns the value of an attribute or key `value` behind a name that is itself the value of another one:
+    /// `key="name" value="…"`, `"name": "NAME", "value": "…"`, `<property name="NAME">…`.
+    fn attribute(&self, at: usize) -> Option<(usize, Way)> {
+        const BETWEEN: Class = Class::of("\"' \t\r,-+");
+        let mut between = self.skip(at, BETWEEN);
+        if self.byte(between) == Some(b'\n') {
+            between = after_prefix(self.text, between + 1);
+        }
+        let word = match between > at && self.starts(between, "value") {
+            true => between + 5,
+            false => return None,
+        };
+        let sign = self.skip(word, Class::of("\"' \t"));
+        matches!(self.byte(sign)?, b'=' | b':')
+            .then(|| (self.skip(sign + 1, Class::of(" \t")), Way::Colon))
+    }
+
+    /// Returns whether the name is in a tag of XML, at its end.
+    fn is_in_tag(&self) -> bool {
+        let before = &self.text[self.name.start.saturating_sub(64)..self.name.start];
+        let open = before.iter().rposition(|byte| *byte == b'<');
+        open.is_some_and(|open| {
+            !before[open..].contains(&b'>') && before.get(open + 1) != Some(&b'/')
+        })
+    }
+
+    /// Returns where the text of a tag starts whose `>` is at `at`: within a tag that says only that it is a value.
+    fn text_of_tag(&self, at: usize) -> (usize, Way) {
+        let text = self.skip_space(at + 1);
+        let tags = ["<value>", "<string>"];
+        let tag = tags.iter().find(|tag| self.starts(text, tag));
+        (text + tag.map_or(0, |tag| tag.len()), Way::Tag)
+    }
+
+    /// Returns whether the words before the name say that it is being set.
+    fn is_setting(&self) -> bool {
+        let before = String::from_utf8_lossy(self.line_before(200)).to_ascii_lowercase();
+        let marks = [' ', '\t', '\u{2192}', ':', '"', '\'', '+', '-', '>'];
+        let word = before.trim_end().rsplit(marks).next().unwrap_or_default();
+        let is_set = matches!(
+            word,
+            "set"
+                | "env"
+                | "setx"
+                | "config"
+                | "export"
+                | "setenv"
+                | "#define"
+                | "define"
+                | "x"
+                | "gx"
+                | "ux"
+                | "lx"
+        ) || before.contains(" config set ");
+        is_set
+            || self.is_in_netrc()
+            || before.contains("requirepass")
+            || before.contains("masterauth")
+    }
+
+    /// Returns whether a machine and a login stand before the name, as in `.netrc`.
+    pub(super) fn is_in_netrc(&self) -> bool {
+        let around = &self.text[self.name.start.saturating_sub(200)..self.name.start];
+        let has = |word: &str| memchr::memmem::find(around, word.as_bytes()).is_some();
+        has("login ") && (has("machine ") || has("\ndefault ")) || {
+            let line = self.line_before(200);
+            memchr::memmem::find(line, b"login ").is_some()
+        }
+    }
+
+    /// Returns where a value starts behind what stands before its quote: a type, a tag of YAML, a prefix, a call.
+    pub(super) fn behind_type(&self, at: usize, way: Way) -> (usize, Way) {
+        let (mut at, mut way) = (at, way);
+        let first = self.byte(at).unwrap_or_default();
+        // `password: string = "…"`.
+        if way == Way::Colon && first.is_ascii_alphabetic() || first == b'&' {
+            const TYPE: Class = ALNUM.or(Class::of("_<>&.[]|'"));
+            let end = self.skip(at, TYPE);
+            let sign = self.skip(end, BLANK);
+            let value = self.skip(sign + 1, BLANK);
+            if sign > end && self.byte(sign) == Some(b'=') && self.is_quote(value) {
+                (at, way) = (value, Way::Equals);
+            }
+        }
+        // `&anchor value`, `!!str value`.
+        if way == Way::Colon && matches!(self.byte(at), Some(b'&' | b'!')) {
+            let end = self.skip(at + 1, ALNUM.or(Class::of("_-!")));
+            let is_tag = first == b'&' || self.starts(at, "!!") || self.starts(at, "!unsafe");
+            if is_tag && end > at + 1 && self.byte(end) == Some(b' ') {
+                at = self.skip(end, BLANK);
+            }
+        }
+        // `Some("…")`, `MD5('…')`.
+        let path = self.skip(at, ALNUM.or(Class::of("_.:")));
+        if path > at && self.byte(path) == Some(b'(') {
+            let call = String::from_utf8_lossy(&self.text[at..path]).to_ascii_lowercase();
+            let last = call.rsplit(['.', ':']).next().unwrap_or_default();
+            let value = self.skip(path + 1, Class::of(" bN"));
+            if KEEPING.contains(&last) && self.is_quote(value) {
+                at = value;
+            }
+        }
+        // The next line of `var_dump`: `string(9) "…"`.
+        if way == Way::Equals && matches!(self.byte(at), Some(b'\r' | b'\n')) {
+            let next = self.skip_space(at);
+            let value = self.skip(next, Class::of("string(0123456789) "));
+            if self.starts(next, "string(") && self.byte(value) == Some(b'"') {
+                at = value;
+            }
+        }
+        // `b"…"`, `@"…"`, `$'…'`, `N'…'`.
+        let is_prefix = matches!(
+            self.byte(at),
+            Some(b'b' | b'r' | b'f' | b'@' | b'$' | b'u' | b'N')
+        );
+        if is_prefix && matches!(self.byte(at + 1), Some(b'"' | b'\'')) {
+            at += 1;
+        }
+        (at, way)
+    }
+}

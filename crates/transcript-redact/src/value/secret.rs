@@ -1,0 +1,385 @@
+//! Whether the value of a name is a secret.
+
+use std::ops::Range;
+
+use crate::class::{ALNUM, Class};
+use crate::names::Trust;
+use crate::random::{
+    is_camel, is_cased, is_dense, is_mixed, is_name_like, is_tangled, is_uuid, looks_random,
+};
+use crate::value::extent::unwrapped;
+use crate::value::named::{Named, Value, Way};
+use crate::value::stand_in::{
+    is_code, is_identifier, is_known_word, is_label, is_reference, is_type, stands_for_one,
+};
+use crate::wrap::after_prefix;
+
+/// What is looked at of a value to see whether it is a secret, in bytes.
+const MAX_CLASSIFIED: usize = 4 << 10;
+
+impl Named<'_> {
+    /// Returns the value at `at` if it is a secret.
+    pub(super) fn classify(&self, at: usize, way: Way) -> Option<Value> {
+        let first = self.byte(at)?;
+        // Of a session, only the cookie is a secret.
+        if self.meaning.kind == "session" && matches!(way, Way::Colon | Way::Column | Way::Sentence)
+        {
+            return None;
+        }
+        // A block, or a value on the next line.
+        let sign = self.skip(at, Class::of("|>-+"));
+        let next_line = self.next_line(sign).filter(|_| way == Way::Colon);
+        if let Some(next) = next_line {
+            let next = after_prefix(self.text, next);
+            let value = self.bare(next, Way::Colon);
+            let is_block = sign > at;
+            let is_line = matches!(
+                self.byte(value.end),
+                None | Some(b'\n' | b'\r' | b'"' | b'`')
+            );
+            let text = &self.text[value.clone()];
+            let is_secret = is_line
+                && (looks_random(text)
+                    || is_block && is_mixed(text) && text.len() >= 6 && !stands_for_one(text));
+            return is_secret.then_some(Value {
+                range: value,
+                is_bare_json: false,
+                is_sure: true,
+            });
+        }
+        if way != Way::Tag && matches!(first, b'"' | b'\'' | b'`') {
+            if self.ends_text(at) {
+                return None;
+            }
+            // Three quotes, as in Python and TOML.
+            let count = self.text[at..]
+                .iter()
+                .take(3)
+                .take_while(|byte| **byte == first)
+                .count();
+            let start = at + if count == 3 { 3 } else { 1 };
+            let range = self.quoted(start, at)?;
+            let part = range.start..range.end.min(range.start + MAX_CLASSIFIED);
+            let value = unwrapped(&self.text[part]);
+            let is_sure = self.is_quoted_secret(&value, way)?;
+            return Some(Value {
+                range,
+                is_bare_json: false,
+                is_sure,
+            });
+        }
+        if self.meaning.kind == "seed phrase" {
+            let words = self.words(at);
+            return words.map(|range| Value {
+                range,
+                is_bare_json: false,
+                is_sure: true,
+            });
+        }
+        let range = self.to_next_lines(self.bare(at, way), way);
+        // Nothing else is in the column, and on the line.
+        let next = self.byte(range.end);
+        let is_column = matches!(next, None | Some(b'\n' | b'\r' | b'"' | b'|'))
+            || self.starts(range.end, " |")
+            || self.starts(range.end, " \u{2502}")
+            || self.starts(range.end, "  ");
+        if way == Way::Column && !is_column {
+            return None;
+        }
+        if way == Way::Tag && !self.text[range.end..].starts_with(b"</") {
+            return None;
+        }
+        let is_sure = self.is_bare_secret(&range, way)?;
+        let name_quote = self.name.end;
+        let is_bare_json = way == Way::Colon && self.view.is_outer_quote(name_quote);
+        Some(Value {
+            range,
+            is_bare_json,
+            is_sure,
+        })
+    }
+
+    /// Returns whether a value in quotes is a secret: surely, or perhaps.
+    pub(super) fn is_quoted_secret(&self, value: &[u8], way: Way) -> Option<bool> {
+        if self.meaning.trust == Trust::Always {
+            return (!value.is_empty() && !is_reference(value)).then_some(true);
+        }
+        if value.is_empty() || stands_for_one(value) || is_reference(value) {
+            return None;
+        }
+        if self.is_random(value) {
+            return Some(true);
+        }
+        if matches!(way, Way::Near | Way::Cell) {
+            return self.is_near_secret(value, way);
+        }
+        let is_pass = self.meaning.kind == "password" && self.meaning.trust == Trust::NameAndForm;
+        let is_weak = is_pass && matches!(way, Way::Call | Way::Word);
+        if self.meaning.trust == Trust::Form || is_weak && !is_tangled(value) {
+            return None;
+        }
+        let is_constant = self.is_constant();
+        let is_password = self.meaning.kind == "password";
+        if value.iter().all(u8::is_ascii_digit) {
+            return (is_password && value.len() >= 4).then_some(true);
+        }
+        let has_blank = value.iter().any(u8::is_ascii_whitespace);
+        if self.meaning.kind == "seed phrase" {
+            let words = value.split(|byte| *byte == b' ');
+            let is_phrase = value
+                .iter()
+                .all(|byte| byte.is_ascii_lowercase() || *byte == b' ');
+            return (is_phrase && words.count() >= 12).then_some(true);
+        }
+        // A prompt, or a label.
+        if has_blank && (way == Way::Call || value.starts_with(b" ") || value.ends_with(b": ")) {
+            return None;
+        }
+        if has_blank {
+            let is_shell = way == Way::Shell || is_constant;
+            let is_label = is_label(value) && !is_shell;
+            let max = if is_shell { MAX_CLASSIFIED } else { 200 };
+            return (self.meaning.trust == Trust::Name && !is_label && value.len() <= max)
+                .then_some(true);
+        }
+        if is_mixed(value) {
+            let min = match self.meaning.trust {
+                Trust::Name if is_password => 4,
+                Trust::Name => 6,
+                _ => 8,
+            };
+            let is_name = self.meaning.trust != Trust::Name && is_name_like(value);
+            return (value.len() >= min && !is_name).then_some(true);
+        }
+        // Letters alone. A word may be one that names something.
+        let is_title = value[0].is_ascii_uppercase()
+            && value[1..]
+                .iter()
+                .all(|byte| byte.is_ascii_lowercase() || !byte.is_ascii());
+        let is_word = value.iter().all(|byte| byte.is_ascii_alphabetic());
+        match way {
+            Way::Shell if self.meaning.trust == Trust::Name => (value.len() >= 4).then_some(true),
+            Way::Shell => (value.len() >= 12).then_some(true),
+            _ if is_constant && self.meaning.trust == Trust::Name => {
+                (value.len() >= 4 && is_word).then_some(true)
+            }
+            _ if is_cased(value) => Some(true),
+            // Some words with hyphens, or one that may be a label.
+            _ if is_password
+                && self.meaning.trust == Trust::Name
+                && !is_word
+                && value.len() >= 12 =>
+            {
+                let is_phrase = |byte: &u8| byte.is_ascii_lowercase() || b"-_".contains(byte);
+                Some(value.iter().all(is_phrase))
+            }
+            _ if is_password
+                && self.meaning.trust == Trust::Name
+                && is_title
+                && is_word
+                && value.len() >= 8 =>
+            {
+                Some(false)
+            }
+            _ if is_title
+                || !is_word
+                || is_camel(value)
+                || !value.iter().any(u8::is_ascii_lowercase) =>
+            {
+                None
+            }
+            _ if is_password => Some(value.len() >= 8),
+            _ => (value.len() >= 8).then_some(value.len() >= 12),
+        }
+    }
+
+    /// Returns whether a value is a user and a password, as in `BASIC_AUTH=user:password`.
+    fn is_user_and_password(&self, value: &[u8]) -> bool {
+        let Some(colon) = memchr::memchr(b':', value) else {
+            return false;
+        };
+        let (user, password) = (&value[..colon], &value[colon + 1..]);
+        let is_pair = is_identifier(user) && password.len() >= 6 && is_mixed(password);
+        self.meaning.kind == "credential"
+            && is_pair
+            && password.iter().all(u8::is_ascii_graphic)
+            && !password.iter().any(|byte| b"/:".contains(byte))
+            && !password.starts_with(b"$")
+            && !stands_for_one(password)
+    }
+
+    /// Returns whether a value is a secret that stands somewhere near: only if no word and no name is like it. In the
+    /// column of a name, less is enough.
+    fn is_near_secret(&self, value: &[u8], way: Way) -> Option<bool> {
+        let value = value.trim_ascii();
+        let value = value.strip_prefix(b"\"").unwrap_or(value);
+        let value = value.strip_suffix(b"\"").unwrap_or(value);
+        if value.contains(&b'\n') {
+            return None;
+        }
+        let is_cell = way == Way::Cell
+            && self.meaning.trust == Trust::Name
+            && value.len() >= 6
+            && is_mixed(value)
+            && !is_name_like(value);
+        (is_cell || self.meaning.trust != Trust::Form && is_tangled(value)).then_some(true)
+    }
+
+    /// Returns whether a quote at `at` ends the text that the name is in, as in `'Password: '`.
+    fn ends_text(&self, at: usize) -> bool {
+        let mark = self.text[at];
+        let before = self.line_before(200);
+        let quotes = before.iter().filter(|byte| **byte == mark).count();
+        let is_end = self
+            .byte(at + 1)
+            .is_none_or(|byte| byte.is_ascii_whitespace() || b"),;+]}|:".contains(&byte));
+        quotes % 2 == 1 && is_end && !self.is_quote(self.name.end)
+    }
+
+    /// Returns whether a value looks random. A UUID does under a name that says what it is.
+    pub(super) fn is_random(&self, value: &[u8]) -> bool {
+        let is_name = self.meaning.trust != Trust::Form || self.meaning.kind == "secret";
+        if self.is_user_and_password(value) || is_name && self.is_constant() && is_dense(value) {
+            return true;
+        }
+        let is_id = self.meaning.kind == "client id";
+        let is_number = is_id && value.len() >= 16 && value.iter().all(u8::is_ascii_digit);
+        // `key: cache-linux-0af3…`: a key of something that is stored.
+        let words = value
+            .iter()
+            .take_while(|byte| byte.is_ascii_lowercase())
+            .count();
+        let name = &self.text[self.name.clone()];
+        if name.eq_ignore_ascii_case(b"key") && words >= 2 && value.get(words) == Some(&b'-') {
+            return false;
+        }
+        let is_other_id = is_uuid(value)
+            && self.meaning.trust == Trust::Form
+            && !self.is_key()
+            && !is_id
+            && !(self.is_constant() && self.meaning.kind == "credential");
+        is_number || looks_random(value) && !is_other_id
+    }
+
+    /// Returns whether the name ends with the word `key`.
+    pub(super) fn is_key(&self) -> bool {
+        let name = &self.text[self.name.clone()];
+        let end = name.len().checked_sub(3).map(|at| &name[at..]);
+        end.is_some_and(|end| end.eq_ignore_ascii_case(b"key"))
+    }
+
+    /// Returns whether a value without quotes is a secret: surely, or perhaps.
+    pub(super) fn is_bare_secret(&self, range: &Range<usize>, way: Way) -> Option<bool> {
+        let value = &*unwrapped(&self.text[range.clone()]);
+        if self.meaning.trust == Trust::Always {
+            return (!value.is_empty() && !is_reference(value)).then_some(true);
+        }
+        if value.is_empty() || stands_for_one(value) || is_reference(value) {
+            return None;
+        }
+        let next = self.byte(range.end);
+        let is_call = matches!(next, Some(b'(' | b'['))
+            && value
+                .iter()
+                .all(|byte| ALNUM.has(*byte) || b"_.:".contains(byte));
+        // `kSecret = XXH3_kSecret`: a name for another one.
+        let lower = value.to_ascii_lowercase();
+        let name = self.text[self.name.clone()].to_ascii_lowercase();
+        let is_alias = is_identifier(value)
+            && (name.ends_with(&lower)
+                || ["secret", "password", "token"]
+                    .iter()
+                    .any(|word| memchr::memmem::find(&lower, word.as_bytes()).is_some()));
+        if is_call || way != Way::Shell && (is_alias || is_code(value)) {
+            return None;
+        }
+        let is_password = self.meaning.kind == "password";
+        // Results of tests, and names of folders.
+        if self.meaning.trust == Trust::NameAndForm
+            && is_password
+            && !matches!(way, Way::Equals | Way::Shell)
+            && (self.is_constant() || !is_tangled(value))
+        {
+            return None;
+        }
+        if self.is_random(value) {
+            return Some(true);
+        }
+        if matches!(way, Way::Near | Way::Cell) {
+            return self.is_near_secret(value, way);
+        }
+        if self.meaning.trust == Trust::Form || value.len() < 3 {
+            return None;
+        }
+        let is_constant = self.is_constant();
+        if value
+            .iter()
+            .all(|byte| byte.is_ascii_digit() || b".,-+%".contains(byte))
+        {
+            let is_whole = value.iter().all(u8::is_ascii_digit) && value.len() >= 4;
+            let is_line =
+                self.is_at_line_start() && next.is_none_or(|next| b"\n\r".contains(&next));
+            let is_setting =
+                matches!(way, Way::Shell | Way::Colon | Way::Tag | Way::Word) || is_line;
+            let is_name = is_password && self.meaning.trust == Trust::Name && is_setting;
+            return (is_name && is_whole && next != Some(b',')).then_some(true);
+        }
+        if way == Way::Word && is_password && self.is_in_netrc() {
+            return (value.len() >= 4).then_some(true);
+        }
+        if way == Way::Shell {
+            let is_word = value.iter().all(u8::is_ascii_alphabetic);
+            let min = if is_word && self.meaning.trust != Trust::Name {
+                12
+            } else {
+                4
+            };
+            return (value.len() >= min || is_password).then_some(true);
+        }
+        let is_mixed = is_mixed(value) && !is_type(value);
+        let before = self.before();
+        let is_start = self.is_at_line_start();
+        let is_listed = matches!(before, Some(b';' | b'?' | b'&'));
+        let is_setting = way == Way::Equals && (is_listed || is_start);
+        let ends_line = next.is_none_or(|next| b"\n\r\"'<".contains(&next));
+        let min = if is_password { 4 } else { 8 };
+        let is_word = value.iter().all(u8::is_ascii_alphabetic);
+        match way {
+            Way::Sentence if !value.iter().any(u8::is_ascii_digit) => None,
+            Way::Column if !is_mixed || value.len() < 6 => None,
+            Way::Sentence if is_password && is_mixed => (value.len() >= 6).then_some(true),
+            _ if is_mixed => (value.len() >= min && !is_name_like(value)).then_some(true),
+            _ if is_cased(value) => Some(true),
+            Way::Tag if is_password => (value.len() >= 4 && !is_label(value)).then_some(true),
+            Way::Colon
+                if is_constant && ends_line && is_word && self.meaning.trust == Trust::Name =>
+            {
+                // Not the name of a type, in capital letters.
+                let has_lower = value.iter().any(u8::is_ascii_lowercase);
+                let min = if is_password { 4 } else { 6 };
+                (value.len() >= min && has_lower).then_some(true)
+            }
+            Way::Colon
+                if is_password
+                    && self.meaning.trust == Trust::Name
+                    && is_start
+                    && ends_line
+                    && is_word
+                    && !is_known_word(value) =>
+            {
+                (value.len() >= 8 && !is_camel(value) && value.iter().any(u8::is_ascii_lowercase))
+                    .then_some(value[0].is_ascii_lowercase())
+            }
+            Way::Equals
+                if is_setting
+                    && is_word
+                    && (is_listed || !is_camel(value))
+                    && (ends_line || next == Some(b';') || next == Some(b'&')) =>
+            {
+                (self.meaning.trust == Trust::Name && value.len() >= 8).then_some(true)
+            }
+            Way::Sentence | Way::Tag | Way::Call => None,
+            _ => (is_word && value.len() >= 12 && !is_camel(value)).then_some(false),
+        }
+    }
+}
