@@ -8,8 +8,9 @@ use crate::value::stands_for_one;
 use crate::view::View;
 
 /// Calls whose last argument is a password.
-pub(crate) const CALLS: [&str; 12] = [
+pub(crate) const CALLS: [&str; 13] = [
     "mysql_connect(",
+    "DirectoryEntry(",
     "mysqli(",
     "mysqli_connect(",
     "PDO(",
@@ -83,12 +84,14 @@ pub(crate) fn argument_of_call(view: &View, at: usize) -> Option<Range<usize>> {
         found.push(at + open + 1..at + open + 1 + len);
         place = open + len + 2;
     }
-    let password = found.get(2).or(found.get(1))?.clone();
+    let only = found
+        .first()
+        .filter(|only| looks_random(&text[(*only).clone()]));
+    let password = found.get(2).or(found.get(1)).or(only)?.clone();
     let value = &text[password.clone()];
     let is_address = value.contains(&b'@') || memchr::memmem::find(value, b"://").is_some();
-    let is_mixed =
-        value.iter().any(u8::is_ascii_digit) && value.iter().any(u8::is_ascii_alphabetic);
-    accepted(text, password, 6).filter(|_| is_mixed && !is_address)
+    let is_word = !value.iter().all(u8::is_ascii_graphic);
+    accepted(text, password, 6).filter(|_| !is_word && !is_address)
 }
 
 /// How far before an option its command is, in bytes.
@@ -333,8 +336,9 @@ fn piped(view: &View, at: usize) -> Option<Range<usize>> {
 
 /// Returns whether a command stands in a text.
 fn has_command(text: &[u8], command: &str) -> bool {
-    let mut places = memchr::memmem::find_iter(text, command);
-    places.any(|at| {
+    let starts = text.windows(command.len()).enumerate();
+    let mut places = starts.filter(|(_, here)| here.eq_ignore_ascii_case(command.as_bytes()));
+    places.any(|(at, _)| {
         let before = at.checked_sub(1).map(|before| text[before]);
         let after = text.get(at + command.len());
         let is_word = |byte: u8| ALNUM.has(byte) || byte == b'_';

@@ -8,7 +8,7 @@ use crate::class::{ALNUM, BASE64, Class};
 use crate::random::looks_random;
 use crate::value::stands_for_one;
 use crate::view::View;
-use crate::wrap::after_prefix;
+use crate::wrap::{after_prefix, line_behind, line_end_at};
 
 /// What a line of `.pgpass` has between its host and its database.
 pub(crate) const PGPASS: [&str; 5] = [":5432:", ":5433:", ":6432:", ":6543:", ":*:*:"];
@@ -22,15 +22,17 @@ pub(crate) const JWK: &str = "\"kty\"";
 
 /// How far from what names it a secret can be, in bytes.
 const MAX_DISTANCE: usize = 8 << 10;
+/// The longest line that is looked at, in bytes.
+const MAX_LINE: usize = 4 << 10;
 
 /// Returns the password of a line of `.pgpass`: the fifth field.
 pub(crate) fn pgpass(view: &View, at: usize) -> Option<Range<usize>> {
     const HOST: Class = ALNUM.or(Class::of("._*-/"));
-    const MAX_LINE: usize = 512;
+    const MAX_FIELDS: usize = 512;
     let text = view.text();
-    let before = text[at.saturating_sub(MAX_LINE)..at].iter().rev();
+    let before = text[at.saturating_sub(MAX_FIELDS)..at].iter().rev();
     let start = at - before.take_while(|byte| HOST.has(**byte)).count();
-    let rest = &text[start..text.len().min(start + MAX_LINE)];
+    let rest = &text[start..text.len().min(start + MAX_FIELDS)];
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>".contains(byte);
     let line = &rest[..rest.iter().position(is_end).unwrap_or(rest.len())];
     let mut fields = line.splitn(5, |byte| *byte == b':');
@@ -65,19 +67,15 @@ pub(crate) fn kubernetes(view: &View, at: usize) -> (Vec<Range<usize>>, usize) {
                 .checked_sub(1)
                 .is_none_or(|before| !ALNUM.has(text[before]))
             {
-                found.extend(pairs(text, start + name.len(), to, name.ends_with('{')));
+                let pairs = match name.ends_with('{') {
+                    true => json_pairs(text, start + name.len(), to),
+                    false => yaml_pairs(view, start + name.len(), to),
+                };
+                found.extend(pairs);
             }
         }
     }
     (found, to)
-}
-
-/// Returns the values of pairs of YAML or JSON.
-fn pairs(text: &[u8], from: usize, to: usize, is_json: bool) -> Vec<Range<usize>> {
-    match is_json {
-        true => json_pairs(text, from, to),
-        false => yaml_pairs(text, from, to),
-    }
 }
 
 /// Returns the texts behind a colon, up to the end of the object.
@@ -102,46 +100,57 @@ fn json_pairs(text: &[u8], from: usize, to: usize) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns the values of the indented lines.
-fn yaml_pairs(text: &[u8], from: usize, to: usize) -> Vec<Range<usize>> {
+/// Returns the values of the indented lines, also of those of a block.
+fn yaml_pairs(view: &View, from: usize, to: usize) -> Vec<Range<usize>> {
     const NAME: Class = ALNUM.or(Class::of("._-"));
+    const FIELDS: [&[u8]; 6] = [
+        b"kind",
+        b"metadata",
+        b"type",
+        b"apiVersion",
+        b"immutable",
+        b"stringData",
+    ];
+    let text = view.text();
     let mut found = Vec::new();
-    let mut at = from;
-    while let Some(feed) = memchr::memchr(b'\n', &text[at..to]) {
-        let start = after_prefix(text, at + feed + 1);
-        let name = text[start..to]
-            .iter()
-            .take_while(|byte| NAME.has(**byte))
-            .count();
-        let line = &text[start..to];
-        let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
+    let mut end = from;
+    // How far the lines of a block are indented at least.
+    let mut block = None;
+    while let Some(next) = line_behind(view, end).filter(|next| *next < to) {
+        end = line_end_at(view, next, MAX_LINE);
+        let start = after_prefix(text, next).min(end);
+        let line = text[start..end].trim_ascii_end();
+        if block.is_some_and(|indent| start - next >= indent) {
+            if line.len() >= 3 {
+                found.push(start..start + line.len());
+            }
+            continue;
+        }
+        block = None;
+        let name = line.iter().take_while(|byte| NAME.has(**byte)).count();
         // What has no value, or is a field of the document, ends the list.
         let Some(value) = line[name..].strip_prefix(b":") else {
             break;
         };
-        const FIELDS: [&[u8]; 6] = [
-            b"kind",
-            b"metadata",
-            b"type",
-            b"apiVersion",
-            b"immutable",
-            b"stringData",
-        ];
         if name == 0 || FIELDS.contains(&&line[..name]) {
             break;
         }
+        let value_start = start + name + 1;
+        let mark = value.trim_ascii();
+        if matches!(mark.first(), Some(b'|' | b'>')) && mark.len() <= 3 {
+            block = Some(start - next + 1);
+            continue;
+        }
         let is_mark = |byte: &u8| b" \"'\r,".contains(byte);
         let blank = value.iter().take_while(|byte| is_mark(byte)).count();
-        let end = value
+        let len = value
             .iter()
             .rposition(|byte| !is_mark(byte))
             .map_or(blank, |last| last + 1);
-        let value_start = start + name + 1 + blank;
-        let range = value_start..start + name + 1 + end.max(blank);
+        let range = value_start + blank..value_start + len.max(blank);
         if range.len() >= 3 && !stands_for_one(&text[range.clone()]) {
             found.push(range);
         }
-        at = start + line.len();
     }
     found
 }
@@ -174,4 +183,57 @@ pub(crate) fn jwk(view: &View, at: usize) -> (Vec<Range<usize>>, usize) {
         }
     }
     (found, to)
+}
+
+/// What names a private number of a key that was printed as text, and the lengths of the parts.
+pub(crate) const NUMBERS: [&str; 7] = [
+    "privateExponent:",
+    "prime1:",
+    "prime2:",
+    "exponent1:",
+    "exponent2:",
+    "coefficient:",
+    "priv:",
+];
+
+/// Returns the lines of a private number, such as `00:c3:5f:`, behind the name that ends at `at`.
+pub(crate) fn number(view: &View, at: usize) -> Vec<Range<usize>> {
+    const DIGITS: Class = Class::of("0123456789abcdefABCDEF:");
+    const MIN_LINE: usize = 5;
+    let text = view.text();
+    let mut found = Vec::new();
+    let mut end = at;
+    while let Some(next) = line_behind(view, end) {
+        end = line_end_at(view, next, MAX_LINE);
+        // What stands before it may be a number with a colon, too.
+        let whole = text[next..end].trim_ascii_end();
+        let prefix = whole.iter().rposition(|byte| !DIGITS.has(*byte));
+        let start = next + prefix.map_or(0, |prefix| prefix + 1);
+        let line = &text[start..next + whole.len()];
+        let is_number =
+            line.len() >= MIN_LINE && line[2] == b':' && line.iter().all(|byte| DIGITS.has(*byte));
+        // The last line may be short.
+        let is_last =
+            !found.is_empty() && line.len() == 2 && line.iter().all(u8::is_ascii_hexdigit);
+        if !is_number && !is_last {
+            break;
+        }
+        found.push(start..start + line.len());
+    }
+    found
+}
+
+/// What makes a password, in the state of Terraform.
+pub(crate) const RANDOM_PASSWORD: &str = "\"random_password\"";
+
+/// Returns the password that was made by the resource whose type is named at `at`.
+pub(crate) fn random_password(view: &View, at: usize) -> Option<Range<usize>> {
+    const NAME: &[u8] = b"\"result\"";
+    let text = view.text();
+    let to = text.len().min(at + MAX_DISTANCE);
+    let name = at + memmem::find(&text[at..to], NAME)? + NAME.len();
+    let signs = text[name..].iter().take(8);
+    let start = name + signs.take_while(|byte| b" :\"".contains(byte)).count();
+    let len = memchr::memchr(b'"', &text[start..to])?;
+    (len >= 3).then_some(start..start + len)
 }

@@ -3,13 +3,15 @@
 use std::ops::Range;
 
 use crate::class::{ALNUM, Class};
-use crate::random::{is_name_like, looks_random, variety};
+use crate::random::{is_camel, is_name_like, looks_random, variety};
 use crate::value::stands_for_one;
 use crate::view::View;
 
 /// What precedes a token wherever it stands.
 pub(crate) const SCHEMES: [&str; 4] = ["Bearer ", "Basic ", "Token token=", "SSWS "];
 
+/// The shortest token that has letters alone.
+const MIN_LETTERS: usize = 24;
 const TOKEN: Class = ALNUM.or(Class::of("-._~+/=!:%$|"));
 
 /// Returns the token behind a scheme that ends at `at`.
@@ -32,6 +34,12 @@ pub(crate) fn after_scheme(view: &View, scheme: &str, at: usize) -> Option<Range
                 && variety(token) >= 6
                 && !stands_for_one(token)
                 || looks_random(token)
+                // No word is as long.
+                || scheme == "Bearer "
+                    && token.len() >= MIN_LETTERS
+                    && token.iter().all(u8::is_ascii_alphabetic)
+                    && !is_camel(token)
+                    && !stands_for_one(token)
         }
     };
     is_token.then(|| start..start + token.len())

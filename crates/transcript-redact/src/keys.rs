@@ -32,6 +32,67 @@ pub(crate) const BODIES: [&str; 12] = [
     "MIIG5AIBAAKCAYEA",
 ];
 
+/// Names of secrets of an `.env` file, by which a text in base64 is known.
+pub(crate) const ENCODED_NAMES: [&str; 6] = [
+    "PASSWORD=",
+    "SECRET=",
+    "SECRET_KEY=",
+    "API_KEY=",
+    "_TOKEN=",
+    "ACCESS_KEY=",
+];
+
+/// Returns how a text stands in base64, wherever it starts in what is encoded: without the first and last characters, in
+/// which other bytes have a part.
+pub(crate) fn encodings(text: &str) -> [String; 3] {
+    [0, 1, 2].map(|before| {
+        let mut bytes = vec![0; before];
+        bytes.extend_from_slice(text.as_bytes());
+        let whole = encode(&bytes);
+        let first = (before * 8).div_ceil(6);
+        let last = bytes.len() * 8 / 6;
+        whole[first..last].to_owned()
+    })
+}
+
+/// Encodes bytes in base64, without padding.
+fn encode(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let (mut bits, mut count) = (0_u32, 0);
+    let mut text = String::new();
+    for byte in bytes {
+        (bits, count) = (bits << 8 | u32::from(*byte), count + 8);
+        while count >= 6 {
+            count -= 6;
+            text.push(char::from(LETTERS[(bits >> count & 63) as usize]));
+        }
+    }
+    if count > 0 {
+        text.push(char::from(LETTERS[(bits << (6 - count) & 63) as usize]));
+    }
+    text
+}
+
+/// Returns the base64 around a part of it.
+pub(crate) fn encoded(view: &View, at: usize) -> Option<Range<usize>> {
+    const MAX_ENCODED: usize = 64 << 10;
+    const MIN_ENCODED: usize = 16;
+    let text = view.text();
+    let is_part = |byte: &&u8| BASE64.has(**byte);
+    let before = text[..at]
+        .iter()
+        .rev()
+        .take(MAX_ENCODED)
+        .take_while(is_part)
+        .count();
+    let after = text[at..]
+        .iter()
+        .take(MAX_ENCODED)
+        .take_while(is_part)
+        .count();
+    (before + after >= MIN_ENCODED).then_some(at - before..at + after)
+}
+
 /// The most that stands between two lines of a key, in bytes: the end of one string and the start of the next, numbers, names of files.
 const MAX_GAP: usize = 160;
 /// The shortest text that looks like a line of a key.
@@ -110,8 +171,9 @@ fn header_len(text: &[u8]) -> Option<usize> {
         .iter()
         .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b" -#".contains(byte));
     let is_private = memmem::find(name, b"PRIVATE KEY").is_some();
+    let is_static = name.starts_with(b"OpenVPN Static key");
     let closing = rest.iter().take_while(|byte| **byte == b'-').count();
-    (is_name && is_private).then_some(dashes + len + closing)
+    (is_name && is_private || is_static).then_some(dashes + len + closing)
 }
 
 /// Returns where the body of a key ends that starts at `at`: behind its footer, or behind the last line that looks
@@ -227,6 +289,10 @@ pub(crate) fn looks_like_key(run: &[u8], min: usize) -> bool {
     let digits = count(u8::is_ascii_digit);
     let (upper, lower) = (count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase));
     let signs = run.len() - digits - upper - lower;
+    // A line of a static key of OpenVPN.
+    if run.len() == 32 && run.iter().all(u8::is_ascii_hexdigit) && digits > 0 {
+        return true;
+    }
     let is_mixed = upper > 0 && lower > 0 && (digits > 0 || run.len() < 24 && signs == 0);
     is_mixed && signs * 4 <= run.len()
 }

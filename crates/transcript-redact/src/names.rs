@@ -53,11 +53,17 @@ pub(crate) const PARTS: &[&str] = &[
     "kennwort",
     "pepper",
     "bearer",
-    "session",
+    // Not `sessionId`, which each line has.
+    "session=",
+    "session\"",
+    "session'",
+    "sessionid=",
+    "sessionid\t",
     "_sid",
     ".sid",
     "sid=",
-    "ticket",
+    "ticket=",
+    "ticket\"",
     "access_code",
     "accesscode",
 ];
@@ -149,8 +155,9 @@ const PLURALS: [&str; 6] = [
     "keys",
 ];
 /// What says which one of several values it is, or in which form.
-const DETAILS: [&str; 46] = [
+const DETAILS: [&str; 47] = [
     "",
+    "assign",
     "value",
     "val",
     "str",

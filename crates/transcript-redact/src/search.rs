@@ -66,6 +66,9 @@ enum Rule {
     KeyHeader,
     KeyFooter,
     KeyBody,
+    Encoded,
+    Number,
+    RandomPassword,
     Scheme(&'static str),
     Address,
     Option(&'static str),
@@ -88,6 +91,7 @@ pub(crate) struct Search {
     rules: Vec<Rule>,
     forms: Vec<(&'static str, Form)>,
     lines: Vec<Line>,
+    encoded: Vec<String>,
     own: OwnRules,
     redacts_emails: bool,
     redacts_homes: bool,
@@ -112,6 +116,7 @@ impl Search {
             .filter_map(|(kind, form)| Some((kind, Form::parse(form)?)))
             .collect();
         let lines: Vec<Line> = LINES.iter().map(|row| Line::parse(row)).collect();
+        let encoded = keys::ENCODED_NAMES.map(keys::encodings).concat();
         let mut parts: Vec<(&str, Rule)> = Vec::new();
         parts.extend(
             forms
@@ -126,6 +131,9 @@ impl Search {
         );
         parts.push((keys::FOOTER, Rule::KeyFooter));
         parts.extend(keys::BODIES.map(|body| (body, Rule::KeyBody)));
+        parts.extend(encoded.iter().map(|part| (part.as_str(), Rule::Encoded)));
+        parts.extend(files::NUMBERS.map(|name| (name, Rule::Number)));
+        parts.push((files::RANDOM_PASSWORD, Rule::RandomPassword));
         parts.extend(SCHEMES.map(|scheme| (scheme, Rule::Scheme(scheme))));
         parts.push((addresses::MARK, Rule::Address));
         parts.extend(OPTIONS.map(|option| (option, Rule::Option(option))));
@@ -150,6 +158,7 @@ impl Search {
             rules: parts.iter().map(|(_, rule)| *rule).collect(),
             forms,
             lines,
+            encoded: encoded.clone(),
             own,
             redacts_emails: emails,
             redacts_homes: homes,
@@ -205,6 +214,20 @@ impl Search {
             Rule::KeyHeader => hits.add(0, keys::KIND, keys::block(view, start)),
             Rule::KeyFooter => hits.add(1, keys::KIND, keys::tail(view, start)),
             Rule::KeyBody => hits.add(1, keys::KIND, keys::body(view, start)),
+            // The search does not regard the case of letters, and base64 does.
+            Rule::Encoded
+                if start < hits.encoded_end || !self.is_encoded(&view.text()[part.clone()]) => {}
+            Rule::Encoded => {
+                let secret = keys::encoded(view, start);
+                hits.encoded_end = secret.as_ref().map_or(end, |secret| secret.end);
+                hits.add(3, "encoded secret", secret);
+            }
+            Rule::Number => {
+                for secret in files::number(view, end) {
+                    hits.push(1, keys::KIND, secret);
+                }
+            }
+            Rule::RandomPassword => hits.add(2, "password", files::random_password(view, start)),
             Rule::Scheme(scheme) => hits.add(
                 2,
                 "authorization header",
@@ -233,6 +256,10 @@ impl Search {
         }
     }
 
+    fn is_encoded(&self, part: &[u8]) -> bool {
+        self.encoded.iter().any(|text| text.as_bytes() == part)
+    }
+
     /// Adds the value of a name of the user.
     fn own_name(&self, view: &View, word: Range<usize>, hits: &mut Hits) {
         if name_around(view.text(), &word) == word {
@@ -241,7 +268,7 @@ impl Search {
                 trust: Trust::Always,
             };
             // Without a value, the name itself is what must not be shown.
-            let values = value::values_of(view, &word, meaning, &mut hits.table);
+            let values = value::values_of(view, &word, meaning, &mut hits.around);
             if values.is_empty() {
                 hits.push(3, OWN, word.clone());
             }
@@ -265,7 +292,7 @@ impl Search {
             hits.header_end = end;
         }
         if let Some(meaning) = meaning(text).filter(|_| hits.may_have_value(view.text(), name)) {
-            let values = value::values_of(view, name, meaning, &mut hits.table);
+            let values = value::values_of(view, name, meaning, &mut hits.around);
             hits.values(values, meaning, name.start);
         }
     }
@@ -293,7 +320,7 @@ impl Hit {
         );
         let quotes = memchr::memchr_iter(b'"', &view.text()[from..to]);
         let outer = quotes.filter(|at| view.is_outer_quote(from + at)).count();
-        let is_mask = view.text()[self.range.clone()].starts_with(b"[redacted: ");
+        let is_mask = is_in_mask(view.text(), self.range.start);
         (outer % 2 == 1) == self.is_bare && !is_mask
     }
 
@@ -309,6 +336,16 @@ impl Hit {
     }
 }
 
+/// Returns whether what starts at `at` is a mask, or a part of one.
+fn is_in_mask(text: &[u8], at: usize) -> bool {
+    const START: &[u8] = b"[redacted: ";
+    const MAX_MASK: usize = 64;
+    let from = at.saturating_sub(MAX_MASK);
+    let near = &text[from..text.len().min(at + START.len())];
+    memchr::memmem::rfind(near, START)
+        .is_some_and(|start| !text[from + start..at.max(from + start)].contains(&b']'))
+}
+
 #[derive(Debug, Default)]
 struct Hits {
     list: Vec<Hit>,
@@ -320,7 +357,8 @@ struct Hits {
     header_end: usize,
     token_end: usize,
     file_end: usize,
-    table: value::Table,
+    encoded_end: usize,
+    around: value::Around,
     /// The same for each form.
     looked_at: BTreeMap<usize, usize>,
     anchor: usize,
@@ -348,7 +386,7 @@ impl Hits {
     fn may_have_value(&mut self, text: &[u8], name: &Range<usize>) -> bool {
         const MAX_WORD: usize = 4 << 10;
         const MAX_NAMES: usize = 16;
-        const WORD: Class = ALNUM.or(Class::of("_-=.:/+%$"));
+        const WORD: Class = ALNUM.or(Class::of("_-=.:/+%$?"));
         if name.start >= self.word_end {
             let rest = text[name.end..].iter().take(MAX_WORD);
             self.word_end = name.end + rest.take_while(|byte| WORD.has(**byte)).count();

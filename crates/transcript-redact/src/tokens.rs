@@ -282,7 +282,7 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
     ("Mattermost webhook", "/hooks/<{lower:26}>"),
     (
         "Zapier webhook",
-        "hooks.zapier.com/hooks/catch/<{[A-Za-z0-9/]:12-}>",
+        "hooks.zapier.com/hooks/catch/<{[A-Za-z0-9/]:8-}>",
     ),
     ("Tines webhook", ".tines.com/webhook/<{hex:32}/{hex:32}>"),
     (
@@ -321,6 +321,13 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
     ("Plaid token", "access-sandbox-{uuid}"),
     ("Plaid token", "access-development-{uuid}"),
     ("Razorpay key", "rzp_live_{alnum:14-}"),
+    ("Razorpay key", "rzp_test_{alnum:14-}"),
+    ("Firebase device token", "{b64url:20-}:APA91b{b64url:100-}"),
+    ("SoftLayer key", "api.softlayer.com/soap/v3/<{hex:64}>"),
+    (
+        "HubSpot webhook",
+        "api.hubapi.com/webhooks/v1/<{lower:16-}>",
+    ),
     ("Adyen key", "AQE{b64:60-}"),
     ("Flutterwave key", "FLWSECK_TEST-{alnum:12-}"),
     ("Flutterwave key", "FLWPUBK_TEST-{alnum:12-}"),

@@ -137,6 +137,55 @@ impl View {
         self.raw_end(at + 1) - self.raw_start(at)
     }
 
+    /// Returns the last quote in a range that starts or ends a string of the line itself.
+    pub(crate) fn last_outer_quote(&self, range: Range<usize>) -> Option<usize> {
+        if self.is_text {
+            return None;
+        }
+        let mut end = range.end;
+        let mut next = self.runs.partition_point(|run| (run.at as usize) < end);
+        loop {
+            // Of the two runs of a unit, the first is what was decoded, and the second what follows as it is.
+            let (start, is_plain) = match next.checked_sub(1) {
+                Some(last) => (self.runs[last].at as usize, last % 2 == 1),
+                None => (0, true),
+            };
+            let from = start.max(range.start);
+            let quote = memchr::memrchr(b'"', &self.text[from.min(end)..end]);
+            match quote.filter(|_| is_plain) {
+                Some(quote) => return Some(from + quote),
+                None if start <= range.start => return None,
+                None => (end, next) = (start, next - 1),
+            }
+        }
+    }
+
+    /// Returns the first quote in a range that starts or ends a string of the line itself.
+    pub(crate) fn first_outer_quote(&self, range: Range<usize>) -> Option<usize> {
+        if self.is_text {
+            return None;
+        }
+        let mut start = range.start;
+        let mut next = self.runs.partition_point(|run| run.at as usize <= start);
+        while start < range.end {
+            let is_plain = next % 2 == 0;
+            let end = self
+                .runs
+                .get(next)
+                .map_or(self.text.len(), |run| run.at as usize);
+            let end = end.min(range.end);
+            let quote = memchr::memchr(b'"', &self.text[start..end.max(start)]);
+            if let Some(quote) = quote.filter(|_| is_plain) {
+                return Some(start + quote);
+            }
+            (start, next) = (end.max(start), next + 1);
+            if next > self.runs.len() {
+                break;
+            }
+        }
+        None
+    }
+
     /// Returns whether the byte at `at` is a quote that starts or ends a string of the line itself.
     pub(crate) fn is_outer_quote(&self, at: usize) -> bool {
         !self.is_text && self.text.get(at) == Some(&b'"') && self.depth(at) == 1
@@ -199,7 +248,15 @@ fn escape(raw: &[u8], at: usize) -> Option<(Unit, usize)> {
 /// Returns the length of an order to a terminal behind its escape character, such as `[32m`.
 fn sequence(raw: &[u8], at: usize) -> Option<usize> {
     const MAX_PARAMETERS: usize = 32;
-    let rest = raw.get(at..)?.strip_prefix(b"[")?;
+    let rest = raw.get(at..)?;
+    // A link or a title, up to a bell or another escape character.
+    if rest.starts_with(b"]") {
+        const MAX_TITLE: usize = 2 << 10;
+        let rest = &rest[..rest.len().min(MAX_TITLE)];
+        let end = memchr::memmem::find(rest, b"u0007").map(|end| end + 5);
+        return end.filter(|end| !rest[..*end].contains(&b'"'));
+    }
+    let rest = rest.strip_prefix(b"[")?;
     let end = rest.iter().take(MAX_PARAMETERS);
     let end = end.take_while(|byte| matches!(byte, 0x20..=0x3f)).count();
     rest.get(end)
@@ -295,6 +352,21 @@ mod tests {
             .collect();
         assert_eq!(text, br#""C:\","b"c""#);
         assert_eq!(outer, [0, 4, 6, 10]);
+        for from in 0..=text.len() {
+            for to in from..=text.len() {
+                let within = || outer.iter().copied().filter(|at| (from..to).contains(at));
+                assert_eq!(
+                    view.first_outer_quote(from..to),
+                    within().next(),
+                    "{from}..{to}"
+                );
+                assert_eq!(
+                    view.last_outer_quote(from..to),
+                    within().next_back(),
+                    "{from}..{to}"
+                );
+            }
+        }
     }
 
     #[test]

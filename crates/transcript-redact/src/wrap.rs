@@ -68,9 +68,8 @@ pub(crate) fn line_start(view: &View, at: usize) -> usize {
     let text = view.text();
     let from = at.saturating_sub(MAX_LINE);
     let start = memchr::memrchr(b'\n', &text[from..at]).map_or(from, |feed| from + feed + 1);
-    let mut quotes = memchr::memrchr_iter(b'"', &text[start..at]);
-    let quote = quotes.find(|quote| view.is_outer_quote(start + quote));
-    quote.map_or(start, |quote| start + quote + 1)
+    view.last_outer_quote(start..at)
+        .map_or(start, |quote| quote + 1)
 }
 
 /// Returns where the next line starts, if at most the end of a quoted part stands between `at` and it.
@@ -83,6 +82,32 @@ fn line_end(view: &View, at: usize) -> Option<usize> {
     // A line ends within its string.
     let is_inside = (at..at + end).all(|at| !view.is_outer_quote(at));
     (is_inside && rest[..end].iter().all(is_end)).then_some(at + end + 1)
+}
+
+/// Returns where the line behind the one that ends at `at` starts: behind a line feed, or in the next string of a list of
+/// lines.
+pub(crate) fn line_behind(view: &View, at: usize) -> Option<usize> {
+    const BETWEEN: &[u8] = b", ";
+    let text = view.text();
+    let at = at + usize::from(text.get(at) == Some(&b'\r'));
+    if text.get(at) == Some(&b'\n') {
+        return Some(at + 1);
+    }
+    if !view.is_outer_quote(at) {
+        return None;
+    }
+    let between = text[at + 1..].iter().take(BETWEEN.len());
+    let open = at + 1 + between.take_while(|byte| BETWEEN.contains(byte)).count();
+    (open > at + 1 && view.is_outer_quote(open)).then_some(open + 1)
+}
+
+/// Returns where the line that contains `at` ends: at a line feed, at the end of its string, or `max` bytes behind `at`.
+pub(crate) fn line_end_at(view: &View, at: usize, max: usize) -> usize {
+    let text = view.text();
+    let at = at.min(text.len());
+    let rest = &text[at..text.len().min(at + max)];
+    let end = at + memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+    view.first_outer_quote(at..end).unwrap_or(end)
 }
 
 /// Returns where the text of a line starts whose first byte is at `at`: behind indentation, the name of a file, the

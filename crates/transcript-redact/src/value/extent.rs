@@ -16,24 +16,41 @@ impl Named<'_> {
     /// Returns the value in quotes that starts at `start`, behind the quote at `quote`: up to a quote that is escaped
     /// as that one is, or to the end of what contains both.
     pub(super) fn quoted(&self, start: usize, quote: usize) -> Option<Range<usize>> {
+        let end = self.text.len();
+        match self.end_of_quoted(start, quote, end) {
+            Ok(at) => Some(start..at),
+            Err(line) => (start < end).then_some(start..line),
+        }
+    }
+
+    /// Returns the same, if it is short and has an end.
+    pub(super) fn short_text(&self, start: usize, quote: usize) -> Option<Range<usize>> {
+        const MAX_SHORT: usize = 2 << 10;
+        let end = self.text.len().min(start + MAX_SHORT);
+        let end = self.end_of_quoted(start, quote, end).ok()?;
+        Some(start..end)
+    }
+
+    /// Returns where a value in quotes ends, or where its line ends if there is no second quote before `limit`.
+    fn end_of_quoted(&self, start: usize, quote: usize, limit: usize) -> Result<usize, usize> {
         let mark = self.text[quote];
         let depth = self.view.depth(quote);
-        let end = self.text.len();
-        let mut at = start;
+        let mut at = start.min(limit);
         let mut line = None;
-        while at < end {
+        while let Some(next) = memchr::memchr3(mark, b'"', b'\n', &self.text[at..limit]) {
+            at += next;
             let byte = self.text[at];
             let is_end = byte == mark && self.view.depth(at) <= depth;
             if is_end && mark == b'\'' && self.is_doubled(at) {
-                at += 2;
+                at = (at + 2).min(limit);
                 continue;
             }
             if is_end {
-                return Some(start..at);
+                return Ok(at);
             }
             // Nothing goes beyond the string that it is in.
             if self.view.is_outer_quote(at) {
-                return Some(start..line.unwrap_or(at));
+                return Ok(line.unwrap_or(at));
             }
             // Without a second quote, it is the rest of the line.
             if byte == b'\n' {
@@ -41,7 +58,7 @@ impl Named<'_> {
             }
             at += 1;
         }
-        (start < end).then(|| start..line.unwrap_or(at))
+        Err(line.unwrap_or(limit))
     }
 
     /// Returns whether a quote is written twice, as one in a value of SQL or YAML is.

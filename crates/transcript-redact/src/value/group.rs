@@ -32,7 +32,6 @@ const VALUE_KEYS: [&str; 12] = [
 impl Named<'_> {
     /// Adds the values that start at `at`.
     pub(super) fn take(&self, at: usize, way: Way, values: &mut Vec<Value>) {
-        let (at, way) = self.behind_type(at, way);
         let inner = self.skip_space(at + 1);
         match self.byte(at) {
             Some(b'[' | b'(') if self.is_quote(inner) => self.list(inner, values),
@@ -47,6 +46,18 @@ impl Named<'_> {
                 }
             }
         }
+    }
+
+    /// Returns whether more of a value may follow it: another text, or what it is changed to.
+    pub(super) fn continues(&self, value: &Value) -> bool {
+        let end = value.range.end;
+        let next = self.skip_space(end + 1);
+        self.is_quote(end)
+            && next > end + 1
+            && matches!(
+                self.byte(next),
+                Some(b'"' | b'\'' | b'`' | b'+' | b'.' | b'-' | b'\\')
+            )
     }
 
     /// Adds the elements of a list, the first of which is at `at`.
@@ -73,7 +84,7 @@ impl Named<'_> {
     /// Returns the text of an element at `at`, without its quotes.
     fn element(&self, at: usize) -> Option<Range<usize>> {
         if self.is_quote(at) {
-            return self.quoted(at + 1, at);
+            return self.short_text(at + 1, at);
         }
         let rest = self.line_after(at, 256);
         let len = rest.iter().position(|byte| b",]) ".contains(byte))?;
@@ -93,7 +104,7 @@ impl Named<'_> {
         for (key, value) in self.pairs(at) {
             let is_value = is_value_key(&self.text[key.clone()]);
             let is_random = || {
-                let range = self.quoted(value + 1, value);
+                let range = self.short_text(value + 1, value);
                 range.is_some_and(|range| looks_random(&self.text[range]))
             };
             if is_value {
@@ -111,7 +122,7 @@ impl Named<'_> {
         let mut at = self.skip_space(at + 1);
         while at < end && pairs.len() < MAX_VALUES {
             let key = match self.is_quote(at) {
-                true => self.quoted(at + 1, at),
+                true => self.short_text(at + 1, at),
                 false => Some(at..self.skip(at, ALNUM.or(Class::of("_$-")))),
             };
             let Some(key) = key.filter(|key| !key.is_empty()) else {
@@ -123,7 +134,7 @@ impl Named<'_> {
             }
             let value = self.skip_space(sign + 1);
             let next = if self.is_quote(value) {
-                let Some(range) = self.quoted(value + 1, value) else {
+                let Some(range) = self.short_text(value + 1, value) else {
                     break;
                 };
                 pairs.push((key, value));
@@ -167,7 +178,10 @@ impl Named<'_> {
     /// Adds the texts behind the one that ends at `end`: parts of it, or what it is changed to.
     fn parts(&self, end: usize, values: &mut Vec<Value>) {
         let mut end = end;
-        while values.len() < MAX_VALUES && self.is_quote(end) && !self.view.is_outer_quote(end) {
+        for _ in 0..MAX_VALUES {
+            if !self.is_quote(end) || self.view.is_outer_quote(end) {
+                break;
+            }
             let sign = self.skip_space(end + 1);
             let value = match (self.byte(sign), self.starts(sign, "->")) {
                 (_, true) => self.skip_space(sign + 2),
@@ -177,7 +191,7 @@ impl Named<'_> {
             if value == end + 1 || !self.is_quote(value) || self.view.is_outer_quote(value) {
                 break;
             }
-            let Some(range) = self.quoted(value + 1, value) else {
+            let Some(range) = self.short_text(value + 1, value) else {
                 break;
             };
             let is_key = self.byte(self.skip_space(range.end + 1)) == Some(b':');
@@ -205,7 +219,7 @@ impl Named<'_> {
             // A colon alone is that of the next member.
             let is_other = before.ends_with(b":") && !is_expression;
             is_expression |= is_operator && !is_other;
-            let Some(range) = self.quoted(at + open + 1, at + open) else {
+            let Some(range) = self.short_text(at + open + 1, at + open) else {
                 break;
             };
             if is_operator && !is_other {
@@ -215,17 +229,19 @@ impl Named<'_> {
         }
     }
 
-    /// Returns where values of the name may start that stand apart from it.
-    pub(super) fn near(&self) -> Vec<(usize, Way)> {
-        let siblings = self.siblings().into_iter();
-        let mut places: Vec<_> = siblings.map(|at| (at, Way::Near)).collect();
-        places.extend(self.argument());
-        places.extend(self.sentence());
-        places
+    /// Returns the text that is compared with the name, and stands before it: `"value" == name`.
+    pub(super) fn compared(&self) -> Option<(usize, Way)> {
+        let before = self.line_before(MAX_SENTENCE);
+        let sides = before.trim_ascii_end().strip_suffix(b"==");
+        let sides = sides.or_else(|| before.trim_ascii_end().strip_suffix(b"!="))?;
+        let text = sides.strip_suffix(b"=").unwrap_or(sides).trim_ascii_end();
+        let (mark, text) = text.split_last()?;
+        let open = memchr::memrchr(*mark, text).filter(|_| b"\"'`".contains(mark))?;
+        Some((self.name.start - before.len() + open, Way::Equals))
     }
 
     /// Returns the values in the object in which the name is a value: `{"value": "…", "name": "NAME"}`.
-    fn siblings(&self) -> Vec<usize> {
+    pub(super) fn siblings(&self) -> Vec<(usize, Way)> {
         // The text that the name is in is short, and ends soon.
         let Some(quote) = self.end_of_text() else {
             return Vec::new();
@@ -242,7 +258,7 @@ impl Named<'_> {
         let pairs = self.pairs(open);
         let is_value = |value: usize| {
             value < self.name.start && quote > value && {
-                self.quoted(value + 1, value)
+                self.short_text(value + 1, value)
                     .is_some_and(|range| range.contains(&self.name.start))
             }
         };
@@ -252,7 +268,7 @@ impl Named<'_> {
         let others = pairs
             .into_iter()
             .filter(|(key, value)| is_value_key(&self.text[key.clone()]) && !is_value(*value));
-        others.map(|(_, value)| value).collect()
+        others.map(|(_, value)| (value, Way::Near)).collect()
     }
 
     /// Returns the quote that ends the short text in which the name stands.
@@ -265,7 +281,7 @@ impl Named<'_> {
 
     /// Returns the text that a program types into the field with the name: `fill("#password", "…")`,
     /// `getByLabel("Password").fill("…")`.
-    fn argument(&self) -> Option<(usize, Way)> {
+    pub(super) fn argument(&self) -> Option<(usize, Way)> {
         const TYPING: [&[u8]; 9] = [
             b"fill",
             b"type",
@@ -291,9 +307,10 @@ impl Named<'_> {
         } else if self.byte(at) == Some(b',') {
             // What is called with the text that the name is in.
             let before = self.line_before(64);
-            let open = before.iter().rposition(|byte| *byte == b'(')?;
-            let name = before[..open].iter().rposition(|byte| !CALL.has(*byte));
-            &before[name.map_or(0, |name| name + 1)..open]
+            let open = before.iter().rposition(|byte| *byte == b'(');
+            let before = &before[..open.unwrap_or(0)];
+            let name = before.iter().rposition(|byte| !CALL.has(*byte));
+            &before[name.map_or(0, |name| name + 1)..]
         } else {
             return None;
         };
@@ -306,7 +323,7 @@ impl Named<'_> {
     }
 
     /// Returns a word of the sentence in which the name stands, or the next line, that no word is like.
-    fn sentence(&self) -> Option<(usize, Way)> {
+    pub(super) fn sentence(&self) -> Option<(usize, Way)> {
         const BETWEEN: &[u8] = b" \t\r\"'`*:,()";
         const TELLING: [&str; 10] = [
             "", "is", "to", "was", "as", "be", "with", "ist", "lautet", "auf",
@@ -329,7 +346,13 @@ impl Named<'_> {
             let sign = self.text[..at].trim_ascii_end().last();
             let is_marked = sign.is_some_and(|sign| b":\"'`".contains(sign));
             let is_told = TELLING.iter().any(|told| told.as_bytes() == previous);
-            let is_password = word.len() >= 6 && is_mixed(word) && !is_name_like(word);
+            // Not a version, such as `v1.2.3`.
+            let letters = word
+                .iter()
+                .filter(|byte| byte.is_ascii_alphabetic())
+                .count();
+            let is_password =
+                word.len() >= 6 && letters >= 3 && is_mixed(word) && !is_name_like(word);
             if is_tangled(word) || is_told && is_password {
                 let way = if is_told { Way::Sentence } else { Way::Near };
                 return (is_marked || is_told || previous.is_empty()).then_some((at, way));

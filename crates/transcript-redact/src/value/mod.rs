@@ -12,37 +12,85 @@ use std::ops::Range;
 
 use crate::names::Meaning;
 use crate::view::View;
-use named::Named;
 pub(crate) use named::Value;
+use named::{Named, Way};
 pub(crate) use stand_in::stands_for_one;
-pub(crate) use table::Table;
+use table::Table;
+
+/// How much was looked at around names, so that the time grows with the text alone, whatever it is.
+#[derive(Debug)]
+pub(crate) struct Around {
+    table: Table,
+    /// The name that was looked at last.
+    at: usize,
+    /// The number of names around which may be looked before more text is reached.
+    credit: usize,
+}
+
+impl Default for Around {
+    fn default() -> Self {
+        Self {
+            table: Table::default(),
+            at: 0,
+            credit: MAX_CREDIT,
+        }
+    }
+}
+
+/// How much text there is to each name around which it is looked, in bytes, and the maximum number of names without it.
+const TEXT_OF_NAME: usize = 128;
+const MAX_CREDIT: usize = 256 * TEXT_OF_NAME;
+
+impl Around {
+    /// Returns whether it may be looked around a name at `at`.
+    fn may_look(&mut self, at: usize) -> bool {
+        let credit = self.credit + at.saturating_sub(self.at);
+        self.at = self.at.max(at);
+        self.credit = credit.min(MAX_CREDIT);
+        let may = self.credit >= TEXT_OF_NAME;
+        self.credit = self.credit.saturating_sub(TEXT_OF_NAME);
+        may
+    }
+}
 
 /// Returns the secrets that belong to a name with this meaning, and what looks like one.
-///
-/// `table` is the one that was looked at last.
 pub(crate) fn values_of(
     view: &View,
     name: &Range<usize>,
     meaning: Meaning,
-    table: &mut Table,
+    around: &mut Around,
 ) -> Vec<Value> {
-    let named = Named {
-        view,
-        text: view.text(),
-        name: name.clone(),
-        meaning,
-    };
+    let named = Named::new(view, name, meaning);
     let mut values = Vec::new();
-    if let Some((at, way)) = named.place() {
-        named.take(at, way, &mut values);
-    }
-    if values.is_empty() {
-        for (at, way) in named.near() {
-            values.extend(named.classify(at, way));
+    let place = named.place();
+    if let Some((at, way)) = place {
+        let (at, way) = named.behind_type(at, way);
+        values.extend(named.classify(at, way));
+        // Most values stand alone.
+        let is_alone = !values.is_empty() && !named.continues(&values[0]);
+        if is_alone || named.is_literal(at) || !around.may_look(name.start) {
+            return values;
         }
+        values.clear();
+        named.take(at, way, &mut values);
+    } else if !around.may_look(name.start) {
+        return values;
+    }
+    let looks: [fn(&Named<'_>) -> Vec<(usize, Way)>; 4] = [
+        |named| named.siblings(),
+        |named| named.compared().into_iter().collect(),
+        |named| named.argument().into_iter().collect(),
+        |named| named.sentence().into_iter().collect(),
+    ];
+    for look in looks {
+        if !values.is_empty() {
+            return values;
+        }
+        let places = look(&named).into_iter();
+        values.extend(places.filter_map(|(at, way)| named.classify(at, way)));
     }
     if values.is_empty() {
-        values = named.column(table);
+        values = named.column(&mut around.table);
     }
     values
 }
@@ -54,7 +102,7 @@ mod tests {
 
     /// Returns the value of the name at the start of a text, or behind `|`.
     fn found(text: &str) -> Option<String> {
-        let mut view = View::default();
+        let mut view = View::of_text();
         let start = text.find('|').map_or(0, |at| at + 1);
         let text = text.replacen('|', "", 1);
         let start = start.saturating_sub(1);
@@ -64,7 +112,7 @@ mod tests {
         view.decode(text.as_bytes());
         let name = name_around(view.text(), &(start + skip..start + skip + 1));
         let meaning = meaning(&view.text()[name.clone()])?;
-        let values = values_of(&view, &name, meaning, &mut Table::default()).into_iter();
+        let values = values_of(&view, &name, meaning, &mut Around::default()).into_iter();
         let values = values.filter(|value| value.is_sure);
         let values: Vec<String> = values
             .map(|value| String::from_utf8(view.text()[value.range].to_vec()).unwrap())
@@ -116,12 +164,119 @@ mod tests {
                 "whsec_aB3dE6gH9jK2mN5pQ8sT1vW4yZ",
             ),
             ("password: string = \"Zx81k3Lm9q\"", "Zx81k3Lm9q"),
-            ("password: |\n  Zx81k3Lm9q\n", ""),
+            ("|password: |\n  Zx81k3Lm9q\n", "Zx81k3Lm9q"),
+            ("password: &pw Zx81k3Lm9q", "Zx81k3Lm9q"),
+            ("|password[25] = \"Zx81k3\";", "Zx81k3"),
+            ("[|password] => Zx81k3Lm", "Zx81k3Lm"),
+            ("[\"|password\"]=>\n  string(8) \"Zx81k3Lm\"", "Zx81k3Lm"),
+            ("password: Some(\"Zx81k3Lm\")", "Zx81k3Lm"),
+            ("password = MD5('Zx81k3Lm')", "Zx81k3Lm"),
+            ("WITH |PASSWORD = N'Zx81k3Lm'", "Zx81k3Lm"),
+            ("Password { get; set; } = \"Zx81k3Lm\";", "Zx81k3Lm"),
+            ("var |dbPassword string = \"Zx81k3Lm\"", "Zx81k3Lm"),
+            ("if params.|secret != 'Zx81k3Lm'", "Zx81k3Lm"),
+            ("if \"Zx81k3Lm\" == |password {", "Zx81k3Lm"),
+            ("api_key <- \"Zx81k3Lm9qa\"", "Zx81k3Lm9qa"),
+            ("<|password><value>Zx81k3Lm</value>", "Zx81k3Lm"),
+            (
+                "<key>|password</key>\n<string>Zx81k3Lm</string>",
+                "Zx81k3Lm",
+            ),
+            ("? |password\n: Zx81k3Lm", "Zx81k3Lm"),
         ] {
-            if value.is_empty() {
-                continue;
-            }
             assert_eq!(found(text).as_deref(), Some(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_are_found_that_are_several_or_stand_apart_from_their_name() {
+        for (text, values) in [
+            (
+                "passwords: [\"Zx81k3Lm\", \"Yx72k4Ln\"]",
+                "Zx81k3Lm Yx72k4Ln",
+            ),
+            (
+                "passwords:\n  - Zx81k3Lm\n  - Yx72k4Ln\n",
+                "Zx81k3Lm Yx72k4Ln",
+            ),
+            (
+                "\"|db_password\": {\"sensitive\": true, \"value\": \"Zx81k3Lm\"}",
+                "Zx81k3Lm",
+            ),
+            (
+                "{\"value\": \"Zx81k3Lm\", \"name\": \"|x-api-key\"}",
+                "Zx81k3Lm",
+            ),
+            (
+                "{\"element\": \"|Password field\", \"ref\": \"e1\", \"text\": \"Zx81k3Lm\"}",
+                "Zx81k3Lm",
+            ),
+            (
+                "password = \"Zx81k3Lm\" -> \"Yx72k4Ln\"",
+                "Zx81k3Lm Yx72k4Ln",
+            ),
+            (
+                "password = (\n  \"Zx81k3Lm\"\n  \"Yx72k4Ln\"\n)",
+                "Zx81k3Lm Yx72k4Ln",
+            ),
+            (
+                "password = live ? 'Zx81k3Lm' : 'Yx72k4Ln'",
+                "Zx81k3Lm Yx72k4Ln",
+            ),
+            ("ENV.fetch('|DB_PASSWORD') { 'Zx81k3Lm' }", "Zx81k3Lm"),
+            ("page.fill('#|password', 'Sommer12')", "Sommer12"),
+            ("getByLabel('|Password').fill('Sommer12')", "Sommer12"),
+            ("the |password for bob is \"Sommer12\"", "Sommer12"),
+            (
+                "A temporary |password is generated for root@localhost: Zx81k3Lm",
+                "Zx81k3Lm",
+            ),
+            (
+                "use this |password:\n\n0a1b2c3d4e5f60718293a4b5c6d7e8f9\n",
+                "0a1b2c3d4e5f60718293a4b5c6d7e8f9",
+            ),
+            (
+                "id,name,|password\n1,bob,Zx81k3\n2,eve,Yx72k4\n",
+                "Zx81k3 Yx72k4",
+            ),
+            (
+                " id | |password \n----+---------\n  1 | Zx81k3  \n",
+                "Zx81k3",
+            ),
+            (
+                "insert into users (id, |password) values (1, 'Zx81k3'), (2, 'Yx72k4');",
+                "Zx81k3 Yx72k4",
+            ),
+            (
+                "COPY users (id, |password) FROM stdin;\n1\tZx81k3\n2\tYx72k4\n\\.",
+                "Zx81k3 Yx72k4",
+            ),
+            ("db.|password = zauber wald 9 blume", "zauber wald 9 blume"),
+            ("BASIC_|AUTH=admin:Sommer12", "admin:Sommer12"),
+        ] {
+            assert_eq!(found(text).as_deref(), Some(values), "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_near_a_name_that_are_no_secrets_are_none() {
+        for text in [
+            "'|Password: ', stream=None):",
+            "'New |password: ')\n  confirmed('",
+            "passwords: [\"one\", \"two\"]",
+            "('user', '|password', 'email1')",
+            "{\"name\": \"|password\", \"default\": \"none\"}",
+            "password = live ? first : second",
+            "r'get|password|'\n   r'setpassword'",
+            "self._|passphrase = passphrase",
+            "token = r'[^\\W\\d]\\w*'",
+            "e.|CancellationToken=e.Source=e.Emitter=e.Event",
+            "the |password is wrong in version2",
+            "    |Ed25519PrivateKey,\n    Ed25519PublicKey,\n",
+            " app/|password_controller.rb | 116 --\n app/x1/users_controller2.rb | 22 -\n",
+            "password: must have 8 characters",
+        ] {
+            assert_eq!(found(text), None, "{text}");
         }
     }
 

@@ -1,11 +1,12 @@
 //! A name in a text, and what is around it.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use crate::class::Class;
 use crate::names::Meaning;
 use crate::view::View;
-use crate::wrap::{after_marks, after_prefix, line_start};
+use crate::wrap::{after_marks, after_prefix, line_behind, line_end_at, line_start};
 
 /// How a value stands behind its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +49,28 @@ pub(super) struct Named<'v> {
     pub(super) text: &'v [u8],
     pub(super) name: Range<usize>,
     pub(super) meaning: Meaning,
+    /// Where its line starts, once that was asked for.
+    line: OnceCell<usize>,
 }
 
-impl Named<'_> {
+impl<'v> Named<'v> {
+    pub(super) fn new(view: &'v View, name: &Range<usize>, meaning: Meaning) -> Self {
+        Self {
+            view,
+            text: view.text(),
+            name: name.clone(),
+            meaning,
+            line: OnceCell::new(),
+        }
+    }
+
+    /// Returns where the line of the name starts.
+    pub(super) fn line_start(&self) -> usize {
+        *self
+            .line
+            .get_or_init(|| line_start(self.view, self.name.start))
+    }
+
     pub(super) fn byte(&self, at: usize) -> Option<u8> {
         self.text.get(at).copied()
     }
@@ -74,6 +94,12 @@ impl Named<'_> {
         matches!(self.byte(at), Some(b'"' | b'\'' | b'`'))
     }
 
+    /// Returns whether the value at `at` is a number or another literal of the JSON of the line.
+    pub(super) fn is_literal(&self, at: usize) -> bool {
+        self.view.is_outer_quote(self.name.end)
+            && !matches!(self.byte(at), Some(b'"' | b'[' | b'{'))
+    }
+
     /// Returns whether the name is in capital letters.
     pub(super) fn is_constant(&self) -> bool {
         let name = &self.text[self.name.clone()];
@@ -82,35 +108,30 @@ impl Named<'_> {
 
     /// Returns whether the name is the first word of its line, behind what a tool prints there.
     pub(super) fn is_at_line_start(&self) -> bool {
-        let start = line_start(self.view, self.name.start);
-        after_prefix(self.text, start) == self.name.start
+        let start = self.line_start();
+        // A text within JSON starts behind its quote.
+        let before = &self.text[start.min(self.name.start)..self.name.start];
+        let is_text = [&b":\""[..], b": \"", b"[\"", b",\"", b", \""]
+            .iter()
+            .any(|open| before.ends_with(open));
+        is_text || after_prefix(self.text, start) == self.name.start
     }
 
     /// Returns the text before the name on its line, or the end of it.
     pub(super) fn line_before(&self, max: usize) -> &[u8] {
-        let start = line_start(self.view, self.name.start);
+        let start = self.line_start();
         &self.text[start.max(self.name.start.saturating_sub(max))..self.name.start]
     }
 
     /// Returns the text from `at` to the end of its line, or the start of it.
     pub(super) fn line_after(&self, at: usize, max: usize) -> &[u8] {
         let at = at.min(self.text.len());
-        let rest = &self.text[at..self.text.len().min(at + max)];
-        let is_end = |(n, byte): (usize, &u8)| *byte == b'\n' || self.view.is_outer_quote(at + n);
-        let end = rest.iter().enumerate().position(is_end);
-        &rest[..end.unwrap_or(rest.len())]
+        &self.text[at..line_end_at(self.view, at, max)]
     }
 
-    /// Returns where the line behind the one that ends at `at` starts: behind a line feed, or in the next string of a
-    /// list of lines.
+    /// Returns where the line behind the one that ends at `at` starts.
     pub(super) fn next_line(&self, at: usize) -> Option<usize> {
-        let at = self.skip(at, Class::of("\r"));
-        if self.byte(at) == Some(b'\n') {
-            return Some(at + 1);
-        }
-        let open = self.skip(at + 1, Class::of(", "));
-        let is_list = self.view.is_outer_quote(at) && self.view.is_outer_quote(open);
-        (is_list && open > at + 1).then_some(open + 1)
+        line_behind(self.view, at)
     }
 
     /// Skips blanks, the ends of lines, and what tools print before lines.

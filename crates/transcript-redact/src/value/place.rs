@@ -64,8 +64,13 @@ impl Named<'_> {
         let is_indexed = opened.and_then(|at| self.byte(at)) == Some(b'[');
         if is_indexed && self.byte(at) == Some(b']') {
             at += 1;
-        } else if self.starts(at, "[]") {
-            at += 2;
+        } else if self.byte(at) == Some(b'[') {
+            let end = self.skip(at + 1, Class::of("0123456789"));
+            at = if self.byte(end) == Some(b']') {
+                end + 1
+            } else {
+                at
+            };
         }
         if self.byte(at) == Some(b'?') && self.byte(at + 1) != Some(b'?') {
             at += 1;
@@ -98,6 +103,23 @@ impl Named<'_> {
                 }
                 let value = self.skip(after + 1, Class::of(" \t*"));
                 Some((value, Way::Colon))
+            }
+            b'<' if self.starts(after, "<- ") => Some((self.skip(after + 2, BLANK), Way::Equals)),
+            b'!' if self.starts(after, "!=") => {
+                Some((self.skip(after, Class::of("!= \t")), Way::Equals))
+            }
+            // `<key>name</key>`, and then `<string>value</string>`.
+            b'<' if before == Some(b'>') && self.starts(after, "</") => {
+                let close = self
+                    .line_after(after, 32)
+                    .iter()
+                    .position(|byte| *byte == b'>')?;
+                let (value, way) = self.text_of_tag(after + close);
+                (self.byte(value - 1) == Some(b'>')).then_some((value, way))
+            }
+            // `Unseal Key 1: value`.
+            b'1'..=b'9' if after > at && self.starts(after + 1, ": ") => {
+                Some((self.skip(after + 2, BLANK), Way::Near))
             }
             b'|' if self.byte(after + 1) == Some(b'|') => {
                 Some((self.skip(after + 2, Class::of("= \t")), Way::Equals))
@@ -163,6 +185,10 @@ impl Named<'_> {
             }),
             _ if is_quoted => self.attribute(at - 1),
             _ if after == at => None,
+            // `name "value";`.
+            b'"' if after > at && !self.view.is_outer_quote(after) && !self.is_at_line_start() => {
+                Some((after, Way::Near))
+            }
             // `password 'value'` of SQL.
             b'\'' if self.name.len() < 12 => Some((after, Way::Word)),
             _ if is_flag => Some((after, Way::Word)),
@@ -250,7 +276,8 @@ impl Named<'_> {
         let text = self.skip_space(at + 1);
         let tags = ["<value>", "<string>"];
         let tag = tags.iter().find(|tag| self.starts(text, tag));
-        (text + tag.map_or(0, |tag| tag.len()), Way::Tag)
+        let text = text + tag.map_or(0, |tag| tag.len());
+        (text + usize::from(self.is_quote(text)), Way::Tag)
     }
 
     /// Returns whether the words before the name say that it is being set.

@@ -10,12 +10,15 @@ use crate::random::{
 use crate::value::extent::unwrapped;
 use crate::value::named::{Named, Value, Way};
 use crate::value::stand_in::{
-    is_code, is_identifier, is_known_word, is_label, is_reference, is_type, stands_for_one,
+    has_label_word, is_code, is_identifier, is_known_word, is_label, is_reference, is_type,
+    stands_for_one,
 };
 use crate::wrap::after_prefix;
 
 /// What is looked at of a value to see whether it is a secret, in bytes.
 const MAX_CLASSIFIED: usize = 4 << 10;
+/// The shortest name of several words that may be a sentence, in bytes.
+const MIN_SENTENCE: usize = 20;
 
 impl Named<'_> {
     /// Returns the value at `at` if it is a secret.
@@ -58,7 +61,11 @@ impl Named<'_> {
                 .take_while(|byte| **byte == first)
                 .count();
             let start = at + if count == 3 { 3 } else { 1 };
-            let range = self.quoted(start, at)?;
+            let range = match way {
+                Way::Near | Way::Cell => self.short_text(start, at)?,
+                _ => self.quoted(start, at)?,
+            };
+            let range = self.within_quotes(range);
             let part = range.start..range.end.min(range.start + MAX_CLASSIFIED);
             let value = unwrapped(&self.text[part]);
             let is_sure = self.is_quoted_secret(&value, way)?;
@@ -86,8 +93,16 @@ impl Named<'_> {
         if way == Way::Column && !is_column {
             return None;
         }
-        if way == Way::Tag && !self.text[range.end..].starts_with(b"</") {
+        let end = range.end + usize::from(self.is_quote(range.end));
+        if way == Way::Tag && !self.text[end..].starts_with(b"</") {
             return None;
+        }
+        if let Some((range, is_sure)) = self.phrase(&range, way) {
+            return Some(Value {
+                range,
+                is_bare_json: false,
+                is_sure,
+            });
         }
         let is_sure = self.is_bare_secret(&range, way)?;
         let name_quote = self.name.end;
@@ -97,6 +112,48 @@ impl Named<'_> {
             is_bare_json,
             is_sure,
         })
+    }
+
+    /// Returns the words of a password that is a line of several ones: surely one with a number.
+    fn phrase(&self, first: &Range<usize>, way: Way) -> Option<(Range<usize>, bool)> {
+        const MAX_PHRASE: usize = 80;
+        let is_setting = matches!(way, Way::Colon | Way::Equals) && self.is_at_line_start();
+        let is_password = self.meaning.kind == "password" && self.meaning.trust == Trust::Name;
+        if !is_setting || !is_password || self.byte(first.end) != Some(b' ') {
+            return None;
+        }
+        let line = self
+            .line_after(first.start, MAX_PHRASE + 1)
+            .trim_ascii_end();
+        let comment = line
+            .windows(2)
+            .position(|pair| matches!(pair, b" #" | b" ;" | b" /"));
+        let line = line[..comment.unwrap_or(line.len())].trim_ascii_end();
+        let is_letter =
+            |byte: &u8| byte.is_ascii_alphanumeric() || !byte.is_ascii() || *byte == b'-';
+        let words = line.split(|byte| *byte == b' ');
+        let count = words.clone().count();
+        let is_phrase = (2..=8).contains(&count)
+            && line.len() <= MAX_PHRASE
+            && words
+                .clone()
+                .all(|word| !word.is_empty() && word.iter().all(is_letter));
+        if !is_phrase || has_label_word(line) {
+            return None;
+        }
+        let has_number = line.iter().any(u8::is_ascii_digit) && line[0].is_ascii_lowercase();
+        Some((first.start..first.start + line.len(), has_number))
+    }
+
+    /// Returns a range without the quotes that are in it: `'"value"'`.
+    fn within_quotes(&self, range: Range<usize>) -> Range<usize> {
+        let is_quoted = range.len() > 2
+            && self.is_quote(range.start)
+            && self.byte(range.end - 1) == self.byte(range.start);
+        match is_quoted {
+            true => range.start + 1..range.end - 1,
+            false => range,
+        }
     }
 
     /// Returns whether a value in quotes is a secret: surely, or perhaps.
@@ -137,10 +194,15 @@ impl Named<'_> {
         }
         if has_blank {
             let is_shell = way == Way::Shell || is_constant;
-            let is_label = is_label(value) && !is_shell;
             let max = if is_shell { MAX_CLASSIFIED } else { 200 };
-            return (self.meaning.trust == Trust::Name && !is_label && value.len() <= max)
-                .then_some(true);
+            if self.meaning.trust != Trust::Name || value.len() > max {
+                return None;
+            }
+            return match (is_shell, is_label(value)) {
+                (true, _) | (_, false) => Some(true),
+                // Words that say nothing about a field may be a phrase, or another text.
+                _ => (is_password && !has_label_word(value)).then_some(false),
+            };
         }
         if is_mixed(value) {
             let min = match self.meaning.trust {
@@ -181,6 +243,8 @@ impl Named<'_> {
             {
                 Some(false)
             }
+            // A sentence without blanks.
+            _ if is_word && is_camel(value) && value.len() >= MIN_SENTENCE => Some(false),
             _ if is_title
                 || !is_word
                 || is_camel(value)
@@ -212,8 +276,6 @@ impl Named<'_> {
     /// column of a name, less is enough.
     fn is_near_secret(&self, value: &[u8], way: Way) -> Option<bool> {
         let value = value.trim_ascii();
-        let value = value.strip_prefix(b"\"").unwrap_or(value);
-        let value = value.strip_suffix(b"\"").unwrap_or(value);
         if value.contains(&b'\n') {
             return None;
         }
@@ -261,6 +323,11 @@ impl Named<'_> {
         is_number || looks_random(value) && !is_other_id
     }
 
+    /// Returns whether the name is one that only passwords have, and no result of a test or folder.
+    fn is_abbreviated(&self) -> bool {
+        self.text[self.name.clone()].eq_ignore_ascii_case(b"pw")
+    }
+
     /// Returns whether the name ends with the word `key`.
     pub(super) fn is_key(&self) -> bool {
         let name = &self.text[self.name.clone()];
@@ -299,6 +366,10 @@ impl Named<'_> {
             && is_password
             && !matches!(way, Way::Equals | Way::Shell)
             && (self.is_constant() || !is_tangled(value))
+            && !(self.is_abbreviated()
+                && is_mixed(value)
+                && value.len() >= 6
+                && !is_name_like(value))
         {
             return None;
         }
@@ -322,7 +393,9 @@ impl Named<'_> {
             let is_setting =
                 matches!(way, Way::Shell | Way::Colon | Way::Tag | Way::Word) || is_line;
             let is_name = is_password && self.meaning.trust == Trust::Name && is_setting;
-            return (is_name && is_whole && next != Some(b',')).then_some(true);
+            // The comma of the next member, not of the next number.
+            let is_member = self.view.is_outer_quote(self.name.end);
+            return (is_name && is_whole && (is_member || next != Some(b','))).then_some(true);
         }
         if way == Way::Word && is_password && self.is_in_netrc() {
             return (value.len() >= 4).then_some(true);
@@ -358,6 +431,21 @@ impl Named<'_> {
                 let has_lower = value.iter().any(u8::is_ascii_lowercase);
                 let min = if is_password { 4 } else { 6 };
                 (value.len() >= min && has_lower).then_some(true)
+            }
+            // Some words with hyphens between them.
+            Way::Colon
+                if is_password
+                    && self.meaning.trust == Trust::Name
+                    && is_start
+                    && ends_line
+                    && !is_word
+                    && value.len() >= 12
+                    && value
+                        .iter()
+                        .all(|byte| byte.is_ascii_lowercase() || *byte == b'-') =>
+            {
+                let count = value.split(|byte| *byte == b'-').count();
+                (count >= 3).then_some(count >= 4)
             }
             Way::Colon
                 if is_password

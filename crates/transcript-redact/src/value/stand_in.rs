@@ -13,7 +13,37 @@ pub(super) fn is_label(value: &[u8]) -> bool {
             || word.chars().all(|character| character.is_ascii_digit())
     };
     let has_capital = text.chars().next().is_some_and(char::is_uppercase);
-    const LABELS: [&str; 34] = [
+    words.iter().all(is_plain) && has_capital || has_label_word(value)
+}
+
+/// Returns whether a text has a word that belongs to a sentence or a label, also a part of one: `Passwortfeld`.
+pub(super) fn has_label_word(value: &[u8]) -> bool {
+    const PARTS: [&str; 6] = ["passw", "kennw", "contrase", "token", "secret", "mot de"];
+    const LABELS: [&str; 58] = [
+        "minimum",
+        "maximum",
+        "characters",
+        "chars",
+        "letters",
+        "digits",
+        "length",
+        "least",
+        "should",
+        "can",
+        "may",
+        "will",
+        "no",
+        "yes",
+        "see",
+        "use",
+        "at",
+        "more",
+        "than",
+        "on",
+        "by",
+        "from",
+        "if",
+        "when",
         "password",
         "passwords",
         "token",
@@ -49,10 +79,9 @@ pub(super) fn is_label(value: &[u8]) -> bool {
         "used",
         "user",
     ];
-    let has_label = words
-        .iter()
-        .any(|word| LABELS.contains(&&*word.to_lowercase()));
-    words.iter().all(is_plain) && has_capital || has_label
+    let text = String::from_utf8_lossy(value).to_lowercase();
+    let mut words = text.split(|character: char| !character.is_alphanumeric());
+    PARTS.iter().any(|part| text.contains(part)) || words.any(|word| LABELS.contains(&word))
 }
 
 /// Returns whether a value stands for a secret that is elsewhere: a variable, a template, a place.

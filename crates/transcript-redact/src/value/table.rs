@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::value::named::{Named, Value, Way};
-use crate::wrap::{after_marks, line_start};
+use crate::wrap::after_marks;
 
 /// The longest line of a table that is looked at, in bytes, the maximum numbers of its columns, its rows and its names
 /// of secrets, and the longest name of a column.
@@ -35,7 +35,7 @@ struct Column {
 impl Named<'_> {
     /// Returns the secrets in the column whose header is the name.
     pub(super) fn column(&self, table: &mut Table) -> Vec<Value> {
-        let start = line_start(self.view, self.name.start);
+        let start = self.line_start();
         if start != table.header && start < table.end {
             return Vec::new();
         }
@@ -103,7 +103,7 @@ impl Named<'_> {
                     places.push(value);
                 }
                 let is_text = matches!(self.byte(value), Some(b'\'' | b'"'));
-                let after = match is_text.then(|| self.quoted(value + 1, value)) {
+                let after = match is_text.then(|| self.short_text(value + 1, value)) {
                     Some(Some(range)) => range.end + 1,
                     Some(None) => return places,
                     None => {
@@ -178,7 +178,14 @@ impl Named<'_> {
             if is_rule && !text.is_empty() {
                 continue;
             }
-            let cells = cells_of(line, column.mark);
+            let mut cells = cells_of(line, column.mark);
+            if cells.len() > column.count {
+                // The last line of a text within JSON ends at its quote.
+                let close = line
+                    .windows(2)
+                    .position(|pair| pair[0] == b'"' && b",}]".contains(&pair[1]));
+                cells = cells_of(&line[..close.unwrap_or(line.len())], column.mark);
+            }
             let is_number = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_whitespace();
             // The number of a line and a tab.
             let is_numbered =
