@@ -6,11 +6,13 @@ use std::collections::hash_map::{DefaultHasher, Entry};
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::thread;
 
 use transcript_format::finding::Code;
 use transcript_reader::{Error, Index, Source};
 use transcript_redact::{Content, Located, Redactor};
+use transcript_storage::{FileKind, ReadDisk};
 
 use crate::options::VerifyOptions;
 use crate::report::LocatedFinding;
@@ -186,6 +188,56 @@ pub(crate) fn search(source: &Source, options: &VerifyOptions) -> Result<Vec<Loc
     })?;
     found.secrets.truncate(MAX_FOUND);
     Ok(found.secrets)
+}
+
+/// Returns a finding for each kind of secret in each result that is stored in a file of its own, beside the session at
+/// `path`: where its first one is, and the number of places.
+pub(crate) fn in_stored_results(
+    disk: &dyn ReadDisk,
+    path: &Path,
+) -> Result<Vec<LocatedFinding>, Error> {
+    const FOLDER: &str = "tool-results";
+    let folder = path.with_extension("").join(FOLDER);
+    let names = disk.list(&folder).into_iter().flatten().flatten();
+    let mut names: Vec<_> = names.map(|entry| entry.name).collect();
+    names.sort_unstable();
+    let redactor = Redactor::new();
+    let mut found = Vec::new();
+    for name in names {
+        let path = folder.join(&name);
+        let failed = |error| Error::io(&path, None, error);
+        let metadata = disk.link_metadata(&path).map_err(failed)?;
+        if metadata.kind != FileKind::File {
+            continue;
+        }
+        let file = disk.open_to_read(&path).map_err(failed)?;
+        let read = |offset: u64, buffer: &mut [u8]| file.fill(offset, buffer);
+        let scan = redactor
+            .scan(&read, metadata.len, Content::of(&path), 1, None)
+            .map_err(failed)?;
+        let mut kinds: Vec<(&Located, usize)> = Vec::new();
+        for secret in &scan.secrets {
+            match kinds
+                .iter_mut()
+                .find(|(first, _)| first.kind == secret.kind)
+            {
+                Some((_, count)) => *count += 1,
+                None => kinds.push((secret, 1)),
+            }
+        }
+        let name = name.to_string_lossy();
+        found.extend(kinds.into_iter().map(|(first, count)| {
+            let times = match count {
+                1 => String::new(),
+                count => format!(", {count} times"),
+            };
+            let Located { kind, line, .. } = first;
+            let detail = format!("{kind} in {FOLDER}/{name}, line {line}{times}");
+            LocatedFinding::of_file(Code::Secret, detail)
+        }));
+    }
+    found.truncate(MAX_FOUND);
+    Ok(found)
 }
 
 /// Returns a hash of a secret, or of its start: the same value is reported once.

@@ -25,6 +25,7 @@ use transcript_storage::{Metadata, ReadDisk, RealDisk};
 use crate::conversation::ConversationMeasure;
 use crate::options::VerifyOptions;
 use crate::report::{LocatedFinding, PolicyLint, Report};
+use crate::secrets;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// A writer that is this much behind its subagents has stopped.
@@ -146,6 +147,9 @@ pub(crate) fn findings(
     }
     if !agents.is_empty() {
         found.extend(of_agents(&**disk, index, &mut bodies, &agents)?);
+    }
+    if has_folder {
+        found.extend(secrets::in_stored_results(&**disk, path)?);
     }
     Ok(found)
 }

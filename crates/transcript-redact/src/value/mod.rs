@@ -53,6 +53,9 @@ impl Around {
     }
 }
 
+/// Returns where values of a name may start that stand apart from it.
+type Look = fn(&Named<'_>) -> Vec<(usize, Way)>;
+
 /// Returns the secrets that belong to a name with this meaning, and what looks like one.
 pub(crate) fn values_of(
     view: &View,
@@ -76,7 +79,7 @@ pub(crate) fn values_of(
     } else if !around.may_look(name.start) {
         return values;
     }
-    let looks: [fn(&Named<'_>) -> Vec<(usize, Way)>; 4] = [
+    let looks: [Look; 4] = [
         |named| named.siblings(),
         |named| named.compared().into_iter().collect(),
         |named| named.argument().into_iter().collect(),

@@ -235,3 +235,29 @@ fn fixture_of(id: &str, cwd: &str) -> Vec<u8> {
     )
     .into_bytes()
 }
+
+#[test]
+fn secrets_of_results_that_are_stored_beside_a_session_are_reported() {
+    let store = Store::new();
+    let path = store.session("-home-ada-almanac", &clean(), DAY);
+    let results = path.with_extension("").join("tool-results");
+    fs::create_dir_all(&results).unwrap();
+    let text = "one\nDB_PASSWORD=\"my long phrase\"\nAPI_SECRET=Zx81k3Lm9q\nDB_PASSWORD=Yx72k4\n";
+    fs::write(results.join("b1.txt"), text).unwrap();
+    fs::write(results.join("b2.txt"), "nothing\n").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("/dev/zero", results.join("b3.txt")).unwrap();
+    let reports = store.reports();
+    let findings = reports[0].findings.iter();
+    let details: Vec<String> = findings
+        .filter(|finding| finding.code.as_str() == "Z-SECRET")
+        .map(|finding| finding.detail.to_string())
+        .collect();
+    assert_eq!(
+        details,
+        [
+            "password in tool-results/b1.txt, line 2, 2 times",
+            "secret in tool-results/b1.txt, line 3"
+        ]
+    );
+}
