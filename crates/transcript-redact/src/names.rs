@@ -282,12 +282,64 @@ const OTHERS: [&str; 46] = [
 /// Says what the value of a name is.
 pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
     let name = std::str::from_utf8(name).ok()?;
+    let of = |kind, trust| Some(Meaning { kind, trust });
     if FOREIGN.contains(&name.to_lowercase().as_str()) {
-        return Some(Meaning {
-            kind: PASSWORD,
-            trust: Trust::Name,
-        });
+        return of(PASSWORD, Trust::Name);
     }
+    let words = telling_words(name);
+    let (last, before) = words.split_last()?;
+    // `Access-Control-Allow-Credentials`.
+    if words.iter().any(|word| word == "allow") {
+        return None;
+    }
+    let before = before.last().map_or("", String::as_str);
+    let last = match PLURALS.contains(&last.as_str()) {
+        true => last.strip_suffix('s')?,
+        false => last.as_str(),
+    };
+    if let Some(trust) = password(last, before) {
+        return of(PASSWORD, trust);
+    }
+    match last {
+        "phrase" if ["seed", "mnemonic", "recovery"].contains(&before) => {
+            return of("seed phrase", Trust::Name);
+        }
+        "mnemonic" => return of("seed phrase", Trust::NameAndForm),
+        "string" if before == "connection" => return of("connection string", Trust::Form),
+        "code" if before == "access" => return of("token", Trust::NameAndForm),
+        "code" if before.is_empty() => return of("token", Trust::Form),
+        "pepper" => return of("secret", Trust::NameAndForm),
+        "pat" | "jwt" | "login" | "bearer" => return of("token", Trust::Form),
+        "dsn" | "salt" | "sas" => return of("secret", Trust::Form),
+        "auth" | "authorization" => return of("credential", Trust::Form),
+        "cookie" | "phpsessid" | "jsessionid" => return of("cookie", Trust::Form),
+        "session" | "sessionid" | "sid" | "ticket" if ["", "connect"].contains(&before) => {
+            return of("session", Trust::Form);
+        }
+        "id" if before == "access" => return of("key", Trust::NameAndForm),
+        "id" if ["client", "app", "application", "api", "reporter"].contains(&before) => {
+            return of("client id", Trust::Form);
+        }
+        _ => {}
+    }
+    if last.ends_with("secret") {
+        return of("secret", Trust::Name);
+    }
+    if last.ends_with("token") {
+        return of("token", Trust::NameAndForm);
+    }
+    if last.ends_with("credential") || last.ends_with("cred") {
+        return of("credential", Trust::NameAndForm);
+    }
+    let which = match last.strip_suffix("key")? {
+        "" => before,
+        which => which,
+    };
+    of("key", key(which)?)
+}
+
+/// Returns the words of a name up to the one that says what its value is.
+fn telling_words(name: &str) -> Vec<String> {
     let mut words = words(name);
     // `password_for_production`.
     if let Some(at) = words.iter().skip(1).position(|word| word == "for") {
@@ -296,35 +348,24 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
     // Of constants, what the value is may come first: `API_KEY_STRIPE`, `PASSWORD_ROOT`.
     if !name.contains(|character: char| character.is_ascii_lowercase()) {
         let is_telling = |word: &String| TELLING.contains(&word.as_str());
+        let is_other = |word: &String| OTHERS.contains(&word.as_str());
         if let Some(last) = words.iter().rposition(is_telling)
             && words.len() - last <= 3
-            && !words[last + 1..]
-                .iter()
-                .any(|word| OTHERS.contains(&word.as_str()))
+            && !words[last + 1..].iter().any(is_other)
         {
             words.truncate(last + 1);
         }
     }
-    while words.len() > 1
-        && words
-            .last()
-            .is_some_and(|word| DETAILS.contains(&word.as_str()))
-    {
+    let is_detail = |word: &String| DETAILS.contains(&word.as_str());
+    while words.len() > 1 && words.last().is_some_and(is_detail) {
         words.pop();
     }
-    // `Access-Control-Allow-Credentials`.
-    if words.iter().any(|word| word == "allow") {
-        return None;
-    }
-    let (last, before) = words.split_last()?;
-    let before = before.last().map_or("", String::as_str);
-    let last = match PLURALS.contains(&last.as_str()) {
-        true => last.strip_suffix('s')?,
-        false => last.as_str(),
-    };
-    let of = |kind, trust| Some(Meaning { kind, trust });
-    let ends = |ends: &[&str]| ends.iter().any(|end| last.ends_with(end));
-    if ends(&[
+    words
+}
+
+/// Returns how far a name is one of a password, by its last word and the one before.
+fn password(last: &str, before: &str) -> Option<Trust> {
+    const ENDS: [&str; 8] = [
         "password",
         "passwd",
         "passwort",
@@ -333,82 +374,45 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
         "passcode",
         "pswd",
         "passwrd",
-    ]) {
-        return of(PASSWORD, Trust::Name);
-    }
+    ];
+    const WHOLE: [&str; 8] = [
+        "requirepass",
+        "masterauth",
+        "psk",
+        "rootpw",
+        "dbpwd",
+        "userpwd",
+        "adminpwd",
+        "dbpw",
+    ];
+    let is_one = ENDS.iter().any(|end| last.ends_with(end)) || WHOLE.contains(&last);
+    // `dbpass`, not `bypass`.
+    let ends_so = last.len() > 4 && last.ends_with("pass") && !NO_PASSWORDS.contains(&last);
     match last {
-        "pwd" if !before.is_empty() => return of(PASSWORD, Trust::Name),
-        "requirepass" | "masterauth" | "dbpass" | "userpass" | "adminpass" | "rootpass"
-        | "mypass" | "sqlpass" | "psk" | "dbpwd" | "userpwd" | "adminpwd" => {
-            return of(PASSWORD, Trust::Name);
-        }
-        _ if last.len() > 4 && last.ends_with("pass") && !NO_PASSWORDS.contains(&last) => {
-            return of(PASSWORD, Trust::Name);
-        }
-        "pass" if !before.is_empty() => return of(PASSWORD, Trust::Name),
-        "pw" | "rootpw" if !before.is_empty() || last.len() > 2 => {
-            return of(PASSWORD, Trust::Name);
-        }
-        "pass" | "pwd" | "pw" => return of(PASSWORD, Trust::NameAndForm),
-        "phrase" if ["seed", "mnemonic", "recovery"].contains(&before) => {
-            return of("seed phrase", Trust::Name);
-        }
-        "mnemonic" => return of("seed phrase", Trust::NameAndForm),
-        "phrase" if before == "pass" => return of(PASSWORD, Trust::Name),
-        "string" if before == "connection" => return of("connection string", Trust::Form),
-        "code" if before == "access" => return of("token", Trust::NameAndForm),
-        "pepper" => return of("secret", Trust::NameAndForm),
-        "bearer" => return of("token", Trust::Form),
-        "session" | "sessionid" | "sid" | "ticket" if before.is_empty() || before == "connect" => {
-            return of("session", Trust::Form);
-        }
-        "code" if before.is_empty() => return of("token", Trust::Form),
-        "phpsessid" | "jsessionid" => return of("cookie", Trust::Form),
-        "pat" | "jwt" | "dsn" | "salt" | "auth" | "authorization" | "login" | "cookie" | "sas" => {
-            let kind = match last {
-                "cookie" => "cookie",
-                "auth" | "authorization" => "credential",
-                "pat" | "jwt" | "login" => "token",
-                _ => "secret",
-            };
-            return of(kind, Trust::Form);
-        }
-        "id" if before == "access" => return of("key", Trust::NameAndForm),
-        "id" if ["client", "app", "application", "api", "reporter"].contains(&before) => {
-            return of("client id", Trust::Form);
-        }
-        _ => {}
+        _ if is_one || ends_so => Some(Trust::Name),
+        "phrase" if before == "pass" => Some(Trust::Name),
+        "pass" | "pwd" | "pw" if !before.is_empty() => Some(Trust::Name),
+        "pass" | "pwd" | "pw" => Some(Trust::NameAndForm),
+        _ => None,
     }
-    if ends(&["secret"]) {
-        return of("secret", Trust::Name);
-    }
-    if ends(&["token"]) {
-        return of("token", Trust::NameAndForm);
-    }
-    if ends(&["credential", "cred"]) {
-        return of("credential", Trust::NameAndForm);
-    }
-    if !ends(&["key"]) {
-        return None;
-    }
-    let which = match last {
-        "key" => before,
-        _ => last.strip_suffix("key")?,
-    };
+}
+
+/// Returns how far a key of this kind is a secret; `None` if it never is one.
+fn key(which: &str) -> Option<Trust> {
     match which {
         "public" | "pub" | "publishable" | "primary" | "foreign" | "cache" | "sort"
         | "partition" | "index" | "i" | "hot" | "mon" | "tur" | "tor" | "don" | "wh" | "jo"
         | "jockey" | "recv" | "send" | "list" | "delete" | "import" | "export" | "refresh" => None,
         "encryption" | "master" | "secret" | "private" | "preshared" | "shared" | "signing"
-        | "account" => of("key", Trust::Name),
+        | "account" => Some(Trust::Name),
         "api" | "access" | "auth" | "encrypt" | "crypto" | "decryption" | "sign" | "service"
         | "admin" | "storage" | "consumer" | "license" | "ssh" | "gpg" | "pgp" | "rsa" | "jwt"
         | "hmac" | "aes" | "deploy" | "deployment" | "webhook" | "subscription" | "root"
         | "recovery" | "security" | "ingest" | "ingestion" | "management" | "integration"
         | "cert" | "tls" | "ssl" | "device" | "token" | "clientapi" | "myapi" => {
-            of("key", Trust::NameAndForm)
+            Some(Trust::NameAndForm)
         }
-        _ => of("key", Trust::Form),
+        _ => Some(Trust::Form),
     }
 }
 
