@@ -249,7 +249,7 @@ fn escape(raw: &[u8], at: usize) -> Option<(Unit, usize)> {
 fn sequence(raw: &[u8], at: usize) -> Option<usize> {
     const MAX_PARAMETERS: usize = 32;
     let rest = raw.get(at..)?;
-    // A link or a title, up to a bell or another escape character.
+    // A link or a title, up to its end character.
     if rest.starts_with(b"]") {
         const MAX_TITLE: usize = 2 << 10;
         let rest = &rest[..rest.len().min(MAX_TITLE)];
