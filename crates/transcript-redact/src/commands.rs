@@ -7,21 +7,38 @@ use crate::random::{is_mixed, looks_random};
 use crate::value::stands_for_one;
 use crate::view::View;
 
-/// Calls whose last argument is a password.
-pub(crate) const CALLS: [&str; 13] = [
-    "mysql_connect(",
-    "DirectoryEntry(",
-    "mysqli(",
-    "mysqli_connect(",
-    "PDO(",
-    "getConnection(",
-    "auth=(",
-    "HTTPBasicAuth(",
-    "SetBasicAuth(",
-    "NetworkCredential(",
-    ".login(",
-    "WiFi.begin(",
-    "BasicAuth(",
+/// Calls one of whose arguments is a secret, and the number of that argument, from 0.
+pub(crate) const CALLS: [(&str, usize); 30] = [
+    ("mysqli(", 2),
+    ("mysqli_connect(", 2),
+    ("mysql_connect(", 2),
+    ("PDO(", 2),
+    ("DBI->connect(", 2),
+    ("getConnection(", 2),
+    ("DirectoryEntry(", 2),
+    ("create_user(", 2),
+    ("createUser(", 2),
+    ("PlainAuth(", 2),
+    ("auth=(", 1),
+    ("basic_auth(", 1),
+    ("basicAuth(", 1),
+    ("BasicAuth(", 1),
+    ("NetworkCredential(", 1),
+    (".login(", 1),
+    ("client.login(", 0),
+    ("WiFi.begin(", 1),
+    ("username_pw_set(", 1),
+    ("CURLOPT_USERPWD", 1),
+    ("jwt.sign(", 1),
+    ("jwt.verify(", 1),
+    ("jwt.encode(", 1),
+    ("jwt.decode(", 1),
+    ("createHmac(", 1),
+    ("createSecretKey(", 0),
+    ("hmac.new(", 0),
+    ("Fernet(", 0),
+    ("AES.encrypt(", 1),
+    ("AES.decrypt(", 1),
 ];
 
 /// The options by which text is searched.
@@ -62,36 +79,55 @@ pub(crate) const OPTIONS: [&str; 34] = [
     "send -- \"",
 ];
 
-/// Returns the password in a call whose arguments start at `at`: the third text if there are three, or else the second.
-pub(crate) fn argument_of_call(view: &View, at: usize) -> Option<Range<usize>> {
+/// Returns whether a text is one of the calls: the search does not regard the case of letters, and code does.
+pub(crate) fn is_call(text: &[u8]) -> bool {
+    CALLS.iter().any(|(call, _)| call.as_bytes() == text)
+}
+
+/// Returns the secret in a call whose arguments start at `at`: the one with this number, if it is a text.
+pub(crate) fn argument_of_call(view: &View, at: usize, number: usize) -> Option<Range<usize>> {
     const MAX_CALL: usize = 400;
     let text = view.text();
-    let rest = &text[at..text.len().min(at + MAX_CALL)];
-    let mut found: Vec<Range<usize>> = Vec::new();
-    let mut place = 0;
-    while let Some(open) = rest[place..]
-        .iter()
-        .position(|byte| b"\"')\n;".contains(byte))
-    {
-        let open = place + open;
-        let mark = rest[open];
-        if !matches!(mark, b'"' | b'\'') || view.is_outer_quote(at + open) {
-            break;
+    let end = text.len().min(at + MAX_CALL);
+    let mut place = at;
+    let mut arguments = 0;
+    let mut depth = 0_usize;
+    while place < end {
+        let byte = text[place];
+        match byte {
+            b'"' | b'\'' | b'`' if view.is_outer_quote(place) => return None,
+            b'"' | b'\'' | b'`' => {
+                let start = place + 1;
+                let rest = &text[start..end];
+                let len = rest
+                    .iter()
+                    .position(|other| *other == byte || *other == b'\n')?;
+                if arguments == number && depth == 0 {
+                    return argument_text(view, start..start + len);
+                }
+                place = start + len;
+            }
+            b',' if depth == 0 => arguments += 1,
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.checked_sub(1)?,
+            b'\n' | b';' if arguments > number => return None,
+            _ => {}
         }
-        let len = rest[open + 1..]
-            .iter()
-            .position(|byte| *byte == mark || *byte == b'\n')?;
-        found.push(at + open + 1..at + open + 1 + len);
-        place = open + len + 2;
+        place += 1;
     }
-    let only = found
-        .first()
-        .filter(|only| looks_random(&text[(*only).clone()]));
-    let password = found.get(2).or(found.get(1)).or(only)?.clone();
-    let value = &text[password.clone()];
+    None
+}
+
+/// Returns an argument if it can be a secret, and is no address and no sentence.
+fn argument_text(view: &View, argument: Range<usize>) -> Option<Range<usize>> {
+    let text = view.text();
+    let value = &text[argument.clone()];
     let is_address = value.contains(&b'@') || memchr::memmem::find(value, b"://").is_some();
     let is_word = !value.iter().all(u8::is_ascii_graphic);
-    accepted(text, password, 6).filter(|_| !is_word && !is_address)
+    // `user:password`.
+    let colon = memchr::memchr(b':', value).filter(|_| !is_address);
+    let start = argument.start + colon.map_or(0, |colon| colon + 1);
+    accepted(text, start..argument.end, 6).filter(|_| !is_word && !is_address)
 }
 
 /// How far before an option its command is, in bytes.
@@ -105,10 +141,11 @@ pub(crate) fn password(view: &View, option: &str, at: usize) -> Option<Range<usi
     // The command is behind the last end of one; an escaped end of a line is none.
     let start = before.windows(2).rposition(|pair| {
         matches!(pair, b"; " | b"&&" | b"||" | b"$(")
-            || pair[1] == b'\n' && pair[0] != b'\\' && pair[0] != b' '
+            || pair[1] == b'\n' && !b"\\ \r".contains(&pair[0])
     });
     let before = &before[start.map_or(0, |start| start + 1)..];
-    let runs = |commands: &[&str]| commands.iter().any(|command| has_command(before, command));
+    let lower = before.to_ascii_lowercase();
+    let runs = |commands: &[&str]| commands.iter().any(|command| has_command(&lower, command));
     match option {
         " -u" | " --user" | " -a " => {
             let web = [
@@ -334,11 +371,10 @@ fn piped(view: &View, at: usize) -> Option<Range<usize>> {
     Some(value.start..value.start + len)
 }
 
-/// Returns whether a command stands in a text.
+/// Returns whether a command stands in a text in small letters.
 fn has_command(text: &[u8], command: &str) -> bool {
-    let starts = text.windows(command.len()).enumerate();
-    let mut places = starts.filter(|(_, here)| here.eq_ignore_ascii_case(command.as_bytes()));
-    places.any(|(at, _)| {
+    let mut places = memchr::memmem::find_iter(text, command);
+    places.any(|at| {
         let before = at.checked_sub(1).map(|before| text[before]);
         let after = text.get(at + command.len());
         let is_word = |byte: u8| ALNUM.has(byte) || byte == b'_';
@@ -376,6 +412,12 @@ fn word(text: &[u8], at: usize) -> Option<Range<usize>> {
         None => byte.is_ascii_whitespace() || b"\"'`;|<>".contains(byte),
     };
     let len = rest.iter().position(is_end).unwrap_or(rest.len());
+    // Without a second quote, it ends where a text of JSON does.
+    let is_json = |pair: &[u8]| pair[0] == b'"' && b",:]}".contains(&pair[1]);
+    let len = match quote {
+        Some(b'\'') => rest[..len].windows(2).position(is_json).unwrap_or(len),
+        _ => len,
+    };
     (len > 0).then_some(start..start + len)
 }
 

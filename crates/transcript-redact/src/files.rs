@@ -22,6 +22,8 @@ pub(crate) const JWK: &str = "\"kty\"";
 
 /// How far from what names it a secret can be, in bytes.
 const MAX_DISTANCE: usize = 8 << 10;
+/// The maximum number of lists of one name in a document.
+const MAX_LISTS: usize = 8;
 /// The longest line that is looked at, in bytes.
 const MAX_LINE: usize = 4 << 10;
 
@@ -61,7 +63,7 @@ pub(crate) fn kubernetes(view: &View, at: usize) -> (Vec<Range<usize>>, usize) {
         "\"stringData\": {",
         "\"stringData\":{",
     ] {
-        for place in memmem::find_iter(&text[from..to], name) {
+        for place in memmem::find_iter(&text[from..to], name).take(MAX_LISTS) {
             let start = from + place;
             if start
                 .checked_sub(1)

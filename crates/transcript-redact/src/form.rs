@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use crate::class::{ALNUM, BASE64, Class};
-use crate::random::looks_random;
+use crate::random::{looks_random, variety};
 use crate::view::View;
 use crate::wrap::next_line;
 
@@ -171,7 +171,7 @@ impl Form {
         };
         match before {
             // A literal like this stands in no word, so what is before it is glued to it.
-            _ if literal.len() >= 8 => true,
+            _ if literal.len() >= 8 && variety(literal.as_bytes()) >= 3 => true,
             b'_' => false,
             byte if byte.is_ascii_alphanumeric() => {
                 let next = literal.bytes().next().unwrap_or(text[start]);

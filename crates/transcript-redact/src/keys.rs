@@ -125,6 +125,7 @@ pub(crate) fn tail(view: &View, at: usize) -> Option<Range<usize>> {
     let footer = header_len(&text[at..])?;
     let is_end = |byte: &u8| matches!(byte, b'\n' | b'"');
     let mut start = None;
+    let mut is_key = false;
     // The footer has a prefix as the lines have.
     let mut end = text[..at].iter().rposition(is_end)?;
     loop {
@@ -136,7 +137,9 @@ pub(crate) fn tail(view: &View, at: usize) -> Option<Range<usize>> {
         let run = text[from..end].iter().take_while(|byte| BASE64.has(**byte));
         let run = &text[from..from + run.count()];
         // The last line may be short.
-        let is_line = looks_like_key(run, MIN_LINE) || start.is_none() && run.len() >= 4;
+        let is_full = looks_like_key(run, MIN_LINE);
+        let is_line = is_full || start.is_none() && run.len() >= 4 && from + run.len() == end;
+        is_key |= is_full;
         match is_line {
             true => start = Some(from),
             // Between two strings of a list.
@@ -148,7 +151,7 @@ pub(crate) fn tail(view: &View, at: usize) -> Option<Range<usize>> {
         };
         end = before;
     }
-    start.map(|start| start..at + footer)
+    start.filter(|_| is_key).map(|start| start..at + footer)
 }
 
 /// Returns the length of the header or footer of a private key at the start of `text`.
@@ -214,7 +217,9 @@ fn body_end(view: &View, at: usize, has_header: bool) -> Option<usize> {
             };
         }
         let is_first_field = has_header && !is_key && fields < 6;
-        if looks_like_key(run, MIN_LINE) {
+        // What is said about a key, and code behind its header, is none of its lines.
+        let is_own = is_line_of_key(view, start..start + len, end);
+        if looks_like_key(run, MIN_LINE) && is_own {
             (end, is_key, is_full) = (start + len, true, len >= 40);
         } else if is_first_field && is_field(text, start + len) {
             // `Proc-Type: …` and such: all of that line belongs to the header.
@@ -233,8 +238,20 @@ fn body_end(view: &View, at: usize, has_header: bool) -> Option<usize> {
     is_key.then_some(end)
 }
 
+/// Returns whether a run is a line of a key by its place: all of its line, or right behind what precedes it.
+fn is_line_of_key(view: &View, run: Range<usize>, end: usize) -> bool {
+    const MIN_FULL: usize = 40;
+    let text = view.text();
+    let is_blank = |byte: &u8| byte.is_ascii_whitespace();
+    let follows = text[end.min(run.start)..run.start].iter().all(is_blank) && run.start - end <= 2;
+    let is_line = run.start == after_prefix(text, line_start(view, run.start));
+    let after = text.get(run.end);
+    let is_ended = after.is_none_or(|byte| b"\n\r\"'\\`<,;|+ =".contains(byte));
+    run.len() >= MIN_FULL || is_ended && (is_line || follows && run.len() >= 24)
+}
+
 /// Returns whether what is between two places of a line is in one string, or between two strings of one list.
-fn is_same_text(view: &View, between: Range<usize>) -> bool {
+pub(crate) fn is_same_text(view: &View, between: Range<usize>) -> bool {
     const MAX_ELEMENT: usize = 4 << 10;
     let text = view.text();
     let quotes = memchr::memchr_iter(b'"', &text[between.clone()]);

@@ -14,6 +14,11 @@ pub(crate) const PARTS: &[&str] = &[
     "_pw",
     "rootpw",
     "dbpw",
+    "pw:",
+    "pw=",
+    "pw ",
+    "pw\"",
+    "totp",
     "pswd",
     "psk",
     "secret",
@@ -32,8 +37,7 @@ pub(crate) const PARTS: &[&str] = &[
     "salt",
     "_pat",
     "mnemonic",
-    "seed_phrase",
-    "seedphrase",
+    "phrase",
     "connectionstring",
     "connection_string",
     "sonar.login",
@@ -68,7 +72,9 @@ pub(crate) const PARTS: &[&str] = &[
     "accesscode",
 ];
 /// Names of passwords in other languages.
-pub(crate) const FOREIGN: [&str; 16] = [
+pub(crate) const FOREIGN: [&str; 18] = [
+    "clave",
+    "zugangscode",
     "contrase\u{f1}a",
     "contrasena",
     "mot de passe",
@@ -308,7 +314,7 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
         "string" if before == "connection" => return of("connection string", Trust::Form),
         "code" if before == "access" => return of("token", Trust::NameAndForm),
         "code" if before.is_empty() => return of("token", Trust::Form),
-        "pepper" => return of("secret", Trust::NameAndForm),
+        "pepper" | "totp" => return of("secret", Trust::NameAndForm),
         "pat" | "jwt" | "login" | "bearer" => return of("token", Trust::Form),
         "dsn" | "salt" | "sas" => return of("secret", Trust::Form),
         "auth" | "authorization" => return of("credential", Trust::Form),
@@ -336,6 +342,20 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
         which => which,
     };
     of("key", key(which)?)
+}
+
+/// Returns what the value of a name of two words is, the second of which is at `name`: `api key`, `seed phrase`.
+pub(crate) fn meaning_of_two(text: &[u8], name: &Range<usize>) -> Option<Meaning> {
+    const SECOND: [&[u8]; 4] = [b"key", b"keys", b"phrase", b"code"];
+    let second = text[name.clone()].to_ascii_lowercase();
+    let before = text[..name.start].strip_suffix(b" ")?;
+    let first = before.iter().rev().take(24);
+    let first = first.take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let first = &before[before.len() - first..];
+    if first.is_empty() || !SECOND.contains(&second.as_slice()) {
+        return None;
+    }
+    meaning(&[first, b"_", &second].concat()).filter(|meaning| meaning.trust != Trust::Form)
 }
 
 /// Returns the words of a name up to the one that says what its value is.
@@ -386,11 +406,17 @@ fn password(last: &str, before: &str) -> Option<Trust> {
         "dbpw",
     ];
     let is_one = ENDS.iter().any(|end| last.ends_with(end)) || WHOLE.contains(&last);
+    const COUNTS: [&str; 14] = [
+        "one", "two", "three", "single", "multi", "first", "second", "third", "last", "next",
+        "final", "each", "per", "t",
+    ];
     // `dbpass`, not `bypass`.
     let ends_so = last.len() > 4 && last.ends_with("pass") && !NO_PASSWORDS.contains(&last);
     match last {
         _ if is_one || ends_so => Some(Trust::Name),
         "phrase" if before == "pass" => Some(Trust::Name),
+        // `two-pass`, `must pass`.
+        "pass" if COUNTS.contains(&before) => None,
         "pass" | "pwd" | "pw" if !before.is_empty() => Some(Trust::Name),
         "pass" | "pwd" | "pw" => Some(Trust::NameAndForm),
         _ => None,

@@ -6,12 +6,11 @@ use std::sync::{Arc, LazyLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-use crate::class::{ALNUM, Class};
 use crate::commands::OPTIONS;
 use crate::form::Form;
 use crate::headers::{SCHEMES, header};
 use crate::lines::{LINES, Line};
-use crate::names::{FOREIGN, Meaning, PARTS, Trust, meaning, name_around};
+use crate::names::{FOREIGN, Meaning, PARTS, Trust, meaning, meaning_of_two, name_around};
 use crate::own::OwnRules;
 use crate::tokens::TOKENS;
 use crate::view::View;
@@ -72,7 +71,8 @@ enum Rule {
     Scheme(&'static str),
     Address,
     Option(&'static str),
-    Call,
+    /// A call, and the number of the argument that is a secret.
+    Call(usize),
     /// The line with this number.
     Line(usize),
     Pgpass,
@@ -137,7 +137,7 @@ impl Search {
         parts.extend(SCHEMES.map(|scheme| (scheme, Rule::Scheme(scheme))));
         parts.push((addresses::MARK, Rule::Address));
         parts.extend(OPTIONS.map(|option| (option, Rule::Option(option))));
-        parts.extend(commands::CALLS.map(|call| (call, Rule::Call)));
+        parts.extend(commands::CALLS.map(|(call, number)| (call, Rule::Call(number))));
         let anchors = lines.iter().map(Line::anchor).enumerate();
         parts.extend(anchors.map(|(number, anchor)| (anchor, Rule::Line(number))));
         parts.extend(files::PGPASS.map(|fields| (fields, Rule::Pgpass)));
@@ -213,7 +213,13 @@ impl Search {
             }
             Rule::KeyHeader => hits.add(0, keys::KIND, keys::block(view, start)),
             Rule::KeyFooter => hits.add(1, keys::KIND, keys::tail(view, start)),
-            Rule::KeyBody => hits.add(1, keys::KIND, keys::body(view, start)),
+            // The lines of one key may all start like one.
+            Rule::KeyBody if start < hits.key_end => {}
+            Rule::KeyBody => {
+                let key = keys::body(view, start);
+                hits.key_end = key.as_ref().map_or(end, |key| key.end);
+                hits.add(1, keys::KIND, key);
+            }
             // The search does not regard the case of letters, and base64 does.
             Rule::Encoded
                 if start < hits.encoded_end || !self.is_encoded(&view.text()[part.clone()]) => {}
@@ -222,11 +228,7 @@ impl Search {
                 hits.encoded_end = secret.as_ref().map_or(end, |secret| secret.end);
                 hits.add(3, "encoded secret", secret);
             }
-            Rule::Number => {
-                for secret in files::number(view, end) {
-                    hits.push(1, keys::KIND, secret);
-                }
-            }
+            Rule::Number => hits.add_all(1, keys::KIND, files::number(view, end)),
             Rule::RandomPassword => hits.add(2, "password", files::random_password(view, start)),
             Rule::Scheme(scheme) => hits.add(
                 2,
@@ -234,19 +236,33 @@ impl Search {
                 headers::after_scheme(view, scheme, end),
             ),
             Rule::Address => hits.add(2, "password", addresses::password(view, start)),
+            // `-p` and `-P` are two options.
+            Rule::Option(option)
+                if option.starts_with(" -")
+                    && !view.text()[start..].starts_with(option.as_bytes()) => {}
             Rule::Option(option) => {
                 hits.add(2, "password", commands::password(view, option, start));
             }
-            Rule::Call => hits.add(2, "password", commands::argument_of_call(view, end)),
-            Rule::Line(number) => {
-                for secret in self.lines[number].find(view, end) {
-                    hits.push(2, "password", secret);
-                }
+            Rule::Call(number) if commands::is_call(&view.text()[start..end]) => {
+                hits.add(2, "secret", commands::argument_of_call(view, end, number));
             }
+            Rule::Line(number) => {
+                hits.add_all(2, "password", self.lines[number].find(view, end));
+            }
+            Rule::Call(_) => {}
             Rule::Pgpass => hits.add(2, "password", files::pgpass(view, start)),
-            Rule::Kubernetes | Rule::Jwk if start < hits.file_end => {}
-            Rule::Kubernetes => hits.of_file("Kubernetes secret", files::kubernetes(view, start)),
-            Rule::Jwk => hits.of_file(keys::KIND, files::jwk(view, start)),
+            Rule::Kubernetes if start < hits.secret_end => {}
+            Rule::Kubernetes => {
+                let (secrets, end) = files::kubernetes(view, start);
+                hits.secret_end = end;
+                hits.add_all(1, "Kubernetes secret", secrets);
+            }
+            Rule::Jwk if start < hits.jwk_end => {}
+            Rule::Jwk => {
+                let (secrets, end) = files::jwk(view, start);
+                hits.jwk_end = end;
+                hits.add_all(1, keys::KIND, secrets);
+            }
             Rule::Email => hits.person(
                 Person::Email,
                 self.redacts_emails,
@@ -279,7 +295,8 @@ impl Search {
     /// Adds the value of a name.
     fn named(&self, view: &View, name: &Range<usize>, hits: &mut Hits) {
         let text = &view.text()[name.clone()];
-        if self.own.keeps(text) {
+        // The kind that a mask names is no name.
+        if self.own.keeps(text) || is_in_mask(view.text(), name.start) {
             return;
         }
         if let Some(header) = header(text).filter(|_| name.start >= hits.header_end) {
@@ -291,7 +308,11 @@ impl Search {
             hits.add(2, kind, secret);
             hits.header_end = end;
         }
-        if let Some(meaning) = meaning(text).filter(|_| hits.may_have_value(view.text(), name)) {
+        let two = meaning_of_two(view.text(), name);
+        if let Some(meaning) = two
+            .or_else(|| meaning(text))
+            .filter(|_| hits.may_have_value(view.text(), name))
+        {
             let values = value::values_of(view, name, meaning, &mut hits.around);
             hits.values(values, meaning, name.start);
         }
@@ -356,8 +377,10 @@ struct Hits {
     names_in_word: usize,
     header_end: usize,
     token_end: usize,
-    file_end: usize,
+    secret_end: usize,
+    jwk_end: usize,
     encoded_end: usize,
+    key_end: usize,
     around: value::Around,
     /// The same for each form.
     looked_at: BTreeMap<usize, usize>,
@@ -386,10 +409,10 @@ impl Hits {
     fn may_have_value(&mut self, text: &[u8], name: &Range<usize>) -> bool {
         const MAX_WORD: usize = 4 << 10;
         const MAX_NAMES: usize = 16;
-        const WORD: Class = ALNUM.or(Class::of("_-=.:/+%$?"));
         if name.start >= self.word_end {
             let rest = text[name.end..].iter().take(MAX_WORD);
-            self.word_end = name.end + rest.take_while(|byte| WORD.has(**byte)).count();
+            let is_end = |byte: &&u8| byte.is_ascii_whitespace() || b"\"'`<>,;&".contains(byte);
+            self.word_end = name.end + rest.take_while(|byte| !is_end(byte)).count();
             self.names_in_word = 0;
         }
         self.names_in_word += 1;
@@ -406,12 +429,10 @@ impl Hits {
         }
     }
 
-    /// Adds what a file has, and where what was looked at ends.
-    fn of_file(&mut self, kind: &'static str, (ranges, end): (Vec<Range<usize>>, usize)) {
-        ranges
-            .into_iter()
-            .for_each(|range| self.push(1, kind, range));
-        self.file_end = end;
+    fn add_all(&mut self, rank: u8, kind: &'static str, ranges: Vec<Range<usize>>) {
+        for range in ranges {
+            self.push(rank, kind, range);
+        }
     }
 
     fn values(&mut self, values: Vec<value::Value>, meaning: Meaning, anchor: usize) {
@@ -424,6 +445,9 @@ impl Hits {
     /// Joins what overlaps, and leads all of it back to the line.
     fn into_found(mut self, view: &View) -> Found {
         self.list.retain(|hit| hit.is_whole(view));
+        for hit in &mut self.list {
+            hit.range = within_text(view, hit.range.clone());
+        }
         self.list
             .sort_by_key(|hit| (!hit.is_sure, hit.range.start, usize::MAX - hit.range.end));
         let sure = self.list.iter().take_while(|hit| hit.is_sure).count();
@@ -490,6 +514,16 @@ pub(crate) fn rest_of_value(view: &View, quote: u8, depth: usize) -> (usize, boo
     let end = places
         .find(|at| view.is_outer_quote(*at) || text[*at] == quote && view.depth(*at) <= depth);
     (end.unwrap_or(text.len()), end.is_some())
+}
+
+/// Returns a range up to the end of the string that it starts in, or of the list of strings.
+fn within_text(view: &View, range: Range<usize>) -> Range<usize> {
+    match view.first_outer_quote(range.clone()) {
+        Some(quote) if !keys::is_same_text(view, range.clone()) => {
+            range.start..quote.max(range.start)
+        }
+        _ => range,
+    }
 }
 
 /// Returns the parts of a range that are in strings of the line: what is between two strings is JSON, and stays.

@@ -185,7 +185,7 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
     ("Vault token", "hvr.{b64url:20-}"),
     ("Vault token", "s.{alnum:24}"),
     ("Doppler token", "dp.{lower:2-8}.{dotted:30-}"),
-    ("1Password token", "ops_eyJ{b64:80-}"),
+    ("1Password token", "ops_ey{b64:80-}"),
     (
         "1Password secret key",
         "A3-{upper:6}-{upper:6}-{upper:5}-{upper:5}-{upper:5}-{upper:5}",

@@ -135,7 +135,11 @@ impl Named<'_> {
 
     /// Adds what is on the next lines of a random value that fills its line to the end.
     pub(super) fn to_next_lines(&self, range: Range<usize>, way: Way) -> Range<usize> {
+        const MIN_PIECE: usize = 10;
         let mut range = range;
+        if range.len() < MIN_PIECE {
+            return range;
+        }
         let mut whole = self.text[range.clone()].to_vec();
         while let Some(next) = full_line_end(self.view, range.end) {
             let more = self.bare(next, way);

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::class::{ALNUM, Class};
 use crate::random::{is_mixed, is_name_like, is_tangled, looks_random};
 use crate::value::named::{Named, Value, Way};
+use crate::value::stand_in::is_algorithm;
 use crate::wrap::after_marks;
 
 /// The most that is looked at of a list, an object or a sentence, in bytes.
@@ -14,7 +15,10 @@ const MAX_SENTENCE: usize = 120;
 /// The maximum number of values of a name.
 const MAX_VALUES: usize = 32;
 /// Keys of an object whose value is that of the name that the object belongs to, or that stands in it.
-const VALUE_KEYS: [&str; 12] = [
+const VALUE_KEYS: [&str; 15] = [
+    "parametervalue",
+    "optionvalue",
+    "newvalue",
     "value",
     "$t",
     "text",
@@ -70,7 +74,7 @@ impl Named<'_> {
             }
             let Some(range) = self.element(at) else { break };
             let next = range.end + usize::from(self.is_quote(range.end));
-            values.extend(self.classify(at, Way::Near));
+            values.extend(self.classify(at, Way::Cell));
             let comma = self.skip_space(
                 self.skip_space(next) + usize::from(self.byte(self.skip_space(next)) == Some(b',')),
             );
@@ -119,13 +123,22 @@ impl Named<'_> {
     fn pairs(&self, at: usize) -> Vec<(Range<usize>, usize)> {
         let end = self.text.len().min(at + MAX_OBJECT);
         let mut pairs = Vec::new();
+        // All of an object is in one text.
+        let first = self.skip_space(at + 1);
+        let depth = |at: usize| (self.byte(at) == Some(b'"')).then(|| self.view.depth(at));
+        let is_same = |at: usize| {
+            depth(at).is_none()
+                || depth(at) == depth(first)
+                || depth(first).is_none() && !self.view.is_outer_quote(at)
+        };
         let mut at = self.skip_space(at + 1);
         while at < end && pairs.len() < MAX_VALUES {
             let key = match self.is_quote(at) {
                 true => self.short_text(at + 1, at),
                 false => Some(at..self.skip(at, ALNUM.or(Class::of("_$-")))),
             };
-            let Some(key) = key.filter(|key| !key.is_empty()) else {
+            let Some(key) = key.filter(|key| !key.is_empty() && is_same(at) && is_same(key.end))
+            else {
                 break;
             };
             let sign = self.skip(key.end, Class::of("\"'` \t"));
@@ -134,13 +147,14 @@ impl Named<'_> {
             }
             let value = self.skip_space(sign + 1);
             let next = if self.is_quote(value) {
-                let Some(range) = self.short_text(value + 1, value) else {
+                let range = self.short_text(value + 1, value);
+                let Some(range) = range.filter(|range| is_same(value) && is_same(range.end)) else {
                     break;
                 };
                 pairs.push((key, value));
                 range.end + 1
             } else {
-                let rest = &self.text[value..end];
+                let rest = &self.text[value.min(end)..end];
                 let Some(len) = rest.iter().position(|byte| b",}{[\"".contains(byte)) else {
                     break;
                 };
@@ -167,7 +181,7 @@ impl Named<'_> {
                 break;
             }
             let element = self.skip(dash + 1, Class::of(" \t"));
-            values.extend(self.classify(element, Way::Near));
+            values.extend(self.classify(element, Way::Cell));
             end = element + self.line_after(element, MAX_GROUP).len();
         }
         if values.is_empty() {
@@ -229,6 +243,40 @@ impl Named<'_> {
         }
     }
 
+    /// Returns the value of an `input` of a page that the name says what it is for.
+    pub(super) fn input(&self) -> Option<(usize, Way)> {
+        const VALUE: &[u8] = b"value=";
+        let before = self.line_before(MAX_SENTENCE);
+        let open = memchr::memmem::rfind(before, b"<input ")?;
+        let tag = self.name.start - before.len() + open;
+        let line = self.line_after(tag, 2 * MAX_SENTENCE);
+        let line = &line[..memchr::memchr(b'>', line)?];
+        let value = tag + memchr::memmem::find(line, VALUE)? + VALUE.len();
+        self.is_quote(value).then_some((value, Way::Equals))
+    }
+
+    /// Returns the password of `user / password`, or of `user:password`, behind a name of both.
+    pub(super) fn of_user(&self) -> Option<(usize, Way)> {
+        if self.meaning.kind != "credential" {
+            return None;
+        }
+        let line = self.line_after(self.name.end, MAX_SENTENCE);
+        let slash = memchr::memmem::find(line, b" / ").map(|at| at + 3);
+        let sign = slash.or_else(|| {
+            let colons = memchr::memchr_iter(b':', line);
+            let mut colons =
+                colons.filter(|at| line.get(at + 1).is_some_and(|byte| ALNUM.has(*byte)));
+            colons.next().map(|at| at + 1)
+        })?;
+        let is_prose = |byte: &u8| {
+            byte.is_ascii_alphanumeric() || b" :@._-*`'\"/".contains(byte) || !byte.is_ascii()
+        };
+        line[..sign]
+            .iter()
+            .all(is_prose)
+            .then_some((self.name.end + sign, Way::Sentence))
+    }
+
     /// Returns the text that is compared with the name, and stands before it: `"value" == name`.
     pub(super) fn compared(&self) -> Option<(usize, Way)> {
         let before = self.line_before(MAX_SENTENCE);
@@ -275,6 +323,10 @@ impl Named<'_> {
     fn end_of_text(&self) -> Option<usize> {
         const MAX_REST: usize = 24;
         let rest = &self.text[self.name.end..self.text.len().min(self.name.end + MAX_REST)];
+        // A regular expression may be it, too.
+        if rest.starts_with(b"/i)") || rest.starts_with(b"/)") {
+            return Some(self.name.end + rest.iter().position(|byte| *byte == b')')? - 1);
+        }
         let end = rest.iter().position(|byte| b"\"'`\n".contains(byte))?;
         (rest[end] != b'\n').then_some(self.name.end + end)
     }
@@ -282,21 +334,16 @@ impl Named<'_> {
     /// Returns the text that a program types into the field with the name: `fill("#password", "…")`,
     /// `getByLabel("Password").fill("…")`.
     pub(super) fn argument(&self) -> Option<(usize, Way)> {
-        const TYPING: [&[u8]; 9] = [
-            b"fill",
-            b"type",
-            b"typetext",
-            b"sendkeys",
-            b"send_keys",
-            b"setvalue",
-            b"set_value",
-            b"presssequentially",
-            b"press_sequentially",
-        ];
         const CALL: Class = ALNUM.or(Class::of("_"));
         let quote = self.end_of_text()?;
-        let mut at = self.skip(quote + 1, Class::of("\"' \t]"));
-        let call = if self.byte(at) == Some(b')') {
+        let mut at = self.skip(quote + 1, Class::of("\"' \t]}"));
+        let is_inner = self.starts(at, "),");
+        at += usize::from(is_inner);
+        let call = if self.starts(at, ").value") || self.starts(at, "].value") {
+            // `querySelector("#password").value = "…"`.
+            let sign = self.skip(at + ").value".len(), Class::of(" ="));
+            return self.is_quote(sign).then_some((sign, Way::Equals));
+        } else if self.byte(at) == Some(b')') && self.byte(at + 1) != Some(b',') {
             let call = self.skip(at + 1, Class::of("."));
             let end = self.skip(call, CALL);
             if call == at + 1 || self.byte(end) != Some(b'(') {
@@ -307,14 +354,20 @@ impl Named<'_> {
         } else if self.byte(at) == Some(b',') {
             // What is called with the text that the name is in.
             let before = self.line_before(64);
-            let open = before.iter().rposition(|byte| *byte == b'(');
-            let before = &before[..open.unwrap_or(0)];
-            let name = before.iter().rposition(|byte| !CALL.has(*byte));
-            &before[name.map_or(0, |name| name + 1)..]
+            let calls = before.split(|byte| *byte == b'(').rev().skip(1);
+            let mut names = calls.map(|before| {
+                let name = before.iter().rposition(|byte| !CALL.has(*byte));
+                &before[name.map_or(0, |name| name + 1)..]
+            });
+            match names.find(|name| is_typing(name)) {
+                Some(name) => name,
+                None if is_inner => return None,
+                None => b"",
+            }
         } else {
             return None;
         };
-        let way = match TYPING.contains(&&*call.to_ascii_lowercase()) {
+        let way = match is_typing(call) {
             true => Way::Equals,
             false => Way::Near,
         };
@@ -325,9 +378,7 @@ impl Named<'_> {
     /// Returns a word of the sentence in which the name stands, or the next line, that no word is like.
     pub(super) fn sentence(&self) -> Option<(usize, Way)> {
         const BETWEEN: &[u8] = b" \t\r\"'`*:,()";
-        const TELLING: [&str; 10] = [
-            "", "is", "to", "was", "as", "be", "with", "ist", "lautet", "auf",
-        ];
+        const TELLING: [&str; 8] = ["is", "to", "was", "ist", "lautet", "auf", "es", "est"];
         let line = self.line_after(self.name.end, MAX_SENTENCE);
         let is_between = |byte: &u8| BETWEEN.contains(byte);
         if !line.first().is_some_and(|byte| b" \t*:(".contains(byte)) {
@@ -355,7 +406,8 @@ impl Named<'_> {
                 word.len() >= 6 && letters >= 3 && is_mixed(word) && !is_name_like(word);
             if is_tangled(word) || is_told && is_password {
                 let way = if is_told { Way::Sentence } else { Way::Near };
-                return (is_marked || is_told || previous.is_empty()).then_some((at, way));
+                let is_next = previous.is_empty() && !is_algorithm(word);
+                return (is_marked || is_told || is_next).then_some((at, way));
             }
             if word.iter().any(|byte| b"=<>{}[]$;\\|&".contains(byte)) {
                 return None;
@@ -375,6 +427,22 @@ impl Named<'_> {
     fn is_password(&self) -> bool {
         self.meaning.kind == "password"
     }
+}
+
+/// Returns whether a call types a text into a field of a page.
+fn is_typing(call: &[u8]) -> bool {
+    const TYPING: [&[u8]; 9] = [
+        b"fill",
+        b"type",
+        b"typetext",
+        b"sendkeys",
+        b"send_keys",
+        b"setvalue",
+        b"set_value",
+        b"presssequentially",
+        b"press_sequentially",
+    ];
+    TYPING.contains(&&*call.to_ascii_lowercase())
 }
 
 fn is_value_key(key: &[u8]) -> bool {

@@ -68,6 +68,9 @@ pub(crate) fn values_of(
     let place = named.place();
     if let Some((at, way)) = place {
         let (at, way) = named.behind_type(at, way);
+        if named.is_mask(at) {
+            return values;
+        }
         values.extend(named.classify(at, way));
         // Most values stand alone.
         let is_alone = !values.is_empty() && !named.continues(&values[0]);
@@ -79,8 +82,10 @@ pub(crate) fn values_of(
     } else if !around.may_look(name.start) {
         return values;
     }
-    let looks: [Look; 4] = [
+    let looks: [Look; 6] = [
         |named| named.siblings(),
+        |named| named.input().into_iter().collect(),
+        |named| named.of_user().into_iter().collect(),
         |named| named.compared().into_iter().collect(),
         |named| named.argument().into_iter().collect(),
         |named| named.sentence().into_iter().collect(),
@@ -256,6 +261,20 @@ mod tests {
             ),
             ("db.|password = zauber wald 9 blume", "zauber wald 9 blume"),
             ("BASIC_|AUTH=admin:Sommer12", "admin:Sommer12"),
+            ("|creds are admin / Sommer12", "Sommer12"),
+            ("la |contrasena es Sommer12", "Sommer12"),
+            ("db.|password:\n----\nSommer12\n", "Sommer12"),
+            ("{ name: '|Password' }).fill('Sommer12');", "Sommer12"),
+            ("- textbox \"|Password\" [ref=e12]: Sommer12", "Sommer12"),
+            ("querySelector('#|password').value = 'Sommer12'", "Sommer12"),
+            ("<input value=\"Sommer12\" type=\"|password\">", "Sommer12"),
+            ("type(getByLabelText(/|password/i), 'Sommer12')", "Sommer12"),
+            ("\"What is the |password?\"=\"Sommer12\"", "Sommer12"),
+            (
+                "ParameterKey=|DbPassword,ParameterValue=Sommer12",
+                "Sommer12",
+            ),
+            ("TF_VAR_|db_password=Sommer12 terraform plan", "Sommer12"),
         ] {
             assert_eq!(found(text).as_deref(), Some(values), "{text}");
         }
@@ -278,6 +297,16 @@ mod tests {
             "    |Ed25519PrivateKey,\n    Ed25519PublicKey,\n",
             " app/|password_controller.rb | 116 --\n app/x1/users_controller2.rb | 22 -\n",
             "password: must have 8 characters",
+            "|password = password.encode(\"utf-8\")",
+            "\"forgot_|password\": \"Passwort vergessen?\"",
+            "the |password is hashed with Argon2id",
+            "child.expect(\"|password: \", timeout=5)",
+            "two-|pass memchr2+SWAR code",
+            "change_|passphrase = \"ssh-keygen -o -p\"",
+            "nid_|key = self._lib.NID_pbe_WithSHA1And3_Key",
+            "{\"a\": \"mail.|password: \", \"b\": [\"x\"]}",
+            "{\"value\": \"Zx81k3Lm\", \"db_|password\": \"[redacted: password]\"}",
+            "[redacted: |password] {\"value\": \"Zx81k3Lm\"}",
         ] {
             assert_eq!(found(text), None, "{text}");
         }
@@ -312,6 +341,7 @@ mod tests {
             "key: primary",
             "\"key\": \"user.name.first\"",
             "token: \"constant.language\"",
+            "|password: required|min:8",
         ] {
             assert_eq!(found(text), None, "{text}");
         }

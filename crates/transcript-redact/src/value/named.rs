@@ -94,6 +94,11 @@ impl<'v> Named<'v> {
         matches!(self.byte(at), Some(b'"' | b'\'' | b'`'))
     }
 
+    /// Returns whether the value at `at` was replaced already.
+    pub(super) fn is_mask(&self, at: usize) -> bool {
+        self.starts(at + usize::from(self.is_quote(at)), "[redacted: ")
+    }
+
     /// Returns whether the value at `at` is a number or another literal of the JSON of the line.
     pub(super) fn is_literal(&self, at: usize) -> bool {
         self.view.is_outer_quote(self.name.end)

@@ -6,7 +6,7 @@ use crate::wrap::after_prefix;
 
 const BLANK: Class = Class::of(" \t");
 /// Calls that keep what they are given, or make a hash of it.
-const KEEPING: [&str; 28] = [
+const KEEPING: [&str; 26] = [
     "some",
     "ok",
     "just",
@@ -20,13 +20,11 @@ const KEEPING: [&str; 28] = [
     "password",
     "hashpw",
     "hashsync",
-    "encode",
     "b64encode",
     "b64decode",
     "atob",
     "btoa",
     "base64encode",
-    "quote",
     "str",
     "string",
     "bytes",
@@ -51,13 +49,10 @@ impl Named<'_> {
         if is_quoted {
             at += 1;
         } else if quote.is_some() {
-            // The quote ends a text that ends with the name: a value, or a key of several words.
-            let sign = self.skip(at + 1, BLANK);
-            let value = self.skip(sign, Class::of(":=> \t"));
-            let is_key = value > sign && self.is_quote(value);
-            return self
-                .attribute(at)
-                .or_else(|| is_key.then_some((value, Way::Near)));
+            return self.after_text(at);
+        } else if quote.is_none() && self.byte(at) == Some(b'?') && self.is_quote(at + 1) {
+            // A question.
+            return self.after_text(at + 1);
         }
         // `config["name"]`, `[name] => value`, `name[] = "value"`.
         let opened = self.name.start.checked_sub(1 + usize::from(is_quoted));
@@ -140,12 +135,13 @@ impl Named<'_> {
                 self.attribute(at - 1)
                     .or_else(|| is_call.then_some((value, Way::Call)))
             }
+            b',' => self.attribute(at),
             b'(' => {
                 let value = self.skip(after + 1, BLANK);
                 self.is_quote(value).then_some((value, Way::Call))
             }
             b'>' if before == Some(b'<') || self.is_in_tag() => Some(self.text_of_tag(after)),
-            b'|' => Some((self.skip(after + 1, BLANK), Way::Column)),
+            b'|' if !is_flag => Some((self.skip(after + 1, BLANK), Way::Column)),
             0xe2 if self.text[after..].starts_with("\u{2502}".as_bytes()) => {
                 Some((self.skip(after + 3, BLANK), Way::Column))
             }
@@ -156,6 +152,12 @@ impl Named<'_> {
                 Some((self.skip(after + 1, BLANK), Way::Near))
             }
             // `Password { get; set; } = "…"`.
+            // `textbox "Password" [ref=e12]: value`.
+            b'[' if is_quoted && after > at => {
+                let line = self.line_after(after, 48);
+                let sign = memchr::memmem::find(line, b"]: ")?;
+                Some((after + sign + 3, Way::Colon))
+            }
             b'{' if self.starts(after, "{ get;") => {
                 let line = self.line_after(after, 64);
                 let sign = memchr::memmem::find(line, b"} = ")?;
@@ -184,6 +186,9 @@ impl Named<'_> {
                 is_value.then(|| (self.skip(next + 1, BLANK), Way::Colon))
             }),
             _ if is_quoted => self.attribute(at - 1),
+            0xe6 if self.behind_copula(after).is_some() => {
+                Some((self.behind_copula(after)?, Way::Sentence))
+            }
             _ if after == at => None,
             // `name "value";`.
             b'"' if after > at && !self.view.is_outer_quote(after) && !self.is_at_line_start() => {
@@ -195,23 +200,30 @@ impl Named<'_> {
             _ if self.is_setting() => Some((self.behind_option(after), Way::Word)),
             // `var name string = "…"`.
             _ if self.typed(after).is_some() => self.typed(after),
-            _ if self.starts(after, "is ")
-                || self.starts(after, "is:")
-                || self.starts(after, "to ")
-                || self.starts(after, "was ") =>
-            {
-                let value = after + 2 + usize::from(self.starts(after, "was "));
-                let value = self.skip(value, BLANK);
-                let value = match self.starts(value, "now ") {
-                    true => value + 4,
-                    false => value,
-                };
+            _ if self.behind_copula(after).is_some() => {
+                let value = self.behind_copula(after)?;
                 Some((self.skip(value, Class::of(": ")), Way::Sentence))
             }
             // A column of a table, or a setting without a sign.
             _ if self.is_at_line_start() => Some((after, Way::Column)),
             _ => None,
         }
+    }
+
+    /// Returns what belongs to a text that the name ends, and whose quote is at `at`: a value, or the key of several words.
+    fn after_text(&self, at: usize) -> Option<(usize, Way)> {
+        let sign = self.skip(at + 1, BLANK);
+        let value = self.skip(sign, Class::of(":=> \t"));
+        let is_key = value > sign && self.is_quote(value) && !self.view.is_outer_quote(value);
+        let is_json_key =
+            value > sign && self.view.is_outer_quote(value) && self.view.is_outer_quote(at);
+        // The answer to a question is a value.
+        let way = match self.byte(at - 1) {
+            Some(b'?') => Way::Equals,
+            _ => Way::Near,
+        };
+        self.attribute(at)
+            .or_else(|| (is_key || is_json_key).then_some((value, way)))
     }
 
     /// Returns the text behind a type at `at` and an equals sign.
@@ -221,6 +233,30 @@ impl Named<'_> {
         let value = self.skip(sign + 1, BLANK);
         let is_typed = end > at && self.byte(sign) == Some(b'=') && self.is_quote(value);
         is_typed.then_some((value, Way::Equals))
+    }
+
+    /// Returns what follows `is`, `is now` and the like at `at`.
+    fn behind_copula(&self, at: usize) -> Option<usize> {
+        const COPULAS: [&str; 13] = [
+            "is ",
+            "is:",
+            "to ",
+            "was ",
+            "ist ",
+            "lautet ",
+            "es ",
+            "est ",
+            "era ",
+            "\u{e9} ",
+            "\u{e8} ",
+            "\u{662f} ",
+            "\u{662f}",
+        ];
+        const NOW: [&str; 3] = ["now ", "jetzt ", "ahora "];
+        let word = COPULAS.iter().find(|word| self.starts(at, word))?;
+        let value = self.skip(at + word.len(), BLANK);
+        let now = NOW.iter().find(|word| self.starts(value, word));
+        Some(value + now.map_or(0, |word| word.len()))
     }
 
     /// Returns whether the name is an option: with two hyphens, or a long one with one hyphen.
@@ -253,10 +289,9 @@ impl Named<'_> {
         if self.byte(between) == Some(b'\n') {
             between = after_prefix(self.text, between + 1);
         }
-        let word = match between > at && self.starts(between, "value") {
-            true => between + 5,
-            false => return None,
-        };
+        let words = ["value", "parametervalue"].into_iter();
+        let mut words = words.filter(|word| between > at && self.starts(between, word));
+        let word = between + words.next()?.len();
         let sign = self.skip(word, Class::of("\"' \t"));
         matches!(self.byte(sign)?, b'=' | b':')
             .then(|| (self.skip(sign + 1, Class::of(" \t")), Way::Colon))

@@ -10,8 +10,8 @@ use crate::random::{
 use crate::value::extent::unwrapped;
 use crate::value::named::{Named, Value, Way};
 use crate::value::stand_in::{
-    has_label_word, is_code, is_identifier, is_known_word, is_label, is_reference, is_type,
-    stands_for_one,
+    has_label_word, is_algorithm, is_code, is_identifier, is_known_word, is_label, is_reference,
+    is_type, stands_for_one,
 };
 use crate::wrap::after_prefix;
 
@@ -33,7 +33,11 @@ impl Named<'_> {
         let sign = self.skip(at, Class::of("|>-+"));
         let next_line = self.next_line(sign).filter(|_| way == Way::Colon);
         if let Some(next) = next_line {
-            let next = after_prefix(self.text, next);
+            // What `kubectl describe` prints below a name.
+            let line = self.line_after(next, 80).trim_ascii();
+            let is_rule = !line.is_empty() && line.iter().all(|byte| *byte == b'-');
+            let below = is_rule.then(|| self.next_line(next + self.line_after(next, 80).len()));
+            let next = after_prefix(self.text, below.flatten().unwrap_or(next));
             let value = self.bare(next, Way::Colon);
             let is_block = sign > at;
             let is_line = matches!(
@@ -43,7 +47,10 @@ impl Named<'_> {
             let text = &self.text[value.clone()];
             let is_secret = is_line
                 && (looks_random(text)
-                    || is_block && is_mixed(text) && text.len() >= 6 && !stands_for_one(text));
+                    || (is_block || is_rule)
+                        && is_mixed(text)
+                        && text.len() >= 6
+                        && !stands_for_one(text));
             return is_secret.then_some(Value {
                 range: value,
                 is_bare_json: false,
@@ -117,7 +124,10 @@ impl Named<'_> {
     /// Returns the words of a password that is a line of several ones: surely one with a number.
     fn phrase(&self, first: &Range<usize>, way: Way) -> Option<(Range<usize>, bool)> {
         const MAX_PHRASE: usize = 80;
-        let is_setting = matches!(way, Way::Colon | Way::Equals) && self.is_at_line_start();
+        // What follows a setting of a shell is a command.
+        let is_spaced =
+            way == Way::Colon || way == Way::Equals && self.byte(self.name.end) == Some(b' ');
+        let is_setting = is_spaced && self.is_at_line_start();
         let is_password = self.meaning.kind == "password" && self.meaning.trust == Trust::Name;
         if !is_setting || !is_password || self.byte(first.end) != Some(b' ') {
             return None;
@@ -171,7 +181,7 @@ impl Named<'_> {
             return self.is_near_secret(value, way);
         }
         let is_pass = self.meaning.kind == "password" && self.meaning.trust == Trust::NameAndForm;
-        let is_weak = is_pass && matches!(way, Way::Call | Way::Word);
+        let is_weak = is_pass && matches!(way, Way::Call | Way::Word | Way::Sentence);
         if self.meaning.trust == Trust::Form || is_weak && !is_tangled(value) {
             return None;
         }
@@ -188,6 +198,9 @@ impl Named<'_> {
                 .all(|byte| byte.is_ascii_lowercase() || *byte == b' ');
             return (is_phrase && words.count() >= 12).then_some(true);
         }
+        if way == Way::Call && value.contains(&b'/') {
+            return None;
+        }
         // A prompt, or a label.
         if has_blank && (way == Way::Call || value.starts_with(b" ") || value.ends_with(b": ")) {
             return None;
@@ -198,7 +211,9 @@ impl Named<'_> {
             if self.meaning.trust != Trust::Name || value.len() > max {
                 return None;
             }
-            return match (is_shell, is_label(value)) {
+            // A command has options.
+            let is_command = memchr::memmem::find(value, b" -").is_some();
+            return match (is_shell, is_label(value) || is_command) {
                 (true, _) | (_, false) => Some(true),
                 // Words that say nothing about a field may be a phrase, or another text.
                 _ => (is_password && !has_label_word(value)).then_some(false),
@@ -235,6 +250,9 @@ impl Named<'_> {
                 let is_phrase = |byte: &u8| byte.is_ascii_lowercase() || b"-_".contains(byte);
                 Some(value.iter().all(is_phrase))
             }
+            _ if is_password && is_word && self.is_of_system() && !is_known_word(value) => {
+                (value.len() >= 5).then_some(true)
+            }
             _ if is_password
                 && self.meaning.trust == Trust::Name
                 && is_title
@@ -252,7 +270,7 @@ impl Named<'_> {
             {
                 None
             }
-            _ if is_password => Some(value.len() >= 8),
+            _ if is_password => Some(value.len() >= 8 || value.len() >= 6 && !is_known_word(value)),
             _ => (value.len() >= 8).then_some(value.len() >= 12),
         }
     }
@@ -276,7 +294,13 @@ impl Named<'_> {
     /// column of a name, less is enough.
     fn is_near_secret(&self, value: &[u8], way: Way) -> Option<bool> {
         let value = value.trim_ascii();
-        if value.contains(&b'\n') {
+        // A line that continues, or the name of something that the name of the value is part of.
+        let lower = value.to_ascii_lowercase();
+        let is_own_name = is_identifier(value)
+            && ["key", "token", "secret", "password"]
+                .iter()
+                .any(|word| memchr::memmem::find(&lower, word.as_bytes()).is_some());
+        if value.contains(&b'\n') || is_own_name {
             return None;
         }
         let is_cell = way == Way::Cell
@@ -295,7 +319,15 @@ impl Named<'_> {
         let is_end = self
             .byte(at + 1)
             .is_none_or(|byte| byte.is_ascii_whitespace() || b"),;+]}|:".contains(&byte));
-        quotes % 2 == 1 && is_end && !self.is_quote(self.name.end)
+        // The quote that ends a text within JSON.
+        let next = self.skip(at + 2, Class::of(" "));
+        let is_json = mark == b'"'
+            && matches!(self.byte(at + 1), Some(b',' | b']' | b'}'))
+            && matches!(
+                self.byte(next),
+                None | Some(b'"' | b'[' | b'{' | b']' | b'}' | b',' | b'\n')
+            );
+        is_json || quotes % 2 == 1 && is_end && !self.is_quote(self.name.end)
     }
 
     /// Returns whether a value looks random. A UUID does under a name that says what it is.
@@ -321,6 +353,46 @@ impl Named<'_> {
             && !is_id
             && !(self.is_constant() && self.meaning.kind == "credential");
         is_number || looks_random(value) && !is_other_id
+    }
+
+    /// Returns whether the name is that of a password of a program, such as `db_password`, and no label of a form.
+    fn is_of_system(&self) -> bool {
+        const SYSTEMS: [&str; 24] = [
+            "db",
+            "database",
+            "root",
+            "mysql",
+            "postgres",
+            "pg",
+            "redis",
+            "mongo",
+            "mongodb",
+            "smtp",
+            "mail",
+            "ftp",
+            "ssh",
+            "ldap",
+            "keystore",
+            "truststore",
+            "store",
+            "datasource",
+            "jdbc",
+            "rabbitmq",
+            "sudo",
+            "become",
+            "vault",
+            "wifi",
+        ];
+        let name = String::from_utf8_lossy(&self.text[self.name.clone()]).to_ascii_lowercase();
+        let mut words = name.split(|character: char| !character.is_ascii_alphanumeric());
+        words.any(|word| {
+            SYSTEMS.iter().any(|system| {
+                word == *system
+                    || word
+                        .strip_prefix(system)
+                        .is_some_and(|rest| rest.starts_with("pass"))
+            })
+        })
     }
 
     /// Returns whether the name is one that only passwords have, and no result of a test or folder.
@@ -354,6 +426,7 @@ impl Named<'_> {
         let name = self.text[self.name.clone()].to_ascii_lowercase();
         let is_alias = is_identifier(value)
             && (name.ends_with(&lower)
+                || lower.ends_with(b"key")
                 || ["secret", "password", "token"]
                     .iter()
                     .any(|word| memchr::memmem::find(&lower, word.as_bytes()).is_some()));
@@ -410,6 +483,7 @@ impl Named<'_> {
             return (value.len() >= min || is_password).then_some(true);
         }
         let is_mixed = is_mixed(value) && !is_type(value);
+        let has_digit = value.iter().any(u8::is_ascii_digit);
         let before = self.before();
         let is_start = self.is_at_line_start();
         let is_listed = matches!(before, Some(b';' | b'?' | b'&'));
@@ -418,8 +492,8 @@ impl Named<'_> {
         let min = if is_password { 4 } else { 8 };
         let is_word = value.iter().all(u8::is_ascii_alphabetic);
         match way {
-            Way::Sentence if !value.iter().any(u8::is_ascii_digit) => None,
-            Way::Column if !is_mixed || value.len() < 6 => None,
+            Way::Sentence if !has_digit || is_algorithm(value) => None,
+            Way::Column if !is_mixed || !has_digit || value.len() < 6 => None,
             Way::Sentence if is_password && is_mixed => (value.len() >= 6).then_some(true),
             _ if is_mixed => (value.len() >= min && !is_name_like(value)).then_some(true),
             _ if is_cased(value) => Some(true),

@@ -190,8 +190,29 @@ pub(super) fn is_reference(value: &[u8]) -> bool {
         || has("$(")
         || is_path
         || is_pattern
+        || is_rule(value)
         || value.len() < 24 && (has("%s") || has("%d") || has("%v"))
         || value[0] == b':' && value[1..].iter().all(u8::is_ascii_lowercase)
+}
+
+/// Returns whether a text is a rule of a form, such as `required|min:8`.
+fn is_rule(value: &[u8]) -> bool {
+    const RULES: [&[u8]; 6] = [
+        b"required",
+        b"nullable",
+        b"sometimes",
+        b"string",
+        b"confirmed",
+        b"min",
+    ];
+    let is_lower =
+        |byte: &u8| byte.is_ascii_lowercase() || b"|:,_".contains(byte) || byte.is_ascii_digit();
+    value.contains(&b'|')
+        && value.iter().all(is_lower)
+        && value.split(|byte| *byte == b'|').any(|rule| {
+            let name = rule.split(|byte| *byte == b':').next().unwrap_or_default();
+            RULES.contains(&name)
+        })
 }
 
 /// Returns whether a text is part of a program: access to a member, a call, a path of names.
@@ -212,9 +233,10 @@ pub(super) fn is_code(value: &[u8]) -> bool {
     // Members of members, also of one that is assigned to: `a.b=c.d`.
     let head = value.split(|byte| *byte == b'=').next().unwrap_or_default();
     let mut members = head.split(|byte| *byte == b'.');
+    let is_own = head.starts_with(b"self.") || head.starts_with(b"this.");
     let is_member = head.contains(&b'.')
-        && members.all(|part| is_identifier(part) && !looks_random(part))
-        && (head.len() < value.len() || head.starts_with(b"self.") || head.starts_with(b"this."));
+        && members.all(|part| is_identifier(part) && (is_own || !looks_random(part)))
+        && (head.len() < value.len() || is_own);
     if is_member {
         return true;
     }
@@ -275,7 +297,15 @@ pub(super) fn is_identifier(text: &[u8]) -> bool {
 
 /// Returns whether a word is one that stands where a value may stand, in a program or its documentation.
 pub(super) fn is_known_word(value: &[u8]) -> bool {
-    const KNOWN: [&str; 14] = [
+    const KNOWN: [&str; 22] = [
+        "string",
+        "object",
+        "number",
+        "hidden",
+        "static",
+        "masked",
+        "random",
+        "global",
         "password",
         "required",
         "optional",
@@ -333,10 +363,23 @@ pub(super) fn is_type(value: &[u8]) -> bool {
     is(&TYPES) || is(&ALGORITHMS)
 }
 
+/// Returns whether a word names an algorithm, also a part of one: `HMAC-SHA256`, `Argon2id`.
+pub(super) fn is_algorithm(value: &[u8]) -> bool {
+    const NAMES: [&str; 11] = [
+        "sha1", "sha2", "sha3", "sha5", "hmac", "argon2", "bcrypt", "scrypt", "pbkdf2", "aes1",
+        "aes2",
+    ];
+    let lower = value.to_ascii_lowercase();
+    NAMES
+        .iter()
+        .any(|name| memchr::memmem::find(&lower, name.as_bytes()).is_some())
+}
+
 /// Returns whether a value stands for a secret in an example, or for none.
 pub(crate) fn stands_for_one(value: &[u8]) -> bool {
     // Words of which examples are made.
-    const WORDS: [&str; 104] = [
+    const WORDS: [&str; 105] = [
+        "kennwort",
         "passphrase",
         "passwort",
         "registry",

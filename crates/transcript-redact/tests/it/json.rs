@@ -8,7 +8,34 @@ use crate::samples::Random;
 const LINE: &str = "MIIEowIBAAKCAQEAx7Kq2pLm9Zt4Rw8Yb3Nc6Vd1Fg5Hj0SkQaWsEdRfTgYhUjIk";
 
 /// What leads to secrets, ends them, or surrounds them.
-const PARTS: [&str; 56] = [
+const PARTS: [&str; 83] = [
+    "sudo -S ls <<< '",
+    "sshpass -p'",
+    "curl -u 'a:",
+    "sqlcmd -U a -P'",
+    "new PDO('a', 'b', '",
+    "vault login ",
+    "net user a ",
+    "user a on >",
+    "createUser a SHA \"",
+    "\"password\", \"",
+    "passwords: [",
+    "{\"name\": \"password\", \"value\": \"",
+    "INSERT INTO a (password) VALUES ('",
+    "id,password\n1,",
+    "the password is ",
+    "page.fill('#password', '",
+    "expect \"password:\"\nsend \"",
+    "prime1:\n 00:aa:",
+    "\"random_password\" \"result\": \"",
+    "UEFTU1dPUkQ9",
+    "echo '",
+    " | sudo -S ls",
+    "jwt.sign(a, '",
+    "a ? 'b' : '",
+    "password = live || '",
+    "[redacted: password]",
+    "Zx81k3Lm",
     "DB_PASSWORD=",
     "password: ",
     "password",
@@ -84,9 +111,16 @@ fn value(random: &mut Random, depth: usize) -> Value {
     }
 }
 
+/// Keys that no mask may replace.
+const KEYS: [&str; 4] = ["uuid", "message", "content", "toolUseResult"];
+
 fn object(random: &mut Random, depth: usize) -> Map<String, Value> {
+    let key = |random: &mut Random| match random.below(2) {
+        0 => (*random.pick(&KEYS)).to_owned(),
+        _ => text(random),
+    };
     (0..1 + random.below(4))
-        .map(|_| (text(random), value(random, depth)))
+        .map(|_| (key(random), value(random, depth)))
         .collect()
 }
 
@@ -130,7 +164,7 @@ fn a_line_of_json_is_json_after_masking() {
         .unwrap_or(30_000);
     let redactor = Redactor::new();
     let mut random = Random::new(3);
-    let mut masks = 0;
+    let (mut masks, mut found_again) = (0, 0);
     for round in 0..rounds {
         let value = Value::Object(object(&mut random, 3));
         for is_spaced in [false, true] {
@@ -142,9 +176,20 @@ fn a_line_of_json_is_json_after_masking() {
             let (before, after) = (shape(&value), shape(&again));
             let same = after.split("{?}").all(|part| before.contains(part));
             assert!(same, "round {round}: {before} {after}\n{line}\n{masked}");
+            for key in KEYS {
+                let count = |line: &str| line.matches(&format!("\"{key}\":")).count();
+                assert_eq!(
+                    count(&line),
+                    count(&masked),
+                    "round {round}:\n{line}\n{masked}"
+                );
+            }
+            // What is masked can end what was in the way of another secret, but seldom does.
+            found_again += usize::from(!redactor.find(masked.as_bytes()).is_empty());
         }
     }
     assert!(masks > rounds / 2, "{masks}");
+    assert!(found_again * 500 <= rounds, "{found_again}");
 }
 
 #[test]
@@ -163,4 +208,31 @@ fn a_key_that_is_cut_off_ends_with_its_text() {
         !masked.contains("x7Kq") && masked.ends_with("],\"oldStart\":1}"),
         "{masked}"
     );
+}
+
+#[test]
+fn the_mention_of_a_key_is_none() {
+    for text in [
+        "if \"-----BEGIN RSA PRIVATE KEY-----\" in text:\n    return getRSAPrivateKey2FromPEM(key)",
+        "It starts with -----BEGIN RSA PRIVATE KEY----- as I said. I changed src/UserProfile2CardView.tsx then.",
+        "pair(line_ending, tag(\"-----END RSA PRIVATE KEY-----\"))",
+        "key=\"-----BEGIN PRIVATE KEY-----\\nXXXX\\n-----END PRIVATE KEY-----\"",
+    ] {
+        let line = serde_json::json!({"content": text}).to_string();
+        assert_eq!(Redactor::new().redact_line(&line), line);
+    }
+}
+
+#[test]
+fn a_command_that_is_cut_in_quotes_ends_with_its_text() {
+    for command in [
+        "sudo -S ls <<< '",
+        "sqlcmd -U sa -P'",
+        "curl -u 'bob:",
+        "sshpass -p '",
+    ] {
+        let line = format!("{{\"content\":[\"{command}Zx81k3Lm\"],\"uuid\":\"b\"}}");
+        let masked = format!("{{\"content\":[\"{command}[redacted: password]\"],\"uuid\":\"b\"}}");
+        assert_eq!(Redactor::new().redact_line(&line), masked);
+    }
 }
