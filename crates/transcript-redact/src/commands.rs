@@ -318,7 +318,13 @@ pub(crate) fn password(view: &View, option: &str, at: usize) -> Option<Range<usi
             let value = word(text, end)?;
             let quote = text[..value.start].last();
             let is_quoted = quote.is_some_and(|quote| b"\"'".contains(quote));
-            accepted(text, value, 3).filter(|value| is_quoted || is_mixed(&text[value.clone()]))
+            // Things are identified by names in prose, too.
+            let upper = before.to_ascii_uppercase();
+            let is_statement = ["USER", "ROLE", "GRANT", "LINK", "SET PASSWORD"]
+                .iter()
+                .any(|word| memchr::memmem::find(&upper, word.as_bytes()).is_some());
+            accepted(text, value, 3)
+                .filter(|value| is_statement && (is_quoted || is_mixed(&text[value.clone()])))
         }
         _ => None,
     }

@@ -49,6 +49,7 @@ pub(crate) fn after_scheme(view: &View, scheme: &str, at: usize) -> Option<Range
 fn is_basic(token: &[u8]) -> bool {
     let bytes = decode(token);
     token.len() >= 8
+        && token.len().is_multiple_of(4)
         && bytes.contains(&b':')
         && bytes
             .iter()
@@ -107,7 +108,10 @@ pub(crate) fn value(view: &View, at: usize, header: Header) -> (Option<Range<usi
     let between = text[at..].iter().take(8);
     let between = between.take_while(|byte| SIGNS.has(**byte)).count();
     let signs = &text[at..at + between];
-    if !signs.iter().any(|byte| b":=,".contains(byte)) {
+    // Behind a comma, it is a text of its own.
+    let is_argument =
+        signs.contains(&b',') && !signs.last().is_some_and(|last| b"\"'".contains(last));
+    if !signs.iter().any(|byte| b":=,".contains(byte)) || is_argument {
         return (None, at);
     }
     let start = at + between;
@@ -143,7 +147,9 @@ fn authorization(line: &[u8]) -> Option<Range<usize>> {
     } else {
         12
     };
+    let is_call = line.get(from + token.len()) == Some(&b'(');
     let is_token = token.len() >= min
+        && !is_call
         && token.iter().any(u8::is_ascii_digit)
         && !stands_for_one(token)
         && !token.starts_with(b"$");

@@ -331,6 +331,19 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
     if last.ends_with("secret") {
         return of("secret", Trust::Name);
     }
+    // Where a list continues is no secret.
+    const OF_LISTS: [&str; 7] = [
+        "next",
+        "page",
+        "continuation",
+        "pagination",
+        "starting",
+        "sync",
+        "change",
+    ];
+    if last == "token" && OF_LISTS.contains(&before) {
+        return None;
+    }
     if last.ends_with("token") {
         return of("token", Trust::NameAndForm);
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
+use crate::class::ALNUM;
 use crate::commands::OPTIONS;
 use crate::form::Form;
 use crate::headers::{SCHEMES, header};
@@ -296,7 +297,8 @@ impl Search {
     fn named(&self, view: &View, name: &Range<usize>, hits: &mut Hits) {
         let text = &view.text()[name.clone()];
         // The kind that a mask names is no name.
-        if self.own.keeps(text) || is_in_mask(view.text(), name.start) {
+        let is_none = is_in_mask(view.text(), name.start) || is_in_path(view.text(), name);
+        if self.own.keeps(text) || is_none {
             return;
         }
         if let Some(header) = header(text).filter(|_| name.start >= hits.header_end) {
@@ -355,6 +357,21 @@ impl Hit {
             is_sure: value.is_sure,
         }
     }
+}
+
+/// Returns whether a name is a part of another one, as in `AWS::KMS::Key` and `arn:aws:…:secret:name`.
+fn is_in_path(text: &[u8], name: &Range<usize>) -> bool {
+    let before = &text[..name.start];
+    let is_next = |at: usize| {
+        text.get(at)
+            .is_some_and(|byte| ALNUM.has(*byte) || *byte == b'[')
+    };
+    let is_tight = text.get(name.end) == Some(&b':') && is_next(name.end + 1);
+    before.ends_with(b"::")
+        || is_tight && before.ends_with(b":") && before.len() > 1 && {
+            let further = before[before.len() - 2];
+            ALNUM.has(further) || b")*}".contains(&further)
+        }
 }
 
 /// Returns whether what starts at `at` is a mask, or a part of one.

@@ -328,7 +328,7 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
         "HubSpot webhook",
         "api.hubapi.com/webhooks/v1/<{lower:16-}>",
     ),
-    ("Adyen key", "AQE{b64:60-}"),
+    ("Adyen key", "AQE{[a-z]:1}hm{b64:60-}"),
     ("Flutterwave key", "FLWSECK_TEST-{alnum:12-}"),
     ("Flutterwave key", "FLWPUBK_TEST-{alnum:12-}"),
     ("Flutterwave key", "FLWSECK-{alnum:32}"),

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::class::{ALNUM, Class};
+use crate::names::Trust;
 use crate::random::{is_mixed, is_name_like, is_tangled, looks_random};
 use crate::value::named::{Named, Value, Way};
 use crate::value::stand_in::is_algorithm;
@@ -389,6 +390,10 @@ impl Named<'_> {
             let blank = line.iter().take_while(|byte| is_between(byte)).count();
             let word = line[blank..].split(is_between).next()?;
             return is_random(word).then_some((self.name.end + blank, Way::Near));
+        }
+        // "Pass" is a verb, too.
+        if self.name.len() <= 4 && self.meaning.trust == Trust::NameAndForm {
+            return None;
         }
         let mut at = self.name.end;
         let mut previous: &[u8] = b"";

@@ -197,6 +197,7 @@ impl Named<'_> {
             // `password 'value'` of SQL.
             b'\'' if self.name.len() < 12 => Some((after, Way::Word)),
             _ if is_flag => Some((after, Way::Word)),
+            _ if self.is_macro() => self.is_quote(after).then_some((after, Way::Word)),
             _ if self.is_setting() => Some((self.behind_option(after), Way::Word)),
             // `var name string = "…"`.
             _ if self.typed(after).is_some() => self.typed(after),
@@ -313,6 +314,11 @@ impl Named<'_> {
         let tag = tags.iter().find(|tag| self.starts(text, tag));
         let text = text + tag.map_or(0, |tag| tag.len());
         (text + usize::from(self.is_quote(text)), Way::Tag)
+    }
+
+    /// Returns whether the name is that of a macro of C: its value is a text, or none of its own.
+    fn is_macro(&self) -> bool {
+        self.line_before(64).trim_ascii_end().ends_with(b"#define")
     }
 
     /// Returns whether the words before the name say that it is being set.

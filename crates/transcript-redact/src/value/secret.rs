@@ -181,7 +181,7 @@ impl Named<'_> {
             return self.is_near_secret(value, way);
         }
         let is_pass = self.meaning.kind == "password" && self.meaning.trust == Trust::NameAndForm;
-        let is_weak = is_pass && matches!(way, Way::Call | Way::Word | Way::Sentence);
+        let is_weak = is_pass && matches!(way, Way::Call | Way::Word | Way::Sentence | Way::Column);
         if self.meaning.trust == Trust::Form || is_weak && !is_tangled(value) {
             return None;
         }
@@ -198,7 +198,8 @@ impl Named<'_> {
                 .all(|byte| byte.is_ascii_lowercase() || *byte == b' ');
             return (is_phrase && words.count() >= 12).then_some(true);
         }
-        if way == Way::Call && value.contains(&b'/') {
+        let is_letters = value.iter().all(u8::is_ascii_alphabetic) && !is_cased(value);
+        if way == Way::Call && (value.contains(&b'/') || is_letters && !is_password) {
             return None;
         }
         // A prompt, or a label.

@@ -88,7 +88,9 @@ pub(super) fn has_label_word(value: &[u8]) -> bool {
 pub(super) fn is_reference(value: &[u8]) -> bool {
     // What may also be the first characters of a password.
     const WEAK_STARTS: [&str; 7] = ["<", "./", "../", "~/", "pass:", "bw:", "file:"];
-    const STARTS: [&str; 37] = [
+    const STARTS: [&str; 39] = [
+        "#/",
+        "--",
         "${",
         "$(",
         "{{",
@@ -237,7 +239,15 @@ pub(super) fn is_code(value: &[u8]) -> bool {
     let is_member = head.contains(&b'.')
         && members.all(|part| is_identifier(part) && (is_own || !looks_random(part)))
         && (head.len() < value.len() || is_own);
-    if is_member {
+    let has = |part: &str| memchr::memmem::find(value, part.as_bytes()).is_some();
+    let is_expression =
+        ["!=", "&&", "=>", "#["].iter().any(|sign| has(sign)) || has("?") && has(":") && has(".");
+    // A type, or a member, that is named after what it is of: `ed25519.PrivateKey`, `KeyTypes`.
+    let is_type_name = value.split(|byte| *byte == b'.').all(is_identifier)
+        && ["Key", "Token", "Secret", "Password", "Credential"]
+            .iter()
+            .any(|word| has(word));
+    if is_member || is_expression || is_type_name {
         return true;
     }
     if is_tangled && !has_path && !value.iter().any(|byte| b"([".contains(byte)) {
@@ -378,7 +388,9 @@ pub(super) fn is_algorithm(value: &[u8]) -> bool {
 /// Returns whether a value stands for a secret in an example, or for none.
 pub(crate) fn stands_for_one(value: &[u8]) -> bool {
     // Words of which examples are made.
-    const WORDS: [&str; 105] = [
+    const WORDS: [&str; 107] = [
+        "define",
+        "undef",
         "kennwort",
         "passphrase",
         "passwort",
