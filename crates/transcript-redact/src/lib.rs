@@ -9,6 +9,7 @@
 //! No search finds everything. [`Scan::left`] names what looks like a secret and was left.
 
 mod addresses;
+mod anchors;
 mod class;
 mod commands;
 mod disk;

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
-
+use crate::anchors::{Anchor, Anchors};
 use crate::class::ALNUM;
 use crate::commands::OPTIONS;
 use crate::form::Form;
@@ -86,8 +85,8 @@ enum Rule {
 /// Everything that is searched for.
 #[derive(Debug)]
 pub(crate) struct Search {
-    /// Finds the parts of secrets. There is none only if the texts of the user are gigabytes.
-    automaton: Option<AhoCorasick>,
+    /// Finds the parts of secrets.
+    anchors: Anchors,
     /// The rule of each part.
     rules: Vec<Rule>,
     forms: Vec<(&'static str, Form)>,
@@ -125,7 +124,10 @@ impl Search {
                 .enumerate()
                 .map(|(number, (_, form))| (form.anchor(), Rule::Form(number))),
         );
-        let names = PARTS.iter().chain(&FOREIGN);
+        // Each other byte of a part makes the automaton larger, and slower: words of other alphabets are looked for alone.
+        let names = PARTS
+            .iter()
+            .chain(FOREIGN.iter().filter(|word| word.is_ascii()));
         parts.extend(names.map(|part| (*part, Rule::Name)));
         parts.extend(
             [keys::HEADER, keys::SSH2_HEADER, keys::PUTTY].map(|header| (header, Rule::KeyHeader)),
@@ -148,14 +150,9 @@ impl Search {
         parts.extend(people::HOMES.map(|home| (home, Rule::Home)));
         parts.extend(own.names.iter().map(|name| (name.as_str(), Rule::OwnName)));
         parts.extend(own.texts.iter().map(|text| (text.as_str(), Rule::OwnText)));
-        let mut builder = AhoCorasick::builder();
-        builder.ascii_case_insensitive(true);
-        let texts = || parts.iter().map(|(text, _)| text);
-        let automaton = builder.kind(Some(AhoCorasickKind::DFA)).build(texts());
-        // Many texts of the user may need a smaller kind.
-        let automaton = automaton.or_else(|_| builder.kind(None).build(texts()));
+        let texts: Vec<&str> = parts.iter().map(|(text, _)| *text).collect();
         Self {
-            automaton: automaton.ok(),
+            anchors: Anchors::new(&texts),
             rules: parts.iter().map(|(_, rule)| *rule).collect(),
             forms,
             lines,
@@ -172,10 +169,10 @@ impl Search {
         let view = &*view;
         let text = view.text();
         let mut hits = Hits::default();
-        let parts = self.automaton.iter();
-        for part in parts.flat_map(|automaton| automaton.find_overlapping_iter(text)) {
-            let rule = self.rules[part.pattern().as_usize()];
-            self.apply(rule, view, part.range(), &mut hits);
+        let mut anchors = Vec::new();
+        self.anchors.find(text, &mut anchors);
+        for Anchor { part, start, end } in anchors {
+            self.apply(self.rules[part], view, start..end, &mut hits);
         }
         if !self.own.kept.is_empty() {
             hits.list.retain(|hit| {
