@@ -124,10 +124,7 @@ impl Search {
                 .enumerate()
                 .map(|(number, (_, form))| (form.anchor(), Rule::Form(number))),
         );
-        // Each other byte of a part makes the automaton larger, and slower: words of other alphabets are looked for alone.
-        let names = PARTS
-            .iter()
-            .chain(FOREIGN.iter().filter(|word| word.is_ascii()));
+        let names = PARTS.iter().chain(&FOREIGN);
         parts.extend(names.map(|part| (*part, Rule::Name)));
         parts.extend(
             [keys::HEADER, keys::SSH2_HEADER, keys::PUTTY].map(|header| (header, Rule::KeyHeader)),

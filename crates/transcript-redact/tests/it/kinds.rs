@@ -126,3 +126,18 @@ fn most_kinds_of_scanners_that_were_held_back_are_found() {
         assert!(found * 100 >= all * 95, "{name}: {found} of {all}");
     }
 }
+
+#[test]
+fn names_in_other_languages_are_found() {
+    for text in [
+        "contrase\u{f1}a: Zx81k3Lm",
+        "mot de passe : Zx81k3Lm",
+        "\u{43f}\u{430}\u{440}\u{43e}\u{43b}\u{44c}: Zx81k3Lm",
+        "\u{5bc6}\u{7801}\u{662f}Zx81k3Lm",
+        "\u{30d1}\u{30b9}\u{30ef}\u{30fc}\u{30c9}: Zx81k3Lm",
+        "Passwort ist jetzt Zx81k3Lm",
+    ] {
+        let masked = Redactor::new().redact_text(text);
+        assert!(masked.ends_with("[redacted: password]"), "{masked}");
+    }
+}
