@@ -38,7 +38,7 @@ use super::block::{Block, BlockKind};
 use super::estimate::TokenEstimate;
 use super::lint::Rule;
 use super::log::{Log, OmissionReason, SyntheticKind};
-use super::media::{self, MAX_IMAGE, MAX_PDF, MAX_TEXT_DOCUMENT};
+use super::media::{self, MAX_IMAGE_TEXT, MAX_PDF, MAX_TEXT_DOCUMENT};
 use super::message::{Joined, Message, Role};
 use super::strict::Part;
 use super::text::safe;
@@ -80,10 +80,10 @@ impl MessageBuilder {
     /// Adds an image: PNG, JPEG, GIF or WebP, known by its first bytes.
     ///
     /// # Errors
-    /// [`Error::UnknownImage`], and [`Error::TooLarge`] over 5 MB.
+    /// [`Error::UnknownImage`], and [`Error::TooLarge`] over 5 MiB of base64, which are 3.75 MiB of the image.
     pub fn image(self, bytes: &[u8]) -> Result<Self, Error> {
         let media_type = image::media_type(bytes).ok_or(Error::UnknownImage)?;
-        check_len(bytes.len(), MAX_IMAGE)?;
+        check_len(bytes.len().div_ceil(3) * 4, MAX_IMAGE_TEXT)?;
         let source = base64_source(media_type, bytes);
         Ok(self.with_media("image", BlockKind::Image, source))
     }
@@ -91,11 +91,11 @@ impl MessageBuilder {
     /// Adds an image that is base64 already.
     ///
     /// # Errors
-    /// Those of [`Self::image`], with a limit of 6.7 MB of base64; [`Error::NotBase64`]; and
+    /// Those of [`Self::image`]; [`Error::NotBase64`]; and
     /// [`Error::DataUrl`] when the data starts with `data:`.
     pub fn image_base64(self, data: &str) -> Result<Self, Error> {
         refuse_data_url(data)?;
-        check_len(data.len(), MAX_IMAGE.div_ceil(3) * 4)?;
+        check_len(data.len(), MAX_IMAGE_TEXT)?;
         let bytes = STANDARD.decode(data).map_err(|_| Error::NotBase64)?;
         self.image(&bytes)
     }

@@ -39,6 +39,43 @@ pub(super) fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     (width > 0 && height > 0).then_some((width, height))
 }
 
+/// Returns whether an image may have its end, by its last bytes. Of a JPEG and a WebP that is not asked: readers do
+/// without it.
+pub(super) fn seems_whole(media_type: &str, last: &[u8]) -> bool {
+    match media_type {
+        "image/png" => memchr::memmem::find(last, b"IEND").is_some(),
+        "image/gif" => last.contains(&b';'),
+        _ => true,
+    }
+}
+
+/// Returns whether an image has its end, by all of it: bytes may follow it.
+pub(super) fn is_whole(bytes: &[u8]) -> bool {
+    match media_type(bytes) {
+        Some("image/png") => png_has_end(bytes),
+        Some("image/gif") => bytes.contains(&b';'),
+        _ => true,
+    }
+}
+
+/// Walks the chunks up to the last one.
+fn png_has_end(bytes: &[u8]) -> bool {
+    let mut at = 8;
+    while let Some(kind) = bytes.get(at + 4..at + 8) {
+        if kind == b"IEND" {
+            return true;
+        }
+        let Some(len) = number(bytes, at, 4) else {
+            return false;
+        };
+        at = match at.checked_add(12 + len.swap_bytes() as usize) {
+            Some(next) => next,
+            None => return false,
+        };
+    }
+    false
+}
+
 /// Returns the little-endian number of `len` bytes at `at`.
 fn number(bytes: &[u8], at: usize, len: usize) -> Option<u32> {
     let digits = bytes.get(at..at + len)?.iter().rev();

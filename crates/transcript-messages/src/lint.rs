@@ -101,6 +101,10 @@ named! {
         MediaTooLarge = "media-too-large": "an image or document is larger than the API accepts",
         /// Images and documents contain data.
         UnusableMedia = "unusable-media": "an image or document contains no data, or is of a type that the API does not accept",
+        /// Images are of the type that they name.
+        MediaType = "media-type": "the bytes of an image are not of the type that it names",
+        /// Images and documents of a request are within its limits, all together.
+        RequestMedia = "request-media": "the request has more than 100 images, or more than 20 of which one has more than 2000 pixels on a side",
         /// Strings contain no NUL and no half of a surrogate pair.
         UnsafeText = "unsafe-text": "a string contains a NUL or half of a surrogate pair",
         /// A warning: the request is within the limit of the API.
@@ -120,9 +124,6 @@ impl Rule {
         )
     }
 }
-
-/// The most that the API accepts, all messages together.
-const MAX_REQUEST: usize = 32 << 20;
 
 /// Kinds of blocks that only users send.
 const SEARCH_RESULT: &str = "search_result";
@@ -203,7 +204,10 @@ pub fn lint(messages: &[Message]) -> Lint {
         .flat_map(Message::blocks)
         .map(Block::json_len)
         .sum();
-    if size > MAX_REQUEST {
+    if !media::are_within_limits(messages) {
+        linter.add(Rule::RequestMedia, None);
+    }
+    if size > media::MAX_REQUEST {
         linter.add(Rule::RequestSize, None);
     }
     linter.lint
@@ -419,9 +423,7 @@ fn result_faults(block: &Block) -> Vec<Rule> {
 pub(super) fn nested_fault(raw: Raw<'_>) -> Option<Rule> {
     match kind_of(raw) {
         BlockKind::Text => is_blank(raw).then_some(Rule::BlankText),
-        BlockKind::Image | BlockKind::Document => {
-            media::is_unusable(raw).then_some(Rule::UnusableMedia)
-        }
+        BlockKind::Image | BlockKind::Document => media::fault(raw).map(|fault| fault.rule),
         BlockKind::Other => {
             let object = raw.object();
             match object.as_ref().and_then(|block| block.get("type")?.str()) {
@@ -442,13 +444,13 @@ pub(super) fn nested_fault(raw: Raw<'_>) -> Option<Rule> {
 }
 
 fn media_fault(block: &Block) -> Vec<Rule> {
-    let is_usable = Raw::parse(block.json()).is_ok_and(|raw| !media::is_unusable(raw));
-    if !is_usable {
-        vec![Rule::UnusableMedia]
-    } else if media::is_too_large(block) {
-        vec![Rule::MediaTooLarge]
-    } else {
-        Vec::new()
+    let fault = match Raw::parse(block.json()) {
+        Ok(raw) => media::fault(raw).map(|fault| fault.rule),
+        Err(_) => Some(Rule::UnusableMedia),
+    };
+    match fault {
+        None if media::is_too_large(block) => vec![Rule::MediaTooLarge],
+        fault => fault.into_iter().collect(),
     }
 }
 
@@ -836,17 +838,22 @@ mod tests {
     }
 
     #[test]
-    fn media_over_the_limit_is_a_problem_and_size_and_strange_blocks_are_warnings() {
-        let image = |len: usize| {
-            let data = "A".repeat(len);
+    fn media_over_the_limit_are_a_problem_and_size_and_strange_blocks_are_warnings() {
+        let of = |kind: &str, media_type: &str, data: &str| {
             format!(
-                r#"{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{data}"}}}}"#
+                r#"{{"type":"{kind}","source":{{"type":"base64","media_type":"{media_type}","data":"{data}"}}}}"#
             )
         };
-        let (large, small) = (image(7 << 20), image(6 << 20));
+        let large = of("image", "image/png", &"A".repeat((5 << 20) + 1));
         assert_eq!(broken(&[user(&[&large])]), [Rule::MediaTooLarge]);
-        assert_eq!(broken(&[user(&[&small])]), []);
-        let six = [&*small; 6];
+        // The start of a PDF, and what looks like more of it.
+        let pdf = of(
+            "document",
+            "application/pdf",
+            &format!("JVBERi0xLjcK{}", "QUFB".repeat(3 << 19)),
+        );
+        assert_eq!(broken(&[user(&[&pdf])]), []);
+        let six = [&*pdf; 6];
         let strange = r#"{"type":"hologram"}"#;
         let warnings = lint(&[user(&six), answer(&[strange])]).warnings;
         let warnings: Vec<Rule> = warnings.iter().map(|warning| warning.rule).collect();

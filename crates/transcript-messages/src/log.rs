@@ -102,6 +102,8 @@ pub enum OmissionReason {
     RejectedMedia,
     /// The image or document is too large.
     OversizedMedia,
+    /// The image or document is within its own limits, and beyond those of the whole request.
+    RequestLimit,
     /// A result without a call before it.
     OrphanResult,
     /// A call with an id that was used before.
@@ -130,6 +132,7 @@ impl OmissionReason {
             Self::ForeignThinking => "foreign-thinking",
             Self::RejectedMedia => "rejected-media",
             Self::OversizedMedia => "oversized-media",
+            Self::RequestLimit => "request-limit",
             Self::OrphanResult => "orphan-result",
             Self::RepeatedCall => "repeated-call",
             Self::ServerCall => "server-call",

@@ -1,19 +1,22 @@
 //! Images and documents that the API would refuse.
 
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use memchr::memmem;
 use transcript_format::object::Raw;
 use transcript_format::texts;
 
-use super::block::{Block, BlockKind};
+use super::block::{Block, BlockKind, kind_of};
+use super::image;
+use super::lint::Rule;
 use super::log::{Log, OmissionReason, SyntheticKind};
-use super::message::Role;
+use super::message::{Message, Role};
 
 /// The most that the API accepts, in bytes of the file itself.
 pub(super) const MAX_IMAGE: usize = 5 << 20;
 pub(super) const MAX_PDF: usize = 32 << 20;
 pub(super) const MAX_TEXT_DOCUMENT: usize = 5 << 20;
-
-/// The image types that the API accepts.
-const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// Replaces every image and document of a block that is too large by a note: one of them makes the
 /// API refuse this request and every one after it.
@@ -66,24 +69,300 @@ pub(super) fn is_too_large(block: &Block) -> bool {
         .any(|raw| refusal(raw).is_some())
 }
 
-/// Returns whether an image or a document contains nothing that the API could accept.
-pub(super) fn is_unusable(media: Raw<'_>) -> bool {
-    let Some(media) = media.object() else {
-        return true;
-    };
-    let Some(source) = media.get("source").and_then(Raw::object) else {
-        return true;
-    };
-    let text = |key: &str| source.get(key).and_then(Raw::str).unwrap_or_default();
-    let is_inline = matches!(&*text("type"), "base64" | "text");
-    let is_known =
-        BlockKind::of(&media) != BlockKind::Image || IMAGE_TYPES.contains(&&*text("media_type"));
-    is_inline && (text("data").is_empty() || !is_known)
+/// The largest image, in bytes of its base64 text and in pixels of each side.
+pub(super) const MAX_IMAGE_TEXT: usize = 5 << 20;
+const MAX_SIDE: u32 = 8_000;
+/// The maximum number of pages of a PDF.
+const MAX_PAGES: usize = 100;
+
+/// Why the API refuses an image or a document, whatever else is in the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) rule: Rule,
+    /// What is wrong with it, for the note in its place.
+    why: String,
+    /// The type that an image has, if only the one that it names is wrong.
+    pub(super) media_type: Option<&'static str>,
 }
 
-/// Returns the replacement for media that [`is_unusable`] reports.
-pub(super) fn unusable_note() -> Block {
-    Block::text(&format!("{}no usable data]", texts::MEDIA_TOO_LARGE))
+impl Fault {
+    fn unusable(why: &str) -> Option<Self> {
+        Some(Self {
+            rule: Rule::UnusableMedia,
+            why: why.to_owned(),
+            media_type: None,
+        })
+    }
+
+    fn too_large(why: String) -> Option<Self> {
+        Some(Self {
+            rule: Rule::MediaTooLarge,
+            why,
+            media_type: None,
+        })
+    }
+
+    /// Returns the note in place of the image or document.
+    pub(super) fn note(&self) -> Block {
+        Block::text(&format!("{}{}]", texts::MEDIA_TOO_LARGE, self.why))
+    }
+}
+
+/// Returns why the API refuses an image or a document.
+///
+/// Only what its first bytes, its last ones and, of a PDF, its words say is looked at: whether all of it can be decoded
+/// is not known. What is named by an address or an id is not looked at.
+pub(super) fn fault(media: Raw<'_>) -> Option<Fault> {
+    const NO_DATA: &str = "no usable data";
+    let Some(media) = media.object() else {
+        return Fault::unusable(NO_DATA);
+    };
+    let Some(source) = media.get("source").and_then(Raw::object) else {
+        return Fault::unusable(NO_DATA);
+    };
+    let text = |key: &str| source.get(key).and_then(Raw::str).unwrap_or_default();
+    let is_base64 = &*text("type") == "base64";
+    let data = text("data");
+    if (is_base64 || &*text("type") == "text") && data.is_empty() {
+        return Fault::unusable(NO_DATA);
+    }
+    match BlockKind::of(&media) {
+        _ if !is_base64 => None,
+        BlockKind::Image => image_fault(&text("media_type"), &data),
+        _ => document_fault(&data),
+    }
+}
+
+fn image_fault(media_type: &str, data: &str) -> Option<Fault> {
+    if data.len() > MAX_IMAGE_TEXT {
+        return Fault::too_large(format!(
+            "{media_type}, {} characters of base64, more than the {MAX_IMAGE_TEXT} that the API takes",
+            data.len()
+        ));
+    }
+    let Some(start) = start_of(data) else {
+        return Fault::unusable("an image that is not base64");
+    };
+    let Some(own_type) = image::media_type(&start) else {
+        return Fault::unusable("bytes that are no image of a type that the API takes");
+    };
+    let Some((width, height)) = image::dimensions(&start) else {
+        return Fault::unusable("an image whose size cannot be read");
+    };
+    if width.max(height) > MAX_SIDE {
+        return Fault::too_large(format!(
+            "{own_type}, {width} x {height} pixels, more than the {MAX_SIDE} of each side that the API takes"
+        ));
+    }
+    let is_whole = image::seems_whole(own_type, &end_of(data).unwrap_or_default())
+        || decode(data.as_bytes()).is_some_and(|bytes| image::is_whole(&bytes));
+    if !is_whole {
+        return Fault::unusable("an image that is cut off");
+    }
+    (own_type != media_type).then(|| Fault {
+        rule: Rule::MediaType,
+        why: String::new(),
+        media_type: Some(own_type),
+    })
+}
+
+fn document_fault(data: &str) -> Option<Fault> {
+    const START: usize = 1 << 10;
+    let Some(bytes) = decode(data.as_bytes()) else {
+        return Fault::unusable("a document that is not base64");
+    };
+    let has = |part: &[u8]| memmem::find(&bytes, part).is_some();
+    if memmem::find(&bytes[..bytes.len().min(START)], b"%PDF-").is_none() {
+        return Fault::unusable("bytes that are no PDF");
+    }
+    if has(b"/Encrypt") {
+        return Fault::unusable("a PDF that a password protects");
+    }
+    // Pages in compressed objects are not seen.
+    let pages = memmem::find_iter(&bytes, b"/Type").filter(|at| {
+        let rest = bytes[at + 5..].trim_ascii_start();
+        rest.strip_prefix(b"/Page")
+            .is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_alphanumeric))
+    });
+    let pages = pages.count();
+    (pages > MAX_PAGES).then_some(()).and_then(|()| {
+        Fault::too_large(format!(
+            "a PDF of {pages} pages, more than the {MAX_PAGES} that the API takes"
+        ))
+    })
+}
+
+/// What the API accepts in one request: the maximum number of images, of the pixels of each side if there are more images
+/// than a few, and of bytes.
+const MAX_IMAGES: usize = 100;
+const MANY_IMAGES: usize = 20;
+const MAX_SIDE_OF_MANY: u32 = 2_000;
+pub(super) const MAX_REQUEST: usize = 32 << 20;
+
+/// An image or a document in a request.
+#[derive(Clone, Copy, Debug)]
+struct Medium {
+    message: usize,
+    block: usize,
+    /// Its place in the content of a result.
+    inner: Option<usize>,
+    is_image: bool,
+    /// The longer side of an image, in pixels, if that is known.
+    side: Option<u32>,
+    len: usize,
+}
+
+/// Returns the images and documents of a request, the oldest first.
+fn media_of(messages: &[Message]) -> Vec<Medium> {
+    let mut found = Vec::new();
+    let mut add = |message, block, inner, raw: Raw<'_>| {
+        let kind = kind_of(raw);
+        if matches!(kind, BlockKind::Image | BlockKind::Document) {
+            let is_image = kind == BlockKind::Image;
+            found.push(Medium {
+                message,
+                block,
+                inner,
+                is_image,
+                side: side(raw).filter(|_| is_image),
+                len: raw.text().len(),
+            });
+        }
+    };
+    for (at, message) in messages.iter().enumerate() {
+        // A sound block has none.
+        let blocks = message.blocks().iter().enumerate();
+        for (number, block) in blocks.filter(|(_, block)| !block.is_sound()) {
+            let Ok(raw) = Raw::parse(block.json()) else {
+                continue;
+            };
+            if block.kind() == BlockKind::ToolResult {
+                let content = raw
+                    .object()
+                    .and_then(|result| result.get("content")?.array());
+                for (inner, raw) in content.into_iter().flatten().enumerate() {
+                    add(at, number, Some(inner), raw);
+                }
+            } else {
+                add(at, number, None, raw);
+            }
+        }
+    }
+    found
+}
+
+/// Returns the longer side of an image whose bytes are in the block, in pixels.
+fn side(media: Raw<'_>) -> Option<u32> {
+    let source = media.object()?.get("source")?.object()?;
+    let data = source.get("data")?.str()?;
+    let (width, height) = image::dimensions(&start_of(&data)?)?;
+    Some(width.max(height))
+}
+
+/// Returns whether the images of a request are within its limits.
+pub(super) fn are_within_limits(messages: &[Message]) -> bool {
+    let media = media_of(messages);
+    let images = media.iter().filter(|medium| medium.is_image);
+    let count = images.clone().count();
+    let is_wide = |medium: &Medium| medium.side.is_some_and(|side| side > MAX_SIDE_OF_MANY);
+    count <= MAX_IMAGES && (count <= MANY_IMAGES || !images.clone().any(is_wide))
+}
+
+/// Replaces images and documents by notes until a request is within the limits of the API: images of many pixels if there
+/// are more than 20, and then the oldest ones, to the maximum number of images and of bytes.
+pub fn within_request_limits(messages: &mut [Message], log: &mut Log) {
+    let mut media = media_of(messages);
+    let count = |media: &[Medium]| media.iter().filter(|medium| medium.is_image).count();
+    let images = count(&media);
+    if images > MANY_IMAGES {
+        media.retain(|medium| {
+            let is_wide = medium.side.is_some_and(|side| side > MAX_SIDE_OF_MANY);
+            if is_wide {
+                let why = format!(
+                    "an image of more than {MAX_SIDE_OF_MANY} pixels, which the API does not take among {images}"
+                );
+                replace(messages, medium, &why, log);
+            }
+            !is_wide
+        });
+    }
+    let mut surplus = count(&media).saturating_sub(MAX_IMAGES);
+    media.retain(|medium| {
+        let is_surplus = medium.is_image && surplus > 0;
+        if is_surplus {
+            surplus -= 1;
+            let why = format!("an older image than the {MAX_IMAGES} that the API takes");
+            replace(messages, medium, &why, log);
+        }
+        !is_surplus
+    });
+    let blocks = messages.iter().flat_map(Message::blocks);
+    let mut size: usize = blocks.map(Block::json_len).sum();
+    for medium in &media {
+        if size <= MAX_REQUEST {
+            break;
+        }
+        size = size.saturating_sub(medium.len);
+        let why = format!(
+            "older media than the {} MB of a request that the API takes",
+            MAX_REQUEST >> 20
+        );
+        replace(messages, medium, &why, log);
+    }
+}
+
+/// Puts a note in the place of an image or a document.
+fn replace(messages: &mut [Message], medium: &Medium, why: &str, log: &mut Log) {
+    let note = Block::text(&format!("{}{why}]", texts::MEDIA_TOO_LARGE));
+    let message = &mut messages[medium.message];
+    let role = message.role();
+    let block = &mut message.blocks[medium.block];
+    let origin = block.origin();
+    log.omit(origin, OmissionReason::RequestLimit);
+    log.add_synthetic(SyntheticKind::MediaNote, role, &note, origin);
+    let Some(inner) = medium.inner else {
+        *block = note.with_origin(origin);
+        return;
+    };
+    let content = block.object().and_then(|result| {
+        let blocks = result.get("content")?.array()?;
+        let texts: Vec<&str> = blocks
+            .iter()
+            .enumerate()
+            .map(|(at, raw)| if at == inner { note.json() } else { raw.text() })
+            .collect();
+        Some(format!("[{}]", texts.join(",")))
+    });
+    if let Some(content) = content {
+        block.set("content", &content);
+    }
+}
+
+/// Base64 with or without its padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+fn decode(text: &[u8]) -> Option<Vec<u8>> {
+    BASE64.decode(text).ok()
+}
+
+/// Decodes the first bytes of a base64 text, in which all formats have their size.
+fn start_of(text: &str) -> Option<Vec<u8>> {
+    const START: usize = 256 << 10;
+    match text.as_bytes().get(..START) {
+        Some(start) => decode(start),
+        None => decode(text.as_bytes()),
+    }
+}
+
+/// Decodes the last bytes of a base64 text.
+fn end_of(text: &str) -> Option<Vec<u8>> {
+    const END: usize = 256;
+    let digits = text.trim_end_matches('=').len();
+    let start = digits.saturating_sub(END) / 4 * 4;
+    decode(text.as_bytes().get(start..)?)
 }
 
 /// Base64 is longer than the data it encodes, so a short block cannot hold a large file. A sound one

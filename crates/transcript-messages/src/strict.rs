@@ -114,7 +114,9 @@ fn repair(mut block: Block, role: Role, log: &mut Log) -> Option<Block> {
         None => return Some(block),
         Some(_) if block.kind() == BlockKind::ToolResult => repair_result(&mut block, log),
         Some(_) if is_call => repair_call(&mut block, &faults),
-        Some(Rule::UnusableMedia) => return Some(note(&block, log)),
+        Some(Rule::UnusableMedia | Rule::MediaTooLarge | Rule::MediaType) => {
+            return Some(repair_media(block, log));
+        }
         Some(Rule::NoBlock) => return bare_text(&block),
         Some(_) => return None,
     }
@@ -183,10 +185,9 @@ fn repair_result(result: &mut Block, log: &mut Log) {
 fn repair_nested(raw: Raw<'_>, origin: Option<usize>, log: &mut Log) -> Option<String> {
     match lint::nested_fault(raw) {
         None => Some(raw.text().to_owned()),
-        Some(Rule::UnusableMedia) => {
-            let note = media::unusable_note();
-            log.add_synthetic(SyntheticKind::MediaNote, Role::User, &note, origin);
-            Some(note.json().to_owned())
+        Some(Rule::UnusableMedia | Rule::MediaTooLarge | Rule::MediaType) => {
+            let media = Block::read(raw).with_origin(origin);
+            Some(repair_media(media, log).json().to_owned())
         }
         Some(Rule::NoBlock) => {
             let block = bare_text(&Block::read(raw))?;
@@ -218,9 +219,25 @@ fn text_of_mcp(raw: Raw<'_>) -> Option<Block> {
     Some(Block::text(&format!("[{}]", words.join(" "))))
 }
 
-/// Returns the replacement for an image or document without data.
-fn note(media: &Block, log: &mut Log) -> Block {
-    let note = media::unusable_note();
+/// Gives an image the type that it has, or returns the note in place of media that the API refuses.
+fn repair_media(mut media: Block, log: &mut Log) -> Block {
+    let Some(fault) = Raw::parse(media.json()).ok().and_then(media::fault) else {
+        return media;
+    };
+    if let Some(media_type) = fault.media_type {
+        let source = media.object().and_then(|media| {
+            Some(
+                media
+                    .object("source")?
+                    .with("media_type", &quoted(media_type)),
+            )
+        });
+        if let Some(source) = source {
+            media.set("source", &source);
+        }
+        return media;
+    }
+    let note = fault.note();
     log.add_synthetic(SyntheticKind::MediaNote, Role::User, &note, media.origin());
     note.with_origin(media.origin())
 }

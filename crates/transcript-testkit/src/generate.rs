@@ -11,6 +11,10 @@ use serde_json::{Value, json};
 
 use crate::rng::Rng;
 
+/// A PNG of one pixel.
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk\
+    +M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 /// Returns a session of 5 to 300 lines. Equal seeds give equal bytes.
 #[must_use]
 pub fn session(seed: u64) -> Vec<u8> {
@@ -543,7 +547,7 @@ impl Writer {
             0 => json!([{"type": "text", "text": text}]),
             1 if self.rng.one_in(3) => json!([
                 {"type": "text", "text": text},
-                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
             ]),
             _ => json!(text),
         };
@@ -907,7 +911,7 @@ impl Writer {
     fn rare_result(&mut self, text: &str) -> Value {
         let text = json!({"type": "text", "text": text});
         let found = json!({"type": "search_result", "source": "s", "title": "t", "content": []});
-        let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}});
+        let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}});
         let tool = self.referenced_tool();
         let reference = json!({"type": "tool_reference", "tool_name": tool});
         let gone = json!({"type": "tool_reference", "tool_name": "Gone"});

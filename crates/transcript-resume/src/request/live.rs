@@ -17,7 +17,9 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use transcript_messages::{Block, BlockKind, FRESH_ID, Log, Message, Part, Role};
+use transcript_messages::{
+    Block, BlockKind, FRESH_ID, Log, Message, Part, Role, within_request_limits,
+};
 use transcript_reader::{EntryNo, Index};
 
 use super::repair::may_be_silent;
@@ -137,7 +139,8 @@ impl LiveRequest {
                 return Ok(None);
             }
             match self.build() {
-                Ok((messages, log)) => {
+                Ok((mut messages, mut log)) => {
+                    within_request_limits(&mut messages, &mut log);
                     return Ok(Some(Request {
                         path,
                         messages,

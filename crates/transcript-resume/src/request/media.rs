@@ -1,8 +1,9 @@
 //! Images and documents that the API refused.
 
+use transcript_format::object::Raw;
 use transcript_format::texts;
 use transcript_messages::block::kind_of;
-use transcript_messages::{Block, BlockKind, Log, OmissionReason};
+use transcript_messages::{Block, BlockKind, Log, OmissionReason, Role, SyntheticKind};
 
 use super::step::{Step, StepKind};
 use crate::tree::Policy;
@@ -10,9 +11,18 @@ use crate::tree::Policy;
 /// Removes the images or documents that the API refused from the entry that contained them, as the
 /// API would refuse every later request too (ERR-2, ERR-3).
 ///
-/// The client knows the errors by their whole text; `recover` by the start, as the text differs from
-/// version to version.
+/// The client knows the errors by their whole text and looks at the entry right before them. `recover` knows more
+/// texts, by a part of them, and looks at all entries since the last answer: what an answer followed was accepted.
 pub(super) fn remove_rejected(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) {
+    match policy {
+        Policy::Vendor => remove_as_client(steps, log),
+        Policy::Recover => replace_refused(steps, log),
+    }
+    // A prompt with nothing left is not sent (ERR-4).
+    steps.retain(|step| step.kind != StepKind::User || !step.blocks.is_empty());
+}
+
+fn remove_as_client(steps: &mut [Step], log: &mut Log) {
     let is_any_distinct = steps.iter().any(|step| step.heals_distinct_carrier);
     let mut carriers = Carriers::default();
     for at in 0..steps.len() {
@@ -20,7 +30,7 @@ pub(super) fn remove_rejected(steps: &mut Vec<Step>, policy: Policy, log: &mut L
         match rest[0].kind {
             StepKind::User if is_any_distinct => carriers.note(at, &rest[0]),
             StepKind::ApiError => {
-                let Some(media) = rejected(&rest[0], policy) else {
+                let Some(media) = rejected(&rest[0]) else {
                     continue;
                 };
                 let lines = if rest[0].heals_distinct_carrier {
@@ -37,38 +47,168 @@ pub(super) fn remove_rejected(steps: &mut Vec<Step>, policy: Policy, log: &mut L
             _ => {}
         }
     }
-    // A prompt with nothing left is not sent (ERR-4).
-    steps.retain(|step| step.kind != StepKind::User || !step.blocks.is_empty());
 }
 
-/// The starts of the texts of errors about media, the rest of the texts, and the media (ERR-2).
-const REJECTIONS: [(&str, &str, BlockKind); 3] = [
+/// Puts notes in the places of media for which an error is the evidence that the API refuses them.
+fn replace_refused(steps: &mut [Step], log: &mut Log) {
+    let is_any_distinct = steps.iter().any(|step| step.heals_distinct_carrier);
+    let mut carriers = Carriers::default();
+    // The entry that the last error was about: the same error again is about it, too.
+    let mut last: Option<(usize, &[BlockKind])> = None;
+    for at in 0..steps.len() {
+        let (before, rest) = steps.split_at_mut(at);
+        match rest[0].kind {
+            StepKind::User if is_any_distinct => carriers.note(at, &rest[0]),
+            StepKind::ApiError => {
+                let kinds = refused(&rest[0]);
+                let carrier = match rest[0].heals_distinct_carrier {
+                    true => kinds
+                        .iter()
+                        .find_map(|kind| carriers.nearest(before, *kind)),
+                    false => carrier_since_answer(before, kinds, last),
+                };
+                let Some(line) = carrier else { continue };
+                last = Some((line, kinds));
+                let origin = before[line].origin();
+                for kind in kinds {
+                    if replace_by_notes(&mut before[line].blocks, *kind, origin, log) {
+                        log.omit(origin, OmissionReason::RejectedMedia);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the nearest user entry with media of these kinds behind the last answer; `None` if that is the one that the
+/// last error was about.
+fn carrier_since_answer(
+    steps: &[Step],
+    kinds: &[BlockKind],
+    last: Option<(usize, &[BlockKind])>,
+) -> Option<usize> {
+    let since = steps
+        .iter()
+        .rposition(|step| step.kind == StepKind::Assistant);
+    let first = since.map_or(0, |answer| answer + 1);
+    let mut entries = (first..steps.len()).rev();
+    let found = entries.find(|at| {
+        let has = |kind: &BlockKind| steps[*at].blocks.iter().any(|block| carries(block, *kind));
+        let is_same = last.is_some_and(|(line, of)| line == *at && of == kinds);
+        steps[*at].kind == StepKind::User && (is_same || kinds.iter().any(has))
+    })?;
+    let is_same = last.is_some_and(|(line, of)| line == found && of == kinds);
+    (!is_same).then_some(found)
+}
+
+/// The texts of errors about media as the client knows them, and the media (ERR-2).
+const REJECTIONS: [(&str, BlockKind); 3] = [
     (
-        "Image was too large. Try resizing",
-        " the image or using a different approach.",
+        "Image was too large. Try resizing the image or using a different approach.",
         BlockKind::Image,
     ),
     (
-        "PDF is password protected",
-        ". Try using a CLI tool to extract or convert the PDF.",
+        "PDF is password protected. Try using a CLI tool to extract or convert the PDF.",
         BlockKind::Document,
     ),
     (
-        "The PDF file was not valid",
-        ". Try converting it to text first (e.g., pdftotext).",
+        "The PDF file was not valid. Try converting it to text first (e.g., pdftotext).",
         BlockKind::Document,
     ),
 ];
 
-/// Returns what the API refused, by the text of the error (ERR-2).
-fn rejected(error: &Step, policy: Policy) -> Option<BlockKind> {
+/// Parts of the texts of such errors in small letters, from reports of sessions that answered every prompt with one, and
+/// what they are about.
+const REFUSALS: [(&str, &[BlockKind]); 24] = [
+    ("image was too large", IMAGES),
+    ("image too large", IMAGES),
+    ("image exceeds", IMAGES),
+    ("image dimensions exceed", IMAGES),
+    ("many-image requests", IMAGES),
+    ("too many images", IMAGES),
+    ("could not process image", IMAGES),
+    ("image could not be processed", IMAGES),
+    ("does not appear to match the provided image", IMAGES),
+    ("does not match the provided media type", IMAGES),
+    ("using the image/", IMAGES),
+    ("image.source.base64", IMAGES),
+    ("invalid image", IMAGES),
+    ("unsupported image", IMAGES),
+    ("pdf is password protected", DOCUMENTS),
+    ("pdf file was not valid", DOCUMENTS),
+    ("pdf specified was not valid", DOCUMENTS),
+    ("pdf too large", DOCUMENTS),
+    ("could not process pdf", DOCUMENTS),
+    ("pdf pages", DOCUMENTS),
+    ("document.source.base64", DOCUMENTS),
+    ("request too large", MEDIA),
+    ("request_too_large", MEDIA),
+    ("exceeds the maximum allowed number of bytes", MEDIA),
+];
+const IMAGES: &[BlockKind] = &[BlockKind::Image];
+const DOCUMENTS: &[BlockKind] = &[BlockKind::Document];
+const MEDIA: &[BlockKind] = &[BlockKind::Image, BlockKind::Document];
+
+/// Returns what the API refused, by the text of the error as the client knows it (ERR-2).
+fn rejected(error: &Step) -> Option<BlockKind> {
     let text = error.blocks.first()?.text_field()?;
-    let is_meant = |start: &str, rest: &str| {
-        let after = text.strip_prefix(start);
-        after.is_some_and(|after| policy == Policy::Recover || after == rest)
-    };
     let mut rejections = REJECTIONS.into_iter();
-    rejections.find_map(|(start, rest, media)| is_meant(start, rest).then_some(media))
+    rejections.find_map(|(whole, media)| (text == whole).then_some(media))
+}
+
+/// Returns what the API refused, by a part of the text of the error, or by what its entry says of it.
+fn refused(error: &Step) -> &'static [BlockKind] {
+    let texts = error.blocks.iter().filter_map(Block::text_field);
+    let text: Vec<String> = texts.map(|text| text.to_lowercase()).collect();
+    let text = text.join("\n");
+    let mut refusals = REFUSALS.into_iter();
+    let by_text = refusals.find_map(|(part, media)| text.contains(part).then_some(media));
+    match by_text {
+        Some(media) => media,
+        None if error.is_too_large => MEDIA,
+        None => &[],
+    }
+}
+
+/// Puts a note in the place of each medium of a kind. Returns whether there were any.
+fn replace_by_notes(
+    blocks: &mut [Block],
+    media: BlockKind,
+    origin: Option<usize>,
+    log: &mut Log,
+) -> bool {
+    let note = Block::text(texts::MEDIA_REJECTED);
+    let mut is_changed = false;
+    for block in blocks {
+        let is_medium = block.kind() == media;
+        if is_medium {
+            *block = note.clone().with_origin(origin);
+        } else if block.kind() == BlockKind::ToolResult
+            && let Some(content) = with_notes(block, media, &note)
+        {
+            block.set("content", &content);
+        } else {
+            continue;
+        }
+        is_changed = true;
+        log.add_synthetic(SyntheticKind::MediaNote, Role::User, &note, origin);
+    }
+    is_changed
+}
+
+/// Returns the content of a result with a note in the place of each medium of a kind; `None` when it contains none.
+fn with_notes(result: &Block, media: BlockKind, note: &Block) -> Option<String> {
+    let blocks = result.object()?.get("content")?.array()?;
+    let is_medium = |raw: &Raw<'_>| kind_of(*raw) == media;
+    if !blocks.iter().any(is_medium) {
+        return None;
+    }
+    let texts = blocks.iter().map(|raw| match is_medium(raw) {
+        true => note.json(),
+        false => raw.text(),
+    });
+    Some(format!("[{}]", texts.collect::<Vec<_>>().join(",")))
 }
 
 /// Returns the entries that may contain it: the user entry right before the error, and while that

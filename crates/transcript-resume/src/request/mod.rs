@@ -62,7 +62,7 @@ use transcript_messages::builder::RequestSettings;
 use transcript_messages::text::js_trim;
 use transcript_messages::{
     Block, BlockStore, Log, Message, Omission, OmissionReason, Part, Synthetic, make_strict_part,
-    pair,
+    pair, within_request_limits,
 };
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source, in_order};
 
@@ -345,7 +345,10 @@ impl RequestOptions {
             let part = Part::WHOLE;
             let policy = tree.policy();
             let model = model.as_deref();
-            let messages = self.messages(loaded.steps, stored, model, policy, part, &mut log);
+            let mut messages = self.messages(loaded.steps, stored, model, policy, part, &mut log);
+            if policy == Policy::Recover {
+                within_request_limits(&mut messages, &mut log);
+            }
             if is_lost.load(Ordering::Relaxed) {
                 continue;
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::HashSet;
 use transcript_format::cut_reply;
 use transcript_format::kind::EntryKind;
-use transcript_format::object::{JsonKind, ParseObjectError, Raw, Str, unescape};
+use transcript_format::object::{JsonKind, Object, ParseObjectError, Raw, Str, unescape};
 use transcript_format::scan::Body;
 use transcript_messages::{
     Block, BlockKind, BlockStore, Log, OmissionReason, Place, within_limits,
@@ -79,6 +79,8 @@ pub(super) struct Step {
     pub(super) is_error: bool,
     /// For an API error: the nearest entry with media is the cause (ERR-3).
     pub(super) heals_distinct_carrier: bool,
+    /// For an API error: the request was too large, by the status that the entry has.
+    pub(super) is_too_large: bool,
     pub(super) blocks: Vec<Block>,
     pub(super) reminder: Option<Box<Reminder>>,
 }
@@ -187,6 +189,7 @@ impl Step {
                 };
                 step.is_error = is_error;
                 step.heals_distinct_carrier = is_error && flag("healsDistinctCarrier");
+                step.is_too_large = is_error && says_too_large(object);
                 // Without an id only answers to a recorded request count as one (MSG-2).
                 let id = of_message("id").filter(|id| !id.is_null());
                 let own;
@@ -254,6 +257,7 @@ impl Step {
             is_unusable: false,
             is_error: false,
             heals_distinct_carrier: false,
+            is_too_large: false,
             blocks,
             reminder: None,
         }
@@ -347,6 +351,18 @@ impl Step {
     pub(super) fn has_results(&self) -> bool {
         self.results().next().is_some()
     }
+}
+
+/// Returns whether the entry of an error says by its fields that the request was too large.
+fn says_too_large(entry: &Object<'_>) -> bool {
+    const STATUS: &str = "413";
+    const TYPE: &str = "request_too_large";
+    let is_status = entry
+        .get("apiErrorStatus")
+        .is_some_and(|status| status.text() == STATUS);
+    let names = ["error", "apiErrorType"].into_iter();
+    let mut names = names.filter_map(|key| entry.str(key));
+    is_status || names.any(|name| name == TYPE)
 }
 
 /// The body of an entry cannot be used.

@@ -237,11 +237,13 @@ fn healthy_sessions_are_sent_as_the_client_sends_them() {
                     )
                 };
                 // The generator signs all thinking blocks alike, with and without a text; and where
-                // calls are put last, a thinking block can end up after them.
+                // calls are put last, a thinking block can end up after them. More errors are evidence
+                // against media than the client knows.
                 let omits_thoughts = recover.omissions.iter().any(|one| {
                     matches!(
                         one.reason,
                         OmissionReason::Refused(Rule::EmptiedThinking | Rule::ThinkingLast)
+                            | OmissionReason::RejectedMedia
                     )
                 });
                 vendor.is_resumable()
@@ -306,7 +308,7 @@ fn nothing_that_the_client_sends_is_lost_under_recover() {
         }
         let is_refused = |entry: usize| {
             let mut omissions = recover.omissions.iter().filter(|one| one.origin == entry);
-            omissions.any(|one| matches!(one.reason, OmissionReason::Refused(_)))
+            omissions.any(|one| crate::superset::is_refusal(one.reason))
         };
         let (vendor, sent) = (blocks_of(&session, &vendor), blocks_of(&session, &recover));
         for (block, count) in &vendor {

@@ -14,7 +14,7 @@
 //!
 //! Three things of `vendor` may be absent: blank texts, placeholders of the client for missing
 //! parts ([`SYNTHETIC`]), and blocks that a strict provider refuses, but only those of entries for
-//! which the request under `recover` reports this.
+//! which the request under `recover` reports this. In the place of an image or a document is a note.
 
 use std::collections::HashMap;
 use std::fs;
@@ -160,7 +160,7 @@ fn refused_blocks(session: &Loaded, request: &Request, bytes: &[u8]) -> Said {
     let refused = request
         .omissions
         .iter()
-        .filter(|one| matches!(one.reason, OmissionReason::Refused(_)));
+        .filter(|one| is_refusal(one.reason));
     let mut said = Said::default();
     for omission in refused {
         let line = lines[session.line(omission.origin) - 1];
@@ -170,8 +170,39 @@ fn refused_blocks(session: &Loaded, request: &Request, bytes: &[u8]) -> Said {
         if let Value::Array(blocks) = &entry["message"]["content"] {
             blocks.iter().cloned().for_each(|block| said.add(block));
         }
+        add_media(&entry["attachment"], &mut said.others);
     }
     said
+}
+
+/// Returns whether something is not sent because the API refuses it.
+pub(crate) fn is_refusal(reason: OmissionReason) -> bool {
+    matches!(
+        reason,
+        OmissionReason::Refused(_)
+            | OmissionReason::RejectedMedia
+            | OmissionReason::OversizedMedia
+            | OmissionReason::RequestLimit
+    )
+}
+
+/// Adds the images and documents of an attachment, as they are sent.
+fn add_media(value: &Value, media: &mut Vec<Value>) {
+    match value {
+        Value::Array(list) => list.iter().for_each(|value| add_media(value, media)),
+        Value::Object(object) => {
+            if let (true, Some(file)) = (value["type"] == "image", value.get("file")) {
+                let source = serde_json::json!({
+                    "type": "base64", "media_type": file["type"], "data": file["base64"],
+                });
+                media.push(serde_json::json!({"type": "image", "source": source}));
+            } else if matches!(value["type"].as_str(), Some("image" | "document")) {
+                media.push(value.clone());
+            }
+            object.values().for_each(|value| add_media(value, media));
+        }
+        _ => {}
+    }
 }
 
 /// How often each value occurs.

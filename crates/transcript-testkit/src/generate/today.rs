@@ -5,7 +5,7 @@ use transcript_format::client_tools::CLIENT_TOOLS;
 
 use super::{Members, Writer, uuid};
 
-const IMAGE: &str = "iVBORw0KGgo=";
+const IMAGE: &str = super::PIXEL;
 
 /// Attachments without stored texts, one for each shape that is sent in its own way.
 fn attachments_to_render() -> Vec<Value> {
