@@ -25,6 +25,42 @@ pub(super) fn media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// Returns the shortest bytes with the type and the size of an image that a check of its limits looks at.
+pub(super) fn stand_in(media_type: &str, width: u32, height: u32) -> Vec<u8> {
+    let short = |number: u32| number.min(u32::from(u16::MAX)) as u16;
+    let (wide, high) = (width.to_be_bytes(), height.to_be_bytes());
+    let (short_wide, short_high) = (short(width), short(height));
+    match media_type {
+        "image/png" => [
+            b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".as_slice(),
+            &wide,
+            &high,
+            b"\x08\x06\0\0\0\0\0\0\0\0\0\0\0IEND\0\0\0\0",
+        ]
+        .concat(),
+        "image/gif" => [
+            b"GIF89a".as_slice(),
+            &short_wide.to_le_bytes(),
+            &short_high.to_le_bytes(),
+            b"\0\0\0;",
+        ]
+        .concat(),
+        "image/webp" => [
+            b"RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0".as_slice(),
+            &(width - 1).to_le_bytes()[..3],
+            &(height - 1).to_le_bytes()[..3],
+        ]
+        .concat(),
+        _ => [
+            b"\xff\xd8\xff\xc0\0\x0b\x08".as_slice(),
+            &short_high.to_be_bytes(),
+            &short_wide.to_be_bytes(),
+            b"\x01\x01\x11\0\xff\xd9",
+        ]
+        .concat(),
+    }
+}
+
 /// Returns width and height in pixels; `None` when the header does not contain them.
 pub(super) fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     let (width, height) = match media_type(bytes)? {
@@ -161,6 +197,18 @@ mod tests {
             b"GIF88a",
         ] {
             assert_eq!(media_type(other), None);
+        }
+    }
+
+    #[test]
+    fn a_stand_in_has_the_type_and_the_size_of_its_image() {
+        for media_type in ["image/png", "image/gif", "image/jpeg", "image/webp"] {
+            for (width, height) in [(1, 1), (300, 200), (8_000, 3)] {
+                let bytes = stand_in(media_type, width, height);
+                assert_eq!(super::media_type(&bytes), Some(media_type));
+                assert_eq!(dimensions(&bytes), Some((width, height)), "{media_type}");
+                assert!(seems_whole(media_type, &bytes) && is_whole(&bytes));
+            }
         }
     }
 

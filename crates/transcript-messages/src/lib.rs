@@ -31,7 +31,7 @@ pub use block::{Block, BlockKind};
 pub use estimate::TokenEstimate;
 pub use lint::{Lint, Problem, Rule, join_roles, lint};
 pub use log::{Log, Omission, OmissionReason, Synthetic, SyntheticKind};
-pub use media::{within_limits, within_request_limits};
+pub use media::{abridged_media, may_be_media, within_limits, within_request_limits};
 pub use message::{Message, Role};
 pub use pair::pair;
 pub use stored::{BlockStore, Place, StoredReader};

@@ -1,5 +1,6 @@
 //! Bodies for requests that are only checked, not sent.
 
+use transcript_messages::{abridged_media, may_be_media};
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error};
 use transcript_resume::request::BodySource;
 
@@ -49,10 +50,16 @@ fn abridge(json: &str, out: &mut String) {
         rest = &rest[open + 1..];
         let end = end_of_string(rest);
         let string = &rest[..end];
-        out.push_str(match end > LONG {
-            true => &string[..cut(string)],
-            false => string,
-        });
+        // An image that is cut would count as a damaged one. Some writers escape its slashes.
+        let is_media = may_be_media(string) || string.starts_with("\\/9j");
+        if end > LONG && is_media {
+            let plain = string.replace("\\/", "/");
+            out.push_str(abridged_media(&plain).as_deref().unwrap_or(string));
+        } else if end > LONG {
+            out.push_str(&string[..cut(string)]);
+        } else {
+            out.push_str(string);
+        }
         rest = &rest[end..];
         if let Some(after) = rest.strip_prefix('"') {
             out.push('"');
@@ -129,6 +136,39 @@ mod tests {
                     !cut.is_empty() && (cut.len() < LONG || before == 0),
                     "{cut}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn an_image_that_was_shortened_has_the_faults_of_the_whole_one() {
+        use base64::Engine;
+        use base64::engine::general_purpose::STANDARD;
+        use transcript_format::object::Raw;
+        use transcript_messages::{Block, Message, Role, Rule, lint};
+
+        let png = |width: u32, end: &[u8]| {
+            let start = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".as_slice();
+            let size = [width.to_be_bytes(), 4_u32.to_be_bytes()].concat();
+            let data = b"\x08\x06\0\0\0\0\0\0\0\0\x02\0IDAT".as_slice();
+            STANDARD.encode([start, &size, data, &[7; 0x204], end].concat())
+        };
+        let iend = b"\0\0\0\0IEND\0\0\0\0".as_slice();
+        for (data, faults) in [
+            (png(300, iend), vec![]),
+            (png(8_001, iend), vec![Rule::MediaTooLarge]),
+            (png(300, b""), vec![Rule::UnusableMedia]),
+        ] {
+            let json = format!(
+                r#"{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{data}"}}}}"#
+            );
+            let short = abridged(&json);
+            assert_eq!(short.len() < json.len(), faults.is_empty());
+            for json in [json, short] {
+                let block = Block::read(Raw::parse(&json).unwrap());
+                let problems = lint(&[Message::new(Role::User, vec![block])]).problems;
+                let rules: Vec<Rule> = problems.iter().map(|problem| problem.rule).collect();
+                assert_eq!(rules, faults, "{json}");
             }
         }
     }

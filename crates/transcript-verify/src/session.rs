@@ -270,6 +270,18 @@ fn of_request(index: &Index, request: &Request) -> Vec<LocatedFinding> {
                 let detail = "an image or document is larger than the API accepts";
                 findings.push(LocatedFinding::of_entry(Code::MediaSize, &entry, detail));
             }
+            OmissionReason::Refused(Rule::MediaTooLarge) => {
+                let detail = "an image or document is larger than the API accepts";
+                findings.push(LocatedFinding::of_entry(Code::MediaSize, &entry, detail));
+            }
+            OmissionReason::RequestLimit => {
+                let detail = "the request has more images, or larger ones, than the API accepts";
+                findings.push(LocatedFinding::of_entry(Code::MediaSize, &entry, detail));
+            }
+            OmissionReason::Refused(Rule::MediaType) => {
+                let detail = "an image is of another type than it names";
+                findings.push(LocatedFinding::of_entry(Code::MediaSize, &entry, detail));
+            }
             OmissionReason::Refused(Rule::UnusableMedia) => {
                 let detail = "an image or document contains no data that the API accepts";
                 findings.push(LocatedFinding::of_entry(Code::MediaSize, &entry, detail));
@@ -307,6 +319,8 @@ fn refused(index: &Index, problems: &[transcript_messages::Problem]) -> Vec<Loca
                 | Rule::UnsafeText
                 | Rule::MediaTooLarge
                 | Rule::UnusableMedia
+                | Rule::MediaType
+                | Rule::RequestMedia
         )
     };
     let mut seen = HashSet::new();
