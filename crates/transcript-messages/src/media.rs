@@ -441,3 +441,104 @@ fn base64_len(text: &str) -> usize {
     let digits = text.trim_end_matches('=').len();
     digits / 4 * 3 + digits % 4 * 3 / 4
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn medium(kind: &str, media_type: &str, bytes: &[u8]) -> Block {
+        let data = BASE64.encode(bytes);
+        let json = format!(
+            r#"{{"type":"{kind}","source":{{"type":"base64","media_type":"{media_type}","data":"{data}"}}}}"#
+        );
+        Block::read(Raw::parse(&json).expect("test blocks are JSON"))
+    }
+
+    fn fault_of(block: &Block) -> Option<(Rule, Option<&'static str>)> {
+        let fault = fault(Raw::parse(block.json()).expect("blocks are JSON"));
+        fault.map(|fault| (fault.rule, fault.media_type))
+    }
+
+    #[test]
+    fn what_the_api_refuses_of_one_image_or_document_is_known_by_its_bytes() {
+        let png = |side| image::stand_in("image/png", side, 1);
+        let too_large = Some((Rule::MediaTooLarge, None));
+        let unusable = Some((Rule::UnusableMedia, None));
+        let page = b"1 0 obj << /Type /Page >>\n";
+        let pdf = |pages: usize| {
+            [
+                b"%PDF-1.4\n<< /Type /Pages >>\n".as_slice(),
+                &page.repeat(pages),
+            ]
+            .concat()
+        };
+        let cut = png(3);
+        for (kind, media_type, bytes, expected) in [
+            ("image", "image/png", png(8_000), None),
+            ("image", "image/png", png(8_001), too_large),
+            (
+                "image",
+                "image/jpeg",
+                png(3),
+                Some((Rule::MediaType, Some("image/png"))),
+            ),
+            (
+                "image",
+                "image/png",
+                cut[..cut.len() - 8].to_vec(),
+                unusable,
+            ),
+            ("image", "image/png", b"<html></html>".to_vec(), unusable),
+            ("document", "application/pdf", pdf(100), None),
+            ("document", "application/pdf", pdf(101), too_large),
+            (
+                "document",
+                "application/pdf",
+                b"<html></html>".to_vec(),
+                unusable,
+            ),
+            (
+                "document",
+                "application/pdf",
+                b"%PDF-1.4 /Encrypt 2 0 R".to_vec(),
+                unusable,
+            ),
+        ] {
+            assert_eq!(
+                fault_of(&medium(kind, media_type, &bytes)),
+                expected,
+                "{media_type}"
+            );
+        }
+    }
+
+    /// Which of the images are sent.
+    fn sent(sides: &[u32], padding: usize) -> Vec<usize> {
+        let image = |side: &u32| {
+            let mut bytes = image::stand_in("image/png", *side, 1);
+            bytes.resize(bytes.len() + padding, 0);
+            medium("image", "image/png", &bytes).with_origin(Some(7))
+        };
+        let mut messages: Vec<Message> = sides
+            .iter()
+            .map(|side| Message::new(Role::User, vec![image(side)]))
+            .collect();
+        let mut log = Log::default();
+        within_request_limits(&mut messages, &mut log);
+        assert!(are_within_limits(&messages));
+        let is_sent = |at: &usize| messages[*at].blocks()[0].kind() == BlockKind::Image;
+        let sent: Vec<usize> = (0..sides.len()).filter(is_sent).collect();
+        assert_eq!(log.omissions.len(), sides.len() - sent.len());
+        sent
+    }
+
+    #[test]
+    fn the_oldest_images_give_way_until_a_request_is_within_its_limits() {
+        let with_wide = |count: usize| [vec![9; count - 1], vec![2_001]].concat();
+        assert_eq!(sent(&with_wide(20), 0).len(), 20);
+        assert_eq!(sent(&with_wide(21), 0), (0..20).collect::<Vec<_>>());
+        assert_eq!(sent(&[9; 103], 0), (3..103).collect::<Vec<_>>());
+        // Of twelve images of 3 MiB, which are 4 MiB of base64, seven are sent.
+        assert_eq!(sent(&[9; 12], 3 << 20), (5..12).collect::<Vec<_>>());
+    }
+}

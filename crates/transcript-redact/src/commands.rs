@@ -355,7 +355,7 @@ fn piped(view: &View, at: usize) -> Option<Range<usize>> {
         |writer: &&str| Some(memchr::memmem::rfind(before, writer.as_bytes())? + writer.len());
     let start = from + WRITERS.iter().filter_map(end_of).max()?;
     let mut value = word(text, start)?;
-    // A text of several lines, such as a password that is told twice.
+    // A text of several lines, such as a password and the same again.
     if let Some(quote) = text[..value.start]
         .last()
         .filter(|byte| b"\"'".contains(byte))

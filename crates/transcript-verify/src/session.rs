@@ -266,27 +266,10 @@ fn of_request(index: &Index, request: &Request) -> Vec<LocatedFinding> {
         let entry = index.entry(EntryNo::new(omission.origin));
         match omission.reason {
             OmissionReason::Refused(Rule::EmptiedThinking) => emptied.push(entry),
-            OmissionReason::OversizedMedia => {
-                let detail = "an image or document is larger than the API accepts";
-                findings.push(LocatedFinding::of_entry(Code::MediaSize, &entry, detail));
-            }
-            OmissionReason::Refused(Rule::MediaTooLarge) => {
-                let detail = "an image or document is larger than the API accepts";
-                findings.push(LocatedFinding::of_entry(Code::MediaSize, &entry, detail));
-            }
-            OmissionReason::RequestLimit => {
-                let detail = "the request has more images, or larger ones, than the API accepts";
-                findings.push(LocatedFinding::of_entry(Code::MediaSize, &entry, detail));
-            }
-            OmissionReason::Refused(Rule::MediaType) => {
-                let detail = "an image is of another type than it names";
-                findings.push(LocatedFinding::of_entry(Code::MediaSize, &entry, detail));
-            }
-            OmissionReason::Refused(Rule::UnusableMedia) => {
-                let detail = "an image or document contains no data that the API accepts";
-                findings.push(LocatedFinding::of_entry(Code::MediaSize, &entry, detail));
-            }
-            _ => {}
+            reason => findings.extend(
+                media_finding(reason)
+                    .map(|detail| LocatedFinding::of_entry(Code::MediaSize, &entry, detail)),
+            ),
         }
     }
     if let Some(first) = emptied.first() {
@@ -303,6 +286,23 @@ fn of_request(index: &Index, request: &Request) -> Vec<LocatedFinding> {
         ));
     }
     findings
+}
+
+/// Returns what is wrong with an image or a document that is not sent as it is.
+fn media_finding(reason: OmissionReason) -> Option<&'static str> {
+    Some(match reason {
+        OmissionReason::OversizedMedia | OmissionReason::Refused(Rule::MediaTooLarge) => {
+            "an image or document is larger than the API accepts"
+        }
+        OmissionReason::RequestLimit => {
+            "the request has more images, or larger ones, than the API accepts"
+        }
+        OmissionReason::Refused(Rule::MediaType) => "an image is of another type than it names",
+        OmissionReason::Refused(Rule::UnusableMedia) => {
+            "an image or document contains no data that the API accepts"
+        }
+        _ => return None,
+    })
 }
 
 /// Returns what a strict provider refuses in the request of the client, except for what its

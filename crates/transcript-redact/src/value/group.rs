@@ -76,9 +76,11 @@ impl Named<'_> {
             let Some(range) = self.element(at) else { break };
             let next = range.end + usize::from(self.is_quote(range.end));
             values.extend(self.classify(at, Way::Cell));
-            let comma = self.skip_space(
-                self.skip_space(next) + usize::from(self.byte(self.skip_space(next)) == Some(b',')),
-            );
+            let comma = self.skip_space(next);
+            let comma = match self.byte(comma) {
+                Some(b',') => self.skip_space(comma + 1),
+                _ => comma,
+            };
             if comma == at {
                 break;
             }

@@ -779,3 +779,81 @@ fn a_reminder_whose_user_message_is_gone_is_a_user_message() {
         r#"{"role":"user","content":"<system-reminder>\none\n</system-reminder>"}"#
     );
 }
+
+/// A session with an image in two prompts: the first one was answered, the second one met an error.
+fn session_with_error(error: &str) -> Vec<u8> {
+    const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let source = json!({"type": "base64", "media_type": "image/png", "data": PIXEL});
+    let pdf =
+        json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQKJSVFT0YK"});
+    let media = json!([
+        {"type": "image", "source": source}, {"type": "document", "source": pdf},
+    ]);
+    let answer = |model: &str, text: &str| json!({"role": "assistant", "id": text, "model": model, "content": [{"type": "text", "text": text}]});
+    let user = |content: Value| json!({"role": "user", "content": content});
+    let rows = [
+        ("user", user(media.clone()), false),
+        ("assistant", answer("claude-sonnet-4-5", "Seen."), false),
+        ("user", user(media), false),
+        ("assistant", answer("<synthetic>", error), true),
+        ("user", user(json!("Go on.")), false),
+        ("assistant", answer("<synthetic>", error), true),
+        ("user", user(json!("Please.")), false),
+    ];
+    let mut text = String::new();
+    for (number, (kind, message, is_error)) in rows.into_iter().enumerate() {
+        let uuid = |number: usize| format!("00000000-0000-4000-8000-{number:012}");
+        let parent = number.checked_sub(1).map(uuid);
+        let entry = json!({
+            "type": kind, "uuid": uuid(number), "parentUuid": parent, "isSidechain": false, "sessionId": uuid(99),
+            "timestamp": format!("2026-01-01T00:00:{number:02}.000Z"), "message": message, "isApiErrorMessage": is_error,
+        });
+        text.push_str(&entry.to_string());
+        text.push('\n');
+    }
+    text.into_bytes()
+}
+
+#[test]
+fn an_error_about_media_is_evidence_against_those_since_the_last_answer() {
+    // The texts of public reports.
+    for (error, kept) in [
+        (
+            "Image was too large. Double press esc to go back",
+            "document",
+        ),
+        (
+            "API Error: 400 messages.1.content.0.image.source.base64: image exceeds 5 MB maximum",
+            "document",
+        ),
+        (
+            "API Error: 400 image dimensions exceed max allowed size for many-image requests: 2000 pixels",
+            "document",
+        ),
+        ("API Error: 400 Could not process image", "document"),
+        ("PDF too large. Please double press esc to edit", "image"),
+        ("PDF too large (max 100 pages, 32MB)", "image"),
+        ("The PDF file was not valid.", "image"),
+        ("API Error: 400 Could not process PDF", "image"),
+        ("Request too large (max 32MB). Double press esc", ""),
+        (
+            "API Error: 413 {\"error\":{\"type\":\"request_too_large\"}}",
+            "",
+        ),
+        ("API Error: 529 overloaded", "image document"),
+    ] {
+        let session = Loaded::new(&session_with_error(error));
+        let request = session.request(Policy::Recover, &RequestOptions::new().prompt("And?"));
+        let kinds = |message: usize| -> String {
+            let blocks = request.messages[message].blocks().iter();
+            let kinds = blocks.filter_map(|block| match block.kind() {
+                BlockKind::Image => Some("image"),
+                BlockKind::Document => Some("document"),
+                _ => None,
+            });
+            kinds.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(kinds(0), "image document", "{error}");
+        assert_eq!(kinds(2), kept, "{error}");
+    }
+}
