@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 use transcript_format::author::Author;
+use transcript_format::block_text::block_text;
 use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
-use transcript_format::object::{JsonKind, Object, Raw, Str, unescape};
+use transcript_format::object::{Object, Raw, Str, unescape};
 use transcript_format::scan::{Body, Envelope, Flags};
 use transcript_reader::Said;
 
@@ -151,7 +152,7 @@ impl<'a> Unit<'a> {
             let text = message.get("content").and_then(Raw::str);
             return self.add_block(field(&text), Some(0), text, ToolPart::None);
         };
-        for (number, (_, block)) in (0..).zip(blocks) {
+        for (number, (raw, block)) in (0..).zip(blocks) {
             let Some(block) = block else { continue };
             let Some(kind) = string(block, "type") else {
                 continue;
@@ -178,10 +179,10 @@ impl<'a> Unit<'a> {
                         call: string(block, "tool_use_id"),
                         is_error: block.get("is_error").and_then(Raw::bool) == Some(true),
                     };
-                    let text = block.get("content").and_then(content);
+                    let text = block.get("content").map(block_text);
                     self.add_block(Field::ToolResult, Some(number), text, tool);
                 }
-                _ => {}
+                _ => add(Field::Text, Some(block_text(*raw)), ToolPart::None),
             }
         }
     }
@@ -193,7 +194,7 @@ impl<'a> Unit<'a> {
         let attachment = object.get("attachment").and_then(Raw::object);
         let member = |key: &str| attachment.as_ref()?.get(key);
         if is_queued {
-            self.add(Field::Queued, member("prompt").and_then(content));
+            self.add(Field::Queued, member("prompt").map(block_text));
         }
         for rendered in object
             .get("rendered")
@@ -201,7 +202,7 @@ impl<'a> Unit<'a> {
             .unwrap_or_default()
         {
             let rendered = rendered.object();
-            let text = rendered.and_then(|rendered| rendered.get("content").and_then(content));
+            let text = rendered.and_then(|rendered| rendered.get("content").map(block_text));
             self.add(Field::Attachment, text);
         }
         match kind {
@@ -235,21 +236,6 @@ fn field_of_user(text: &str, flags: Flags, author: Author) -> Field {
 
 fn string<'a>(object: &Object<'a>, key: &str) -> Option<Str<'a>> {
     object.get(key)?.str()
-}
-
-/// Returns a content: a string, or the texts of its text blocks.
-fn content(raw: Raw<'_>) -> Option<Str<'_>> {
-    let blocks = match raw.kind() {
-        JsonKind::String => return raw.str(),
-        JsonKind::Array => raw.array()?,
-        JsonKind::Object => vec![raw],
-        _ => return None,
-    };
-    let texts = blocks.into_iter().filter_map(|block| {
-        let block = block.object()?;
-        (string(&block, "type")? == "text").then(|| string(&block, "text"))?
-    });
-    Some(joined(texts))
 }
 
 /// Joins texts by line feeds.

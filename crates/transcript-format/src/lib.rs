@@ -19,6 +19,7 @@
 pub mod attachment;
 pub mod attachment_texts;
 pub mod author;
+pub mod block_text;
 pub mod client_tools;
 pub mod client_version;
 pub mod compact;

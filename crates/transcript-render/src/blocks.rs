@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
+use transcript_format::block_text::block_text;
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::kind::AttachmentKind;
 use transcript_format::object::{FromRaw, JsonKind, Object, Raw};
 use transcript_format::units;
-use transcript_reader::Said;
+use transcript_reader::{Said, Source};
 use transcript_resume::items::LoadedItem;
 
 use crate::escape::Escaping;
@@ -30,12 +31,20 @@ pub(crate) fn input<'b>(block: &Block<'b>) -> Option<Raw<'b>> {
     }
 }
 
-/// Returns the text of a result; other blocks are their name in brackets.
-pub(crate) fn result_text<'b>(loaded: &LoadedItem<'b>, escaping: Escaping) -> Cow<'b, str> {
+/// Returns the text of a result. One that the client stored in a file beside the session is read
+/// from `stored_in`, the file of the session; without it, and where the file is missing, it is the
+/// preview in the line.
+pub(crate) fn result_text<'b>(
+    loaded: &LoadedItem<'b>,
+    escaping: Escaping,
+    stored_in: Option<&Source>,
+) -> Cow<'b, str> {
     let content = loaded.object().and_then(|block| block.field("content"));
     let text = content.map_or(Cow::Borrowed(""), |content| {
         content.str().unwrap_or_else(|| plain_text(content).into())
     });
+    let stored = stored_in.and_then(|source| stored_text(source, &text));
+    let text = stored.map_or(text, Cow::Owned);
     // The client wraps its own refusals in a tag for the model.
     let refusal = text.strip_prefix("<tool_use_error>");
     let refusal = refusal.and_then(|text| text.strip_suffix("</tool_use_error>"));
@@ -45,7 +54,24 @@ pub(crate) fn result_text<'b>(loaded: &LoadedItem<'b>, escaping: Escaping) -> Co
     }
 }
 
-/// Returns the text of a message or a result; other blocks are a line in brackets.
+/// Returns the text of a result that is too large for its line, and that the client stored in a file
+/// beside the session. The line names a path on the machine of the client: only its last part counts.
+fn stored_text(source: &Source, preview: &str) -> Option<String> {
+    const START: &str = "<persisted-output>";
+    const FOLDER: &str = "tool-results";
+    const MAX_LEN: usize = 64 << 20;
+    let rest = preview.trim_start().strip_prefix(START)?;
+    let line = rest.lines().find(|line| line.contains(FOLDER))?;
+    let (_, path) = line.rsplit_once(FOLDER)?;
+    let name = path.trim_start_matches(['/', '\\']).trim_end();
+    let is_name = !name.is_empty() && !name.contains(['/', '\\']) && name != "..";
+    let folder = source.path().with_extension("").join(FOLDER);
+    let path = is_name.then(|| folder.join(name))?;
+    let bytes = source.disk().read(&path, MAX_LEN).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns the text of a message or a result; blocks without a text are a line in brackets.
 pub fn plain_text(content: Raw<'_>) -> String {
     if let Some(text) = content.str() {
         return text.into_owned();
@@ -58,8 +84,11 @@ pub fn plain_text(content: Raw<'_>) -> String {
         // One at a time: a list can have a million.
         match Block::from_raw(raw) {
             Some(Block::Text(block)) => text.push_str(&block.text().unwrap_or_default()),
-            Some(block) => text.push_str(&block_line(&block)),
-            None => {}
+            Some(block) => match block_text(raw) {
+                own if own.trim().is_empty() => text.push_str(&block_line(&block)),
+                own => text.push_str(&own),
+            },
+            None => text.push_str(&block_text(raw)),
         }
     }
     text
@@ -114,6 +143,15 @@ pub(crate) fn block_line(block: &Block<'_>) -> String {
     }
     line.push(']');
     line
+}
+
+/// Returns the line of a block, and its text below.
+pub(crate) fn block_lines(block: &Block<'_>) -> String {
+    let line = block_line(block);
+    match block_text(block.raw()).trim_end() {
+        "" => line,
+        text => format!("{line}\n{text}"),
+    }
 }
 
 /// Describes the event that an attachment records; `None` for reminders.

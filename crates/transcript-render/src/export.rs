@@ -13,7 +13,7 @@ use transcript_resume::items::{GroupKind, GroupRole, Item, ItemKind, ItemMarks, 
 use transcript_resume::{ConversationPath, Usage, UsageTotals};
 
 use crate::Result;
-use crate::blocks::{attachment_line, block_line, input, plain_text, result_text};
+use crate::blocks::{attachment_line, block_lines, input, plain_text, result_text};
 use crate::compaction;
 use crate::conversation::{Conversation, PartPrinter, Parts, gap};
 use crate::escape::Escaping;
@@ -224,7 +224,7 @@ impl<'o> Writer<'o> {
                 }
                 Some((group, GroupRole::Result)) => {
                     let raw = call.as_deref().and_then(|text| Raw::parse(text).ok());
-                    self.result(group.tool(), item, &loaded, raw)?;
+                    self.result(group.tool(), item, &loaded, raw, conversation.source)?;
                 }
                 _ => self.item(conversation, item, &loaded)?,
             }
@@ -288,10 +288,10 @@ impl<'o> Writer<'o> {
                 self.quote(&text)
             }
             ItemKind::Media | ItemKind::Block => {
-                let line = loaded.block().map(|block| block_line(&block));
+                let line = loaded.block().map(|block| block_lines(&block));
                 self.aside("", &line.unwrap_or_default())
             }
-            ItemKind::Result => self.result("", item, loaded, None),
+            ItemKind::Result => self.result("", item, loaded, None, conversation.source),
             ItemKind::Compaction => {
                 self.speaker = None;
                 let time = entry_ref.millis();
@@ -403,6 +403,7 @@ impl<'o> Writer<'o> {
         item: &Item,
         loaded: &LoadedItem<'_>,
         input: Option<Raw<'_>>,
+        source: &Source,
     ) -> Result<()> {
         if self.options.tools == Tools::None {
             return Ok(());
@@ -423,7 +424,8 @@ impl<'o> Writer<'o> {
                 Ok(())
             }
             CallOutcome::Text => {
-                let text = result_text(loaded, self.escaping);
+                let stored_in = (self.options.tools == Tools::Full).then_some(source);
+                let text = result_text(loaded, self.escaping, stored_in);
                 // One more than are shown, so that it is seen that there are more.
                 let lines = text
                     .trim_end()

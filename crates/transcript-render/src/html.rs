@@ -15,13 +15,13 @@ use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
 use transcript_format::object::Raw;
 use transcript_format::units::{self, dollars, duration, grouped};
 use transcript_format::work;
-use transcript_reader::{Bodies, EntryNo, EntryRef};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Source};
 use transcript_resume::items::{
     GroupKind, GroupRole, Item, ItemKind, ItemMarks, LoadedItem, Nesting, Speaker, starts_turn,
 };
 
 use crate::Result;
-use crate::blocks::{attachment_line, block_line, input, plain_text, result_text};
+use crate::blocks::{attachment_line, block_line, block_lines, input, plain_text, result_text};
 use crate::compaction;
 use crate::conversation::{Conversation, PartPrinter, Parts, gap};
 use crate::escape::Escaping;
@@ -431,7 +431,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
                 }
                 Some((group, GroupRole::Result)) => {
                     let raw = call.as_deref().and_then(|text| Raw::parse(text).ok());
-                    self.result(group.tool(), item, &loaded, raw);
+                    self.result(group.tool(), item, &loaded, raw, conversation.source);
                 }
                 _ => self.item(conversation, item, &loaded, &entry_ref),
             }
@@ -573,7 +573,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
                     self.block(&block, item.speaker(), entry_ref);
                 }
             }
-            ItemKind::Result => self.result("", item, loaded, None),
+            ItemKind::Result => self.result("", item, loaded, None, conversation.source),
             ItemKind::Compaction => {
                 let time = self.time(entry_ref, "%Y-%m-%d %H:%M");
                 let text = compaction::in_document(
@@ -754,7 +754,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
                     }
                 }
             }
-            None => self.aside("block", &line),
+            None => self.aside("block", &block_lines(block)),
         }
     }
 
@@ -790,7 +790,14 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         );
     }
 
-    fn result(&mut self, tool: &str, item: &Item, loaded: &LoadedItem<'_>, input: Option<Raw<'_>>) {
+    fn result(
+        &mut self,
+        tool: &str,
+        item: &Item,
+        loaded: &LoadedItem<'_>,
+        input: Option<Raw<'_>>,
+        source: &Source,
+    ) {
         if self.options.tools == Tools::None {
             return;
         }
@@ -825,7 +832,8 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
                 }
             }
             CallOutcome::Text => {
-                let text = result_text(loaded, escaping);
+                let stored_in = (self.options.tools == Tools::Full).then_some(source);
+                let text = result_text(loaded, escaping, stored_in);
                 let text = text.trim_end();
                 if text.is_empty() && !has_failed {
                     return;
@@ -1346,7 +1354,7 @@ mod tests {
             "\n",
             r#"{"type":"attachment","uuid":"t","parentUuid":"u","attachment":{"type":"of_tomorrow","content":"private"}}"#,
             "\n",
-            r#"{"type":"assistant","uuid":"a","parentUuid":"t","message":{"id":"m","role":"assistant","content":[{"type":"new_block","data":"private"}]}}"#,
+            r#"{"type":"assistant","uuid":"a","parentUuid":"t","message":{"id":"m","role":"assistant","content":[{"type":"new_block","data":"of tomorrow"}]}}"#,
         );
         let page = page(lines, None);
         assert!(!page.contains("private"), "{page}");
@@ -1354,7 +1362,8 @@ mod tests {
             page.contains("attachment of an unknown kind omitted: of_tomorrow"),
             "{page}"
         );
-        assert!(page.contains("[new_block]"), "{page}");
+        // A block is content: what it says is shown.
+        assert!(page.contains("[new_block]\nof tomorrow"), "{page}");
     }
 
     /// A long session: few prompts, many calls, some of them in parallel.

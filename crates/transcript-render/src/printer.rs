@@ -9,9 +9,10 @@ mod turn;
 use std::borrow::Cow;
 use std::io::Write;
 
+use transcript_format::block_text::block_text;
 use transcript_format::context_refs::Region;
 use transcript_format::kind::{AttachmentKind, SystemKind};
-use transcript_reader::{Bodies, EntryRef, Said};
+use transcript_reader::{Bodies, EntryRef, Said, Source};
 use transcript_resume::items::{CompactionItem, Item, ItemKind, ItemReader, LoadedItem, Speaker};
 
 use crate::Result;
@@ -62,6 +63,8 @@ struct RenderItem<'a> {
     line: Option<u64>,
     compaction: Option<&'a CompactionItem>,
     place: CompactionPlace,
+    /// The file of the session, if results that are stored beside it can be read.
+    source: Option<&'a Source>,
 }
 
 impl<'a> RenderItem<'a> {
@@ -95,6 +98,7 @@ impl<'c> RenderItems<'c> {
             line: Some(entry_ref.line()),
             compaction: self.conversation.display.compaction(item),
             place: self.conversation.place_of(item.entry_no()),
+            source: Some(self.conversation.source),
         })
     }
 }
@@ -146,18 +150,28 @@ impl<'o> TextPrinter<'o> {
             ItemKind::Text => self.said(rendered),
             ItemKind::Thinking => self.thinking(&rendered.loaded),
             ItemKind::Media | ItemKind::Block => {
-                let line = rendered.loaded.block().map(|block| block_line(&block));
+                let block = rendered.loaded.block();
                 if rendered.item().speaker() == Speaker::Person {
                     // A prompt may start with an image.
                     self.start_turn(&rendered.entry_ref, rendered.line)?;
                 }
                 self.name(name_of(rendered.item()))?;
-                self.dim(&line.unwrap_or_default())
+                let Some(block) = block else {
+                    return Ok(());
+                };
+                self.dim(&block_line(&block))?;
+                let text = block_text(block.raw());
+                match self.options.tools {
+                    Tools::Full if !text.trim().is_empty() => {
+                        Ok(self.page.text(self.styles.plain, text.trim_end())?)
+                    }
+                    _ => Ok(()),
+                }
             }
             // The call of this result is not on the path, or has another result already.
             ItemKind::Result => {
                 self.name("tool")?;
-                self.result("", &rendered.loaded, None, None)
+                self.result("", rendered, None, None)
             }
             ItemKind::Compaction => self.compaction(rendered),
             ItemKind::System => self.system(rendered),

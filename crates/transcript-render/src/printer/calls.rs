@@ -2,7 +2,7 @@
 
 use transcript_format::object::Raw;
 use transcript_format::units::duration;
-use transcript_resume::items::{ItemMarks, LoadedItem};
+use transcript_resume::items::ItemMarks;
 
 use super::turn::between;
 use super::{RenderItem, TextPrinter};
@@ -111,7 +111,7 @@ impl TextPrinter<'_> {
         let answered = rendered.entry_ref.millis();
         self.printed.answered = answered.or(self.printed.answered);
         let took = between(called, answered).filter(|took| *took >= MIN_TIME);
-        self.result(tool, &rendered.loaded, input, took)
+        self.result(tool, rendered, input, took)
     }
 
     /// Names the subagent that a call started, if it is not printed below the call.
@@ -126,13 +126,14 @@ impl TextPrinter<'_> {
     pub(super) fn result(
         &mut self,
         tool: &str,
-        loaded: &LoadedItem<'_>,
+        rendered: RenderItem<'_>,
         input: Option<Raw<'_>>,
         took: Option<u64>,
     ) -> Result<()> {
         if self.options.tools == Tools::None {
             return Ok(());
         }
+        let loaded = &rendered.loaded;
         let failed = loaded.item().marks().contains(ItemMarks::FAILED);
         let took = took.map(|took| format!(" · {}", duration(took)));
         let took = took.unwrap_or_default();
@@ -147,10 +148,12 @@ impl TextPrinter<'_> {
             }
             CallOutcome::Todos(todos) => self.todos(&todos, &took),
             CallOutcome::Text => {
-                let text = result_text(loaded, self.styles.escaping);
-                match self.options.tools {
-                    Tools::Full => self.whole(&text, failed, &took),
-                    _ => self.short(tool, &text, failed, &took),
+                let is_whole = self.options.tools == Tools::Full;
+                let stored_in = rendered.source.filter(|_| is_whole);
+                let text = result_text(loaded, self.styles.escaping, stored_in);
+                match is_whole {
+                    true => self.whole(&text, failed, &took),
+                    false => self.short(tool, &text, failed, &took),
                 }
             }
         }

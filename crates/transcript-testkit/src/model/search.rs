@@ -587,7 +587,7 @@ fn block_text(
             (Some(strings.join("\n")), "tool_input")
         }
         _ if is_result(block) => (joined(&block["content"]), "tool_result"),
-        _ => return None,
+        _ => (joined(block), "text"),
     };
     let call = match is_call(block) {
         true => Some(call(block)),
@@ -608,19 +608,41 @@ fn block_text(
     })
 }
 
-/// Returns a content: a string, or the texts of its blocks, each on a line.
-fn joined(content: &Json) -> Option<String> {
-    let blocks = match content {
-        Json::Text(text) => return Some(text.clone()),
-        Json::List(blocks) => blocks.as_slice(),
-        Json::Object(_) => std::slice::from_ref(content),
-        _ => return None,
-    };
-    let texts = blocks
-        .iter()
-        .filter(|block| block.text("type") == Some("text"));
-    let texts: Vec<&str> = texts.filter_map(|block| block.text("text")).collect();
+/// Returns the texts of a value, each on a line.
+fn joined(value: &Json) -> Option<String> {
+    let mut texts = Vec::new();
+    add_texts(value, &mut texts);
     Some(texts.join("\n"))
+}
+
+fn add_texts<'j>(value: &'j Json, texts: &mut Vec<&'j str>) {
+    let is_silent = |name: &str| {
+        let ids = ["type", "id", "tool_use_id", "file_id", "signature"];
+        let encrypted = ["encrypted_content", "encrypted_index", "encrypted_stdout"];
+        let others = [
+            "media_type",
+            "cache_control",
+            "caller",
+            "citations",
+            "retrieved_at",
+        ];
+        ids.contains(&name) || encrypted.contains(&name) || others.contains(&name)
+    };
+    match value {
+        Json::Text(text) if !text.is_empty() => texts.push(text),
+        Json::List(elements) => elements
+            .iter()
+            .for_each(|element| add_texts(element, texts)),
+        Json::Object(members) => match (value.text("type"), value.text("text")) {
+            (Some("text"), Some(text)) => texts.extend(Some(text).filter(|text| !text.is_empty())),
+            (Some("image" | "redacted_thinking" | "base64" | "file"), _) => {}
+            _ => {
+                let members = members.iter().filter(|(name, _)| !is_silent(name));
+                members.for_each(|(_, member)| add_texts(member, texts));
+            }
+        },
+        _ => {}
+    }
 }
 
 // ---------------------------------------------------------------------------------------------
