@@ -105,6 +105,15 @@ impl fmt::Debug for Uuid {
     }
 }
 
+/// Returns whether a `message.id` has the form of those that the API gives, which no two answers
+/// share. Those of gateways may be the same for all answers, or numbered from 1 in each session.
+#[must_use]
+pub fn is_message_id_of_api(id: &str) -> bool {
+    const MIN_LEN: usize = 20;
+    let rest = id.strip_prefix("msg_");
+    rest.is_some_and(|rest| rest.len() >= MIN_LEN && rest.bytes().any(|byte| byte.is_ascii_digit()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

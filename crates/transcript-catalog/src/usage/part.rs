@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::num::{NonZeroU64, NonZeroU128};
 
 use serde::{Deserialize, Serialize};
+use transcript_format::ids::is_message_id_of_api;
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::Body;
 use transcript_format::time;
@@ -188,12 +189,34 @@ mod id_bytes {
     }
 }
 
+/// Hashes that show which copies with one `message.id` are one answer; 0 for what is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub(super) struct Marks {
+    /// `requestId`.
+    #[serde(with = "postcard::fixint::le")]
+    pub(super) request: u64,
+    /// The uuid of the first line, or of the line that it is a copy of.
+    #[serde(with = "postcard::fixint::le")]
+    pub(super) first_line: u64,
+    #[serde(with = "postcard::fixint::le")]
+    pub(super) last_line: u64,
+    /// The parent of the first line.
+    #[serde(with = "postcard::fixint::le")]
+    pub(super) line_before: u64,
+    /// The content of the first line.
+    #[serde(with = "postcard::fixint::le")]
+    pub(super) content: u64,
+}
+
 /// What the first line of a copy says, which stands for all of it, and what all its lines say together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Copy {
-    /// A hash of the key; `None` if the line is a request of its own.
+    /// A hash of `message.id`, or of the uuid without one; `None` if the line is a request of its own.
     #[serde(with = "id_bytes")]
     pub(super) id: Option<NonZeroU128>,
+    /// Whether the id has the form of those that the API gives, which are unique.
+    pub(super) is_of_api: bool,
+    pub(super) marks: Marks,
     /// Of the first line, in bytes.
     pub(super) offset: u64,
     /// Of the first line.
@@ -243,6 +266,10 @@ impl Copy {
             self.model = later.model;
         }
         self.reported = self.reported.max(later.reported);
+        if self.marks.request == 0 {
+            self.marks.request = later.marks.request;
+        }
+        self.marks.last_line = later.marks.last_line;
         add_calls(&mut self.calls, later.calls);
         self.steps.follow(later.steps);
         let searches = self.client_searches.saturating_add(later.client_searches);
@@ -272,7 +299,7 @@ impl Copy {
 }
 
 /// A time in milliseconds since 1970. An unknown one is later than all others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 pub(super) struct Time(i64);
 
 impl Default for Time {
@@ -329,8 +356,13 @@ impl Part {
 pub(super) struct Reader {
     part: Part,
     names: Names,
-    /// The copy of each key.
+    /// The last copy with each id.
     places: HashMap<NonZeroU128, usize>,
+    /// The copy of each line, by the id and the hash of its uuid, and by the id and the hash of its
+    /// request.
+    known: HashMap<(NonZeroU128, u64), usize>,
+    /// The end of the last line of an answer, and its copy.
+    last: Option<(u64, usize)>,
 }
 
 /// A line is not a JSON object.
@@ -341,6 +373,8 @@ impl Reader {
     /// Returns what was read, and starts again.
     pub(super) fn take(&mut self) -> Part {
         self.places.clear();
+        self.known.clear();
+        self.last = None;
         let mut part = std::mem::take(&mut self.part);
         part.names = std::mem::take(&mut self.names).all;
         part
@@ -350,7 +384,7 @@ impl Reader {
     pub(super) fn read(&mut self, text: &str, offset: u64, session: &str) -> Result<(), Damaged> {
         let body = Body::parse(text).map_err(|_| Damaged)?;
         match &*self::text(&body.object, "type") {
-            "assistant" => self.read_answer(&body, offset, session),
+            "assistant" => self.read_answer(&body, (offset, text.len()), session),
             "user" => self.read_searches(&body),
             "system" if self::text(&body.object, "subtype") == "compact_boundary" => {
                 self.part.boundaries.push((offset, millis(&body.object)));
@@ -361,7 +395,7 @@ impl Reader {
         Ok(())
     }
 
-    fn read_answer(&mut self, body: &Body<'_>, offset: u64, session: &str) {
+    fn read_answer(&mut self, body: &Body<'_>, (offset, len): (u64, usize), session: &str) {
         let entry = &body.object;
         let Some(message) = &body.message else {
             return;
@@ -372,11 +406,13 @@ impl Reader {
             return;
         }
         let uuid = text(entry, "uuid");
-        let id = match (id.is_empty(), uuid.is_empty()) {
+        let key = match (id.is_empty(), uuid.is_empty()) {
             (false, _) => Some(wide_hash(b"id:", &id)),
             (true, false) => Some(wide_hash(b"uuid:", &uuid)),
             (true, true) => None,
         };
+        let is_of_api = is_message_id_of_api(&id);
+        let marks = Marks::of(entry, message);
         let names = &mut self.names;
         let counts = usage.as_ref().map(Counts::read).unwrap_or_default();
         let mut named = |key| match &usage {
@@ -394,7 +430,9 @@ impl Reader {
         };
         let time = millis(entry).map_or_else(Time::default, Time);
         let copy = Copy {
-            id,
+            id: key,
+            is_of_api,
+            marks,
             offset,
             first_time: time,
             time,
@@ -415,11 +453,45 @@ impl Reader {
             client_searches: 0,
             is_merged: false,
         };
-        let place = id.map(|id| *self.places.entry(id).or_insert(self.part.copies.len()));
-        match place.and_then(|place| self.part.copies.get_mut(place)) {
-            Some(first) => first.follow(copy),
+        let new = self.part.copies.len();
+        let place = key.and_then(|key| self.place_of(key, &marks, offset));
+        match place {
+            Some(place) => self.part.copies[place].follow(copy),
             None => self.part.copies.push(copy),
         }
+        let place = place.unwrap_or(new);
+        self.last = Some((offset + len as u64, place));
+        if let Some(key) = key {
+            self.places.insert(key, place);
+            for mark in [marks.last_line, marks.request]
+                .into_iter()
+                .filter(|mark| *mark != 0)
+            {
+                self.known.insert((key, mark), place);
+            }
+        }
+    }
+
+    /// Returns the copy that a line belongs to. Gateways give all answers the same `message.id`, or
+    /// number those of each session: a line belongs to the answer with the same id and the same
+    /// `requestId`, else to that of the line which it names as its parent, or of the line right
+    /// before it.
+    fn place_of(&self, key: NonZeroU128, marks: &Marks, offset: u64) -> Option<usize> {
+        // A line feed, and a carriage return before it.
+        const LINE_END: u64 = 2;
+        let last = *self.places.get(&key)?;
+        let known = |mark: u64| self.known.get(&(key, mark)).copied();
+        let is_other = |place: &usize| {
+            let request = self.part.copies[*place].marks.request;
+            request != 0 && marks.request != 0 && request != marks.request
+        };
+        let is_right_before =
+            |(end, place): &(u64, usize)| *place == last && offset.saturating_sub(*end) <= LINE_END;
+        let before = self.last.filter(is_right_before).map(|(_, place)| place);
+        let of_line = known(marks.last_line)
+            .or_else(|| known(marks.line_before))
+            .or(before);
+        known(marks.request).or(of_line.filter(|place| !is_other(place)))
     }
 
     /// Reads how many searches a result of the client's `WebSearch` made.
@@ -507,6 +579,26 @@ fn nano_dollars(dollars: Option<Raw<'_>>) -> Option<u64> {
     let dollars = dollars?.f64().filter(|dollars| *dollars >= 0.0)?;
     // The conversion saturates.
     Some((dollars * 1e9).round() as u64)
+}
+
+impl Marks {
+    fn of(entry: &Object<'_>, message: &Object<'_>) -> Self {
+        let mark = |text: &str| match text.is_empty() {
+            true => 0,
+            false => hash(text.as_bytes()).max(1),
+        };
+        let of = |key| mark(&text(entry, key));
+        let copied = entry.object("forkedFrom");
+        let copied = copied.map_or(0, |from| mark(&text(&from, "messageUuid")));
+        let content = message.get("content");
+        Self {
+            request: of("requestId"),
+            first_line: if copied == 0 { of("uuid") } else { copied },
+            last_line: of("uuid"),
+            line_before: of("parentUuid"),
+            content: content.map_or(0, |content| mark(content.text())),
+        }
+    }
 }
 
 /// A hash that no two of the ids of a store share.

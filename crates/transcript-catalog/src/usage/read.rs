@@ -22,7 +22,7 @@ use crate::sidecar::{Kind, Piece, Stored};
 /// The number changes with the format, and with what counts. The version of the crate is not part of it:
 /// the sums of deleted sessions stay.
 pub(super) const KIND: Kind = Kind {
-    magic: "transcript usage 1",
+    magic: "transcript usage 2",
     extension: "usage",
 };
 /// What is kept about the usage of the files of a catalog.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::mem;
 use std::num::NonZeroU128;
 
-use super::part::{Copy, Counted, Counts, Name, Names, Part, Step, known};
+use super::part::{Copy, Counted, Counts, Name, Names, Part, Step, Time, known};
 use super::tokens::Tokens;
 
 /// One call of the API and its answer: the copy that owns it, with what the others say.
@@ -103,7 +103,9 @@ impl Requests {
         }
         drop(first_of);
         for group in groups.into_values() {
-            self.merge_group(&group);
+            for answer in self.answers(&group) {
+                self.merge_group(&answer);
+            }
         }
     }
 
@@ -115,6 +117,49 @@ impl Requests {
             copies.iter().map(move |copy| Request { file, copy })
         });
         all.filter(|request| !request.copy.is_merged)
+    }
+
+    /// Divides the copies with one id into those of each answer. An id that a file has for several
+    /// answers says nothing: what a gateway numbers, or the same text for all of them. Then, and for
+    /// an id that may be of a gateway, copies in several files have their lines in common.
+    fn answers(&self, group: &[At]) -> Vec<Vec<At>> {
+        let mut answers = Answers::default();
+        let copy = |at: &At| &self.parts[at.0 as usize].1[at.1 as usize];
+        let file = |at: &At| self.parts[at.0 as usize].0.file;
+        for at in group {
+            let Copy {
+                marks, first_time, ..
+            } = copy(at);
+            let file = u64::from(file(at));
+            answers.add([
+                Mark::Request(marks.request),
+                Mark::Line(marks.first_line),
+                Mark::LineOf(file, marks.line_before),
+                Mark::LineOf(file, marks.last_line),
+                Mark::ContentAt(marks.content, *first_time),
+            ]);
+        }
+        let of_file = |number: usize| (file(&group[number]), answers.find(number));
+        let mut last = HashMap::new();
+        let is_shared = (0..group.len())
+            .map(of_file)
+            .any(|(file, answer)| *last.entry(file).or_insert(answer) != answer);
+        if !is_shared {
+            for (number, at) in group.iter().enumerate() {
+                let copy = copy(at);
+                let mark = match copy.is_of_api {
+                    true => Mark::Id,
+                    false => Mark::Content(copy.marks.content),
+                };
+                answers.mark(number, mark);
+            }
+        }
+        let mut found: Vec<Vec<At>> = vec![Vec::new(); group.len()];
+        for (number, at) in group.iter().enumerate() {
+            found[answers.find(number)].push(*at);
+        }
+        found.retain(|answer| answer.len() > 1);
+        found
     }
 
     fn take(&mut self, (part, number): At) -> Copy {
@@ -195,6 +240,66 @@ impl Requests {
         self.unmatched_searches = searches
             .values()
             .fold(0, |sum, more| sum.saturating_add(*more));
+    }
+}
+
+/// What shows that two copies are of one answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Mark {
+    Request(u64),
+    /// A line, wherever it was copied to.
+    Line(u64),
+    /// A line of this file.
+    LineOf(u64, u64),
+    /// The content of the first line.
+    Content(u64),
+    ContentAt(u64, Time),
+    Id,
+}
+
+impl Mark {
+    fn is_known(self) -> bool {
+        match self {
+            Self::Request(mark) | Self::Line(mark) | Self::LineOf(_, mark) => mark != 0,
+            Self::Content(mark) => mark != 0,
+            Self::ContentAt(mark, time) => mark != 0 && time.get().is_some(),
+            Self::Id => true,
+        }
+    }
+}
+
+/// Copies, joined where they have a mark in common.
+#[derive(Debug, Default)]
+struct Answers {
+    /// For each copy the first that it is joined with, or one on the way there.
+    above: Vec<usize>,
+    first: HashMap<Mark, usize>,
+}
+
+impl Answers {
+    fn add(&mut self, marks: impl IntoIterator<Item = Mark>) {
+        let number = self.above.len();
+        self.above.push(number);
+        for mark in marks {
+            self.mark(number, mark);
+        }
+    }
+
+    fn mark(&mut self, number: usize, mark: Mark) {
+        if !mark.is_known() {
+            return;
+        }
+        let other = *self.first.entry(mark).or_insert(number);
+        let (one, other) = (self.find(number), self.find(other));
+        self.above[one.max(other)] = one.min(other);
+    }
+
+    fn find(&self, number: usize) -> usize {
+        let mut at = number;
+        while self.above[at] != at {
+            at = self.above[at];
+        }
+        at
     }
 }
 

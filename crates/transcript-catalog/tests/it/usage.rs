@@ -96,6 +96,88 @@ fn lines_and_copies_of_one_answer_are_one_request_with_the_largest_counts() {
 }
 
 #[test]
+fn answers_that_a_gateway_gave_one_id_are_requests_of_their_own() {
+    let at = |minute: u32, text: &str, parent: Option<&str>| {
+        json!({
+            "timestamp": format!("2026-11-20T10:{minute:02}:00.000Z"), "parentUuid": parent,
+            "message": {"content": [{"type": "text", "text": text}]},
+        })
+    };
+    let prompt = |uuid: &str| {
+        format!(
+            "{}\n",
+            json!({"type": "user", "uuid": uuid, "message": {"content": "x"}})
+        )
+    };
+    let requests = |store: &Store| {
+        rows_with(store.root(), &[], &UsageOptions::new())
+            .1
+            .requests
+    };
+    // One id for all: three answers, the last of two lines.
+    let store = Store::new();
+    let session = [
+        answer("a1", "constant", 1, &at(0, "one", Some("u1"))),
+        prompt("u2"),
+        answer("a2", "constant", 1, &at(1, "two", Some("u2"))),
+        prompt("u3"),
+        answer("a3", "constant", 1, &at(2, "three", Some("u3"))),
+        prompt("p"),
+        answer("a4", "constant", 1, &at(2, "four", Some("a3"))),
+    ];
+    store.write("-p/aaaa.jsonl", session.concat());
+    assert_eq!(requests(&store), 3);
+    // A copy of the session, with uuids of its own, has the same answers.
+    let copy = session
+        .concat()
+        .replace("\"a", "\"b")
+        .replace("\"bssistant", "\"assistant");
+    store.write("-p/bbbb.jsonl", copy);
+    assert_eq!(requests(&store), 3);
+    // Another session has other ones.
+    store.write(
+        "-p/cccc.jsonl",
+        answer("c1", "constant", 1, &at(0, "else", Some("u1"))),
+    );
+    assert_eq!(requests(&store), 4);
+
+    // Numbers in each session.
+    let store = Store::new();
+    for (session, text) in [("aaaa", "one"), ("bbbb", "two")] {
+        let lines = [
+            answer(
+                &format!("{session}1"),
+                "answer-1",
+                1,
+                &at(0, text, Some("u1")),
+            ),
+            prompt("u2"),
+            answer(
+                &format!("{session}2"),
+                "answer-2",
+                1,
+                &at(1, &text.repeat(2), Some("u2")),
+            ),
+        ];
+        store.write(&format!("-p/{session}.jsonl"), lines.concat());
+    }
+    assert_eq!(requests(&store), 4);
+
+    // An id of the API is that of one answer, whatever the lines say.
+    let store = Store::new();
+    let id = "msg_01AbCdEfGhJkLmNpQrStUvWx";
+    store.write(
+        "-p/aaaa.jsonl",
+        answer("a1", id, 1, &at(0, "one", Some("u1"))),
+    );
+    store.write(
+        "-p/bbbb.jsonl",
+        answer("b1", id, 1, &at(5, "other", Some("u9"))),
+    );
+    assert_eq!(requests(&store), 1);
+}
+
+#[test]
 fn the_file_of_a_session_owns_what_a_subagent_copied_without_saying_so() {
     let store = Store::new();
     // Earlier, in a path that sorts first, and not marked as a sidechain.

@@ -1,10 +1,12 @@
-//! Token usage of answers: each `message.id` counts once, over any number of files.
+//! Token usage of answers: each counts once, over any number of files.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
+use transcript_format::ids::is_message_id_of_api;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw, Str};
 use transcript_format::usage;
@@ -53,8 +55,9 @@ pub struct Usage {
 /// The lines of one answer repeat its usage, the first of them often with lower counts; forks,
 /// continued sessions and the files of subagents contain copies of whole answers. An answer is
 /// therefore identified by its `message.id`, wherever it is, and each of its counts is the highest
-/// of its lines. One without an id is identified by the uuid of its line. Answers that no model
-/// gave do not count.
+/// of its lines. An id that is not of the form of the API may be the same for several answers:
+/// there the request, the line, its parent, or its content and time identify it. One without an id
+/// is identified by the uuid of its line. Answers that no model gave do not count.
 ///
 /// Add the files of one question: a session and its subagents, or every session of a project. The
 /// usage that a file adds to those before it is the difference of [`Self::models`]; with the oldest
@@ -86,6 +89,9 @@ struct Answer {
     model: Option<Arc<str>>,
     counts: Counts,
     cost_usd: Option<f64>,
+    /// Of an answer without a `requestId`: the name of the parent of its first line, which was not
+    /// added.
+    line_before: Option<Box<str>>,
 }
 
 /// The counts of [`Usage`] in order.
@@ -130,12 +136,17 @@ impl UsageTotals {
 
     /// Adds what was added to `later`, as if it were added here.
     pub fn append(&mut self, later: Self) {
-        let mut names: Vec<Option<Box<str>>> = vec![None; later.answers.len()];
+        let mut names: Vec<Vec<Box<str>>> = vec![Vec::new(); later.answers.len()];
         for (name, place) in later.places {
-            names[place] = Some(name);
+            names[place].push(name);
         }
-        for (name, more) in names.into_iter().zip(later.answers) {
-            let place = self.place_of(name);
+        for (names, more) in names.into_iter().zip(later.answers) {
+            let mut own = names.iter().chain(&more.line_before);
+            let known = own.find_map(|name| self.places.get(name).copied());
+            let place = known.unwrap_or_else(|| self.new_place());
+            for name in names {
+                self.places.entry(name).or_insert(place);
+            }
             let answer = &mut self.answers[place];
             if answer.model.is_none() {
                 answer.model = more.model;
@@ -183,30 +194,59 @@ impl UsageTotals {
 
     /// Returns the place of the answer of a line; a new place for a new one.
     fn place(&mut self, line: &Object<'_>, message: &Object<'_>) -> usize {
-        let name = match text(message.str("id")) {
-            Some(id) => Some(id),
+        let uuid = text(line.str("uuid"));
+        let Some(id) = text(message.str("id")) else {
             // No message has such an id.
-            None => text(line.str("uuid")).map(|uuid| format!("\0{uuid}").into()),
+            return match uuid {
+                Some(uuid) => self.place_of(&format!("\0{uuid}")),
+                None => self.new_place(),
+            };
         };
-        self.place_of(name)
-    }
-
-    fn place_of(&mut self, name: Option<impl AsRef<str> + Into<Box<str>>>) -> usize {
-        let new = self.answers.len();
-        let place = match name {
-            None => new,
-            Some(name) => match self.places.get(name.as_ref()) {
-                Some(place) => *place,
-                None => {
-                    self.places.insert(name.into(), new);
-                    new
-                }
-            },
-        };
-        if place == new {
-            self.answers.push(Answer::default());
+        let says_more = |key: &str| text(line.str(key)).is_some();
+        if is_message_id_of_api(&id) || !(says_more("uuid") || says_more("requestId")) {
+            return self.place_of(&id);
+        }
+        // A gateway may give all answers one id: a line belongs to the answer that has the same
+        // request, the line itself, or its parent.
+        let name = |what: &str, text: Str<'_>| format!("{id}\0{what}{text}").into_boxed_str();
+        let request = text(line.str("requestId")).map(|request| name("request", request));
+        let own = uuid.map(|uuid| name("line", uuid));
+        let parent = text(line.str("parentUuid")).map(|parent| name("line", parent));
+        let time = text(line.str("timestamp")).unwrap_or_default();
+        let content = message.get("content").map_or("", |content| content.text());
+        let mut hasher = DefaultHasher::new();
+        (&*time, content).hash(&mut hasher);
+        let content = hasher.finish().to_string();
+        let content = (!time.is_empty()).then(|| name("content", content.into()));
+        let names = [request, own, content];
+        let known = names.iter().chain([&parent]).flatten();
+        let place = known
+            .filter_map(|name| self.places.get(name))
+            .next()
+            .copied();
+        let place = place.unwrap_or_else(|| {
+            let place = self.new_place();
+            self.answers[place].line_before.clone_from(&parent);
+            place
+        });
+        for name in names.into_iter().flatten() {
+            self.places.entry(name).or_insert(place);
         }
         place
+    }
+
+    fn place_of(&mut self, name: &str) -> usize {
+        if let Some(place) = self.places.get(name) {
+            return *place;
+        }
+        let place = self.new_place();
+        self.places.insert(name.into(), place);
+        place
+    }
+
+    fn new_place(&mut self) -> usize {
+        self.answers.push(Answer::default());
+        self.answers.len() - 1
     }
 
     /// Returns the name of a model, shared, as most lines in a row have the same one.
