@@ -87,6 +87,9 @@ codes! {
     Dangling = "G-DANGLING", Damage;
     /// Several lines have the same uuid.
     Repeated = "G-DUP", Damage;
+    /// A branch that no person started leaves the conversation at an earlier entry: what comes after
+    /// that entry is cut off.
+    Stranded = "G-STRANDED", Damage;
     /// The parent links form a cycle, or an entry names itself.
     Cycle = "G-CYCLE", Damage;
     /// The conversation was rewound to an earlier entry; the branch that starts here was abandoned.

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 
+use memchr::memmem;
+use transcript_format::author::Author;
 use transcript_format::client_version::ClientVersion;
 use transcript_format::finding::{Code, Finding};
 use transcript_format::ids::Uuid;
@@ -15,6 +17,7 @@ use transcript_format::metadata::TranscriptEngine;
 use transcript_format::object::{Object, Raw};
 use transcript_format::salvage;
 use transcript_format::scan::{Envelope, Flags, ScanError, ScanErrorKind, Scanner, Text};
+use transcript_format::texts;
 use transcript_format::time;
 
 use crate::damaged_lines;
@@ -23,8 +26,9 @@ use crate::fork_names;
 use crate::growing::put;
 use crate::index::{
     Boundary, EntryMarks, EntryNo, Id, Index, NO_TIME, Preserved, Record, SideTables, ToolEnd,
+    message_hash,
 };
-use crate::interner::{self, Interner};
+use crate::interner::Interner;
 use crate::source::Source;
 
 /// The size of the pieces of a file that is read by several threads: small enough that a piece is
@@ -578,12 +582,13 @@ impl PartialIndex {
             link,
             offset,
             time: millis.unwrap_or(NO_TIME),
-            message: envelope
-                .message_id()
-                .map_or(0, |id| interner::hash(&id.bytes()).max(1)),
+            message: message_hash(
+                envelope.message_id().map(|id| id.bytes()).as_deref(),
+                envelope.request_id().map(|id| id.bytes()).as_deref(),
+            ),
             len: len as u32,
             line: u32::try_from(self.lines).unwrap_or(u32::MAX),
-            flags: envelope.flags(),
+            flags: envelope.flags() | automatic(envelope, &text[..envelope.end()]),
             tools,
             session: number(envelope.session_id(), &mut self.side.sessions),
             agent: number(envelope.agent_id(), &mut self.side.agents),
@@ -694,6 +699,41 @@ fn code_of(error: ScanError, line: Line<'_>) -> Code {
         ScanErrorKind::Depth => Code::Depth,
         _ if !line.terminated => Code::TornTail,
         _ => Code::TornMid,
+    }
+}
+
+/// Returns [`Flags::AUTOMATIC`] for a user entry that a client wrote by itself, as far as the line
+/// says so: by its author, or by its text.
+fn automatic(envelope: &Envelope<'_>, line: &[u8]) -> Flags {
+    const NOTIFICATION: &[u8] = b"<task-notification>";
+    let is_prompt =
+        envelope.kind() == EntryKind::User && !envelope.flags().contains(Flags::HAS_TOOL_RESULT);
+    if !is_prompt {
+        return Flags::empty();
+    }
+    let says_author = || {
+        let has = |name: &[u8]| memmem::find(line, name).is_some();
+        has(b"\"origin\"") || has(b"\"rowSource\"") || has(b"\"promptSource\"")
+    };
+    let is_of_others = || {
+        let line = str::from_utf8(line).ok();
+        let line = line.and_then(|line| Object::parse(line).ok());
+        line.is_some_and(|line| Author::of(&line) == Author::Other)
+    };
+    let is_text_of_client = |text: Text<'_>| {
+        let raw = text.raw();
+        raw.starts_with(NOTIFICATION)
+            || raw
+                .first()
+                .is_none_or(|first| texts::may_start_with(*first))
+                && texts::is_synthetic(&text.decode())
+    };
+    let is_automatic = envelope.flags().contains(Flags::META)
+        || envelope.last_text().is_some_and(is_text_of_client)
+        || says_author() && is_of_others();
+    match is_automatic {
+        true => Flags::AUTOMATIC,
+        false => Flags::empty(),
     }
 }
 

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroU16;
 
 use bitflags::bitflags;
 use hashbrown::HashTable;
 use transcript_format::client_version::ClientVersion;
 use transcript_format::finding::Finding;
-use transcript_format::ids::Uuid;
+use transcript_format::ids::{Uuid, is_message_id_of_api};
 use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
 use transcript_format::scan::{ContentKind, Flags, ToolRole};
 
@@ -69,7 +70,7 @@ pub(crate) struct Record {
     pub(crate) offset: u64,
     /// Milliseconds since 1970; [`NO_TIME`] for none.
     pub(crate) time: i64,
-    /// Hash of `message.id`; 0 for none.
+    /// See [`message_hash`].
     pub(crate) message: u64,
     pub(crate) len: u32,
     pub(crate) line: u32,
@@ -128,7 +129,35 @@ pub enum Id {
 
 /// Identifies a message; within one process equal for equal `message.id`s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct MessageKey(pub(crate) u64);
+pub struct MessageKey(u64);
+
+impl MessageKey {
+    /// Returns the key of one of several messages that share this id; `number` says which one.
+    #[must_use]
+    pub fn apart(self, number: u32) -> Self {
+        Self(interner::hash(
+            &[self.0.to_le_bytes(), u64::from(number).to_le_bytes()].concat(),
+        ))
+    }
+}
+
+/// Identifies the call of the API that a line came from; within one process equal for equal
+/// `requestId`s. Different ones are equal once in 65,535 times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RequestKey(NonZeroU16);
+
+/// The bits of [`Record::message`] that are about `requestId`.
+const REQUEST: u64 = 0xFFFF;
+
+/// Returns a hash of `message.id`, 0 for none, and in its lowest 16 bits one of `requestId`, 0 for
+/// none. An id that no two answers share stands for the `requestId`, which may be absent or damaged.
+pub(crate) fn message_hash(id: Option<&[u8]>, request: Option<&[u8]>) -> u64 {
+    let message = id.map_or(0, |id| (interner::hash(id) & !REQUEST).max(REQUEST + 1));
+    let is_of_api = |id: &[u8]| str::from_utf8(id).is_ok_and(is_message_id_of_api);
+    let of_api = id.filter(|id| is_of_api(id));
+    let request = of_api.or(request).filter(|id| !id.is_empty());
+    message | request.map_or(0, |id| (interner::hash(id) & REQUEST).max(1))
+}
 
 /// Identifies a tool call; within one process equal for equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -337,6 +366,9 @@ impl Index {
                 record.marks -= EntryMarks::LINK | EntryMarks::ODD_LINK;
                 record.flags -= Flags::PARENT_ABSENT | Flags::PARENT_ODD;
             }
+            if record.kind == EntryKind::User && self.is_from_queue(number) {
+                record.flags |= Flags::AUTOMATIC;
+            }
             (record.session, record.agent) = (0, 0);
             record.tools = excerpt.tools.len() as u32;
             excerpt.tools.extend_from_slice(self.entry(number).tools());
@@ -344,6 +376,17 @@ impl Index {
         }
         excerpt.lines = excerpt.records.len() as u64;
         excerpt.finish()
+    }
+
+    /// Returns whether a `queue-operation` line stands between an entry and the message before it in
+    /// the file: it is a prompt that waited in the queue.
+    #[must_use]
+    pub fn is_from_queue(&self, number: EntryNo) -> bool {
+        const MAX_LINES: usize = 64;
+        let mut before = self.records[..number.get()].iter().rev().take(MAX_LINES);
+        before
+            .find(|record| record.kind.is_message() || record.kind == EntryKind::QueueOperation)
+            .is_some_and(|record| record.kind == EntryKind::QueueOperation)
     }
 
     /// Returns the numbers of the entries with this id, in file order; several if a uuid is
@@ -736,7 +779,15 @@ impl<'i> EntryRef<'i> {
     /// Returns the key of its API message, which all lines with the same `message.id` share.
     #[must_use]
     pub fn message(&self) -> Option<MessageKey> {
-        (self.record.message != 0).then_some(MessageKey(self.record.message))
+        let message = self.record.message & !REQUEST;
+        (message != 0).then_some(MessageKey(message))
+    }
+
+    /// Returns the key of the call of the API that an answer came from, which all lines with the
+    /// same `requestId` share.
+    #[must_use]
+    pub fn request(&self) -> Option<RequestKey> {
+        NonZeroU16::new((self.record.message & REQUEST) as u16).map(RequestKey)
     }
 
     /// Returns the flags of the envelope.

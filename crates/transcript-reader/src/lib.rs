@@ -57,7 +57,8 @@ pub use error::{Error, ErrorKind};
 pub use file_end::{EndOptions, FileEnd};
 pub use growing::GrowingIndex;
 pub use index::{
-    Boundary, EntryMarks, EntryNo, EntryRef, Id, Index, MessageKey, Preserved, ToolEnd, ToolKey,
+    Boundary, EntryMarks, EntryNo, EntryRef, Id, Index, MessageKey, Preserved, RequestKey, ToolEnd,
+    ToolKey,
 };
 pub use listing::{Listing, SessionRow, SessionState, project_folders, title_beside};
 pub use ordered::in_order;

@@ -357,14 +357,15 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
         self.tree.entry(NodeId(node))
     }
 
-    /// Returns whether `node` is a part of the message that `head` starts.
-    fn belongs_to(&self, node: u32, head: u32) -> bool {
-        let (entry, head) = (self.entry(node), self.entry(head));
+    /// Returns whether `node` is a part of the message that `first` starts.
+    fn belongs_to(&self, node: u32, first: u32) -> bool {
+        let (entry, head) = (self.entry(node), self.entry(first));
         let is_answer = head.kind() == EntryKind::Assistant;
         match entry.kind() {
             EntryKind::Attachment => true,
             EntryKind::Assistant => {
-                is_answer && entry.message().is_some() && entry.message() == head.message()
+                let message = self.tree.message(NodeId(node));
+                is_answer && message.is_some() && message == self.tree.message(NodeId(first))
             }
             EntryKind::User => is_answer && tool_keys(entry, ToolRole::Result).next().is_some(),
             _ => false,

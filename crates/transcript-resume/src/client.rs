@@ -34,9 +34,17 @@ impl<'i> Tree<'i> {
 
     /// Returns `path`, or that of the client when it shows more of the conversation.
     pub(crate) fn no_less_than_the_client(&self, path: ConversationPath) -> ConversationPath {
+        let is_late = |number: EntryNo| {
+            let node = self.entry_node(number);
+            node.is_some_and(|node| self.is_on_left_branch(node))
+        };
         let Some(client) = &self.client else {
             return path;
         };
+        // What a person has left by a rewind is not missing.
+        if client.leaf.is_some_and(is_late) {
+            return path;
+        }
         // Messages that a compaction summarized are not missing; a compaction without its summary
         // was not completed.
         let compaction = self.compaction_of(&path);

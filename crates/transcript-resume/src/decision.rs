@@ -160,6 +160,10 @@ named! {
         /// A boundary before the entry names the parent as preserved: preserved entries follow the
         /// anchor of the boundary, and the entry follows them.
         Kept = "kept": "the boundary before it preserves the parent",
+        /// A client started a branch by itself, with a notification, a queued prompt or a request to
+        /// continue, at an entry that the conversation had left behind: it follows what came before
+        /// it in the file.
+        NoRewind = "no-rewind": "no person went back to an earlier entry",
         /// Two entries name each other's parents: after the exchange both follow the line before them.
         Exchanged = "exchanged": "two entries name each other's parents",
         /// The result answers a call of this entry.
@@ -183,7 +187,9 @@ impl Evidence {
             Self::Unusable | Self::OtherFile | Self::Kept | Self::Call | Self::Message => {
                 Confidence::Proved
             }
-            Self::LaterCopy | Self::Exchanged | Self::FileOrder | Self::Time => Confidence::Likely,
+            Self::LaterCopy | Self::NoRewind | Self::Exchanged | Self::FileOrder | Self::Time => {
+                Confidence::Likely
+            }
         }
     }
 }

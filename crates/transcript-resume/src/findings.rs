@@ -92,6 +92,14 @@ impl<'i> Findings<'_, 'i> {
                 let detail = "the line has no parentUuid, not even null";
                 self.add(Code::Dangling, entry, detail);
             }
+            if bridge == Some(Evidence::NoRewind) {
+                let detail = "no person started the branch that cuts off what is before it";
+                self.add(Code::Stranded, entry, detail);
+            }
+            if tree.recovery.false_roots.contains(&node) {
+                let detail = "parentUuid is null, but the entry does not start a conversation";
+                self.add(Code::Dangling, entry, detail);
+            }
             let has_no_id = entry.uuid().is_none() && entry.kind().is_message();
             if has_no_id && !was_unnamed {
                 self.add(Code::NoId, entry, "the first of messages without a uuid");
@@ -176,8 +184,9 @@ impl<'i> Findings<'_, 'i> {
             let entry = tree.entry(*child);
             let is_same_chain = tree.is_sidechain(*child) == tree.is_sidechain(node);
             let is_line = entry.kind() == EntryKind::Assistant
-                && (entry.message().is_none() || answers.insert(entry.message()));
-            let continues = own.kind() == EntryKind::Assistant && entry.message() == own.message();
+                && (tree.message(*child).is_none() || answers.insert(tree.message(*child)));
+            let continues =
+                own.kind() == EntryKind::Assistant && tree.message(*child) == tree.message(node);
             is_same_chain && (tree.asks(*child) || (is_line && !continues))
         });
         branches
@@ -307,6 +316,10 @@ impl<'i> Findings<'_, 'i> {
         let mut calls: HashMap<ToolKey, (EntryNo, bool)> = HashMap::new();
         let mut early: Vec<(ToolKey, EntryRef<'i>)> = Vec::new();
         let mut answer: Option<EntryRef<'i>> = None;
+        let message_of = |entry: &EntryRef<'_>| {
+            let node = self.tree.entry_node(entry.number());
+            node.and_then(|node| self.tree.message(node))
+        };
         for entry in &path.entries {
             let entry = index.entry(entry.entry_no());
             if entry.kind() == EntryKind::Assistant {
@@ -322,9 +335,9 @@ impl<'i> Findings<'_, 'i> {
                         Some((call, is_answered)) => {
                             let call = index.entry(*call);
                             let is_later = answer.is_some_and(|answer| {
-                                let message = call.message();
+                                let message = message_of(&call);
                                 answer.number() != call.number()
-                                    && (answer.message() != message || message.is_none())
+                                    && (message_of(&answer) != message || message.is_none())
                             });
                             *is_answered = true;
                             if is_later {

@@ -309,6 +309,7 @@ impl<'t, 'i> MessagesAbove<'t, 'i> {
     /// boundary alone (LEAF-3).
     pub(crate) fn can_be_leaf(&mut self, node: NodeId) -> bool {
         !self.tree.is_removed(node)
+            && !self.tree.is_on_left_branch(node)
             && !self.tree.is_sidechain(node)
             && !self.tree.is_foreign(node)
             && self.has_message(node)

@@ -9,6 +9,7 @@
 //! listed in `docs/client-behaviour.md`; comments cite their ids, as in (LEAF-1). The tests compare
 //! the results with an independent, slow model of these rules.
 
+mod answers;
 mod branches;
 mod client;
 mod components;
@@ -27,6 +28,7 @@ pub mod request;
 mod siblings;
 mod state;
 mod story;
+mod stranded;
 mod tail_first;
 mod timeline;
 mod tombstones;

@@ -318,7 +318,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
     /// usable.
     fn parent_of_unusable(&self, node: NodeId) -> Option<Found> {
         let index = self.tree.index;
-        if self.cut.contains_key(&node) {
+        if self.cut.contains_key(&node) || self.tree.recovery.false_roots.contains(&node) {
             return None;
         }
         let mut id = self.tree.lineage(node).parent()?;
@@ -372,14 +372,13 @@ impl<'t, 'i> LostParents<'t, 'i> {
     /// Returns the entry before `node` in the file when it is a line of the same answer, or a
     /// result of a call of such a line.
     fn same_answer(&mut self, node: NodeId) -> Option<NodeId> {
-        let key = self.tree.entry(node).message()?;
+        let key = self.tree.message(node)?;
         let before = self.message_before[node.at()]?;
         let line = match self.tree.answers(before) {
             true => self.tree.message_above(before)?,
             false => before,
         };
-        let is_line = self.tree.entry(line).message() == Some(key)
-            && self.tree.entry(line).kind() == EntryKind::Assistant
+        let is_line = self.tree.message(line) == Some(key)
             && (line == before || self.tree.is_answer_to(before, line));
         let joins = self.components.root(before) != self.components.root(node);
         (is_line && joins).then_some(before)
@@ -417,14 +416,14 @@ impl<'t, 'i> LostParents<'t, 'i> {
     /// Returns whether `parent` is the message before `node` in the file, ignoring results and
     /// lines of the same answer.
     fn is_right_before(&self, parent: NodeId, node: NodeId) -> bool {
-        let key = self.tree.entry(parent).message();
+        let key = self.tree.message(parent);
         let first = self.message_before[node.at()];
         let before = std::iter::successors(first, |at| self.message_before[at.at()]);
         for at in before.take(MAX_STEPS) {
             if at == parent {
                 return true;
             }
-            let is_line = key.is_some() && self.tree.entry(at).message() == key;
+            let is_line = key.is_some() && self.tree.message(at) == key;
             if !is_line && !self.tree.answers(at) {
                 break;
             }
@@ -503,14 +502,11 @@ impl<'t, 'i> LostParents<'t, 'i> {
     /// Returns the last line of the answer that `message` belongs to: a result may be written
     /// before the later lines of its answer.
     fn end_of_answer(&self, message: NodeId) -> NodeId {
-        let key = self.tree.entry(message).message();
+        let key = self.tree.message(message);
         let mut end = message;
         for _ in 0..MAX_STEPS {
             let mut below = self.tree.next_messages(end).into_iter();
-            let next = below.find(|line| {
-                let line = self.tree.entry(*line);
-                line.kind() == EntryKind::Assistant && line.message() == key && key.is_some()
-            });
+            let next = below.find(|line| key.is_some() && self.tree.message(*line) == key);
             match next {
                 Some(next) => end = next,
                 None => break,

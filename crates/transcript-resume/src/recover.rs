@@ -11,12 +11,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use transcript_format::scan::ToolRole;
+use transcript_format::kind::EntryKind;
+use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, Id, OtherFiles};
 
 use crate::components::{Components, Descendants};
 use crate::decision::{Decision, Evidence, GapReason};
 use crate::lost_parents::LostParents;
+use crate::timeline::MAX_STEPS;
 use crate::tombstones::Tombstones;
 use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 
@@ -29,6 +31,11 @@ pub(crate) struct Recovery {
     pub(crate) bridges: HashMap<NodeId, Evidence>,
     /// Entries whose parent remains missing, and why.
     pub(crate) gaps: HashMap<NodeId, GapReason>,
+    /// Entries with a parent of `null` that cannot be without one.
+    pub(crate) false_roots: HashSet<NodeId>,
+    /// Entries that were written to a branch after a person had left it by a rewind: it is not
+    /// continued there.
+    pub(crate) late: HashSet<NodeId>,
     /// Whether any entry named a parent that is not an entry of this file.
     had_lost_parents: bool,
     /// Entries of other sessions, in file order; empty when there are none.
@@ -80,7 +87,9 @@ impl Tree<'_> {
         if self.follow_later_copies() {
             cut.extend(self.cut_cycles());
         }
+        self.lead_segments_to_their_heads();
         self.find_foreign();
+        self.find_false_roots();
         let is_lost = |node: &NodeId| self.parent(*node) == Parent::Lost && !self.is_foreign(*node);
         let lost: Vec<NodeId> = self.nodes().filter(is_lost).collect();
         self.recovery.had_lost_parents = !lost.is_empty();
@@ -88,7 +97,53 @@ impl Tree<'_> {
             self.build_children();
             LostParents::new(self, others, cut).run(&lost);
         }
+        self.join_stranded_branches();
         self.find_tombstoned();
+    }
+
+    /// Finds entries without a parent that cannot start a conversation, as others come before them:
+    /// `null` or an empty id then stands for a parent that is missing. An answer and a result follow
+    /// a prompt, a summary its boundary, and a prompt may start again from the beginning, but not
+    /// right after an answer that has no parent either: there nobody wrote links.
+    fn find_false_roots(&mut self) {
+        // For the conversation, and for each subagent that has an id: the message or boundary
+        // before, and whether it has a parent.
+        let mut before: HashMap<Option<&str>, (NodeId, bool)> = HashMap::new();
+        let removed: HashSet<Id> = self.index.tombstones().map(|(_, id)| id).collect();
+        for node in self.nodes() {
+            let entry = self.entry(node);
+            if entry.uuid().is_some_and(|id| removed.contains(&id)) {
+                continue;
+            }
+            let is_boundary = entry.is_boundary();
+            let is_of_nobody = self.is_sidechain(node) && entry.agent().is_none();
+            if is_of_nobody || self.is_foreign(node) || !(entry.kind().is_message() || is_boundary)
+            {
+                continue;
+            }
+            let is_root = self.parent(node) == Parent::Root;
+            let agent = entry.agent().filter(|_| self.is_sidechain(node));
+            let last = before.insert(agent, (node, !is_root));
+            let Some((last, is_linked)) = last.filter(|_| is_root && !is_boundary) else {
+                continue;
+            };
+            let is_answer = |node: NodeId| self.entry(node).kind() == EntryKind::Assistant;
+            let is_below_progress = self.lineage(node).parent().is_some();
+            let is_summary = entry.flags().contains(Flags::COMPACT_SUMMARY);
+            let is_false = match is_summary {
+                true => self.entry(last).is_boundary(),
+                false => {
+                    is_answer(node)
+                        || self.answers(node)
+                        || is_below_progress
+                        || is_answer(last) && !is_linked
+                }
+            };
+            if is_false {
+                self.parents[node.at()] = ParentSlot::LOST;
+                self.recovery.false_roots.insert(node);
+            }
+        }
     }
 
     /// Returns the ids of missing parents for which this file has no evidence, or only file order
@@ -182,6 +237,47 @@ impl Tree<'_> {
             }
             self.recovery.copies.insert(node, copies);
         }
+    }
+
+    /// Leads what a compaction kept to its first entry. A client that compacts a second time first
+    /// writes old entries again, and its next line names the last of these as its parent, although
+    /// it follows the entries that are kept.
+    fn lead_segments_to_their_heads(&mut self) {
+        if self.recovery.copies.is_empty() {
+            return;
+        }
+        let is_boundary = |node: &NodeId| self.entry(*node).is_boundary();
+        for boundary in self.nodes().filter(is_boundary).collect::<Vec<_>>() {
+            let ends = self.index.boundary(self.entry_no_of(boundary));
+            let node = |id: Id| {
+                let mut lines = self.index.with_uuid(id);
+                lines.find_map(|line| self.entry_node(line))
+            };
+            let ends = ends.map(|boundary| boundary.ends.map(|end| end.and_then(node)));
+            let Some([Some(head), Some(tail)]) = ends else {
+                continue;
+            };
+            if let Some(first) = self.first_beside(head, tail) {
+                self.parents[first.at()] = ParentSlot(head.0);
+                self.recovery.bridges.insert(first, Evidence::Kept);
+            }
+        }
+    }
+
+    /// Returns the entry above or at `tail` whose parent is an older entry that was written again
+    /// after `head`.
+    fn first_beside(&self, head: NodeId, tail: NodeId) -> Option<NodeId> {
+        let line = self.entry(head).number();
+        let mut at = tail;
+        for _ in 0..MAX_STEPS {
+            let parent = self.parent_node(at).filter(|_| at > head)?;
+            if parent < head {
+                let copies = self.recovery.copies(parent);
+                return copies.iter().any(|copy| *copy > line).then_some(at);
+            }
+            at = parent;
+        }
+        None
     }
 
     /// Handles a uuid that was written again further down the conversation: children written after

@@ -78,12 +78,6 @@ impl Walk<'_, '_> {
 }
 
 impl Tree<'_> {
-    /// Returns the API message that an assistant entry is a line of.
-    pub(crate) fn message(&self, node: NodeId) -> Option<MessageKey> {
-        let entry = self.entry(node);
-        (entry.kind() == EntryKind::Assistant).then(|| entry.message())?
-    }
-
     /// Returns the calls that an assistant entry makes, or those that a user entry answers.
     pub(crate) fn tool_keys(
         &self,

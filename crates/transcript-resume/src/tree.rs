@@ -7,6 +7,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::{ContentKind, Flags};
 use transcript_reader::{Boundary, EntryNo, EntryRef, Id, Index, OtherFiles, Preserved};
 
+use crate::answers::OtherAnswers;
 use crate::decision::{Decision, SpliceForm};
 use crate::path::ConversationPath;
 use crate::recover::Recovery;
@@ -103,6 +104,8 @@ pub struct Tree<'i> {
     pub(crate) decisions: Vec<Decision>,
     /// What policy `recover` changed; empty under `vendor`.
     pub(crate) recovery: Recovery,
+    /// Empty under `vendor`.
+    pub(crate) other_answers: OtherAnswers,
     /// The path of the client, when anything was repaired under `recover`.
     pub(crate) client: Option<ConversationPath>,
 }
@@ -203,6 +206,7 @@ impl<'i> Tree<'i> {
             is_all_sidechain: false,
             decisions: Vec::new(),
             recovery: Recovery::default(),
+            other_answers: OtherAnswers::new(),
             client: None,
         };
         tree.collect_nodes(is_there);
@@ -210,6 +214,7 @@ impl<'i> Tree<'i> {
         tree.removed = vec![false; tree.content.len()];
         tree.find_sidechains();
         if policy == Policy::Recover {
+            tree.other_answers = tree.find_other_answers();
             tree.recover(others);
         }
         tree.splice();

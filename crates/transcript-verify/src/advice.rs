@@ -57,6 +57,9 @@ pub const fn advice(code: Code) -> &'static str {
         C::Dangling => {
             "The client shows only what is below: `transcript repair` links the entry where there is evidence."
         }
+        C::Stranded => {
+            "The client no longer shows what was cut off: `transcript repair` joins the branch behind it."
+        }
         C::Repeated => {
             "`transcript repair` drops identical copies; others are kept, and the first decides the place."
         }

@@ -215,10 +215,8 @@ fn answers_again(tree: &Tree<'_>) -> Option<LocatedFinding> {
     let mut prompts = 0;
     for entry in index.entries() {
         prompts += u32::from(is_prompt(&entry));
-        let Some(message) = entry
-            .message()
-            .filter(|_| entry.kind() == EntryKind::Assistant)
-        else {
+        let node = tree.entry_node(entry.number());
+        let Some(message) = node.and_then(|node| tree.message(node)) else {
             continue;
         };
         let answers = known.len();

@@ -118,7 +118,7 @@ fn interruptions<'i>(tree: &Tree<'i>) -> Vec<[EntryRef<'i>; 3]> {
         let mut at = tree.entry_node(entry.number())?;
         for _ in 0..MAX_ABOVE {
             let entry = tree.entry(at);
-            match (entry.message(), tree.parent(at)) {
+            match (tree.message(at), tree.parent(at)) {
                 (Some(message), _) => return Some(message),
                 (None, Parent::Node(above)) if !is_prompt(&entry) => at = above,
                 _ => return None,

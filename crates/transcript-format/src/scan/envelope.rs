@@ -63,6 +63,9 @@ bitflags! {
         ///
         /// [`MAX_PARTS`]: crate::object::MAX_PARTS
         const TOO_MANY = 1 << 22;
+        /// A user entry that a client wrote by itself: a notification, a request to continue, the
+        /// message of a hook. Not set by the scanner, which does not read texts, but by the index.
+        const AUTOMATIC = 1 << 23;
     }
 }
 
@@ -160,6 +163,7 @@ struct Parts {
     client_version: Option<Span>,
     message: Option<Span>,
     message_id: Option<Span>,
+    request_id: Option<Span>,
     stop_reason: Option<Span>,
     last_text: Option<Span>,
     content: ContentKind,
@@ -216,6 +220,8 @@ impl<'a> Envelope<'a> {
         client_version;
         /// `message.id`.
         message_id;
+        /// `requestId`: the call of the API that an answer came from.
+        request_id;
         /// `message.stop_reason`.
         stop_reason;
         /// The content of the message if it is a string, else the text of its last `text` block.
@@ -604,6 +610,7 @@ impl<'l> Reader<'l, '_> {
             Member::IsApiErrorMessage => self.flag(Flags::API_ERROR)?,
             Member::Explicit => self.flag(Flags::EXPLICIT)?,
             Member::LeafUuid => self.parts.leaf_uuid = self.text_or_skip(1)?,
+            Member::RequestId => self.parts.request_id = self.text_or_skip(1)?,
             Member::LogicalParentUuid => self.parts.logical_parent_uuid = self.id()?,
             Member::SourceToolAssistantUuid => self.parts.source_tool_assistant_uuid = self.id()?,
             Member::Attachment => {
@@ -888,7 +895,7 @@ names! {
         6: IsMeta = b"isMeta";
         7: Message = b"message" Subtype = b"subtype" AgentId = b"agentId" Version = b"version";
         8: TeamName = b"teamName" Explicit = b"explicit" LeafUuid = b"leafUuid";
-        9: Timestamp = b"timestamp" SessionId = b"sessionId" IsVirtual = b"isVirtual";
+        9: Timestamp = b"timestamp" SessionId = b"sessionId" IsVirtual = b"isVirtual" RequestId = b"requestId";
         10: ParentUuid = b"parentUuid" Attachment = b"attachment";
         11: IsSidechain = b"isSidechain";
         16: IsCompactSummary = b"isCompactSummary";

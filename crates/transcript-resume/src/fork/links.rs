@@ -94,7 +94,7 @@ impl<'t, 'i> Runs<'t, 'i> {
         self.tree.index().entry(self.entries[place])
     }
 
-    /// Returns the API message that an answer is a line of.
+    /// Returns the API message that an answer is a line of for the client, which will read the copy.
     fn message(&self, place: usize) -> Option<MessageKey> {
         let entry = self.entry(place);
         (entry.kind() == EntryKind::Assistant).then(|| entry.message())?

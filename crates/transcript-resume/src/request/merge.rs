@@ -320,7 +320,7 @@ fn add_reminder_block(message: &mut Draft, block: Block) {
     message.blocks.push(block);
 }
 
-fn is_api_result(block: &Block) -> bool {
+pub(super) fn is_api_result(block: &Block) -> bool {
     matches!(block.api_tool(), Some((ApiTool::Result, _)))
 }
 

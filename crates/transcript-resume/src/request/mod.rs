@@ -40,6 +40,7 @@
 //! newer models get. Attachments without a stored text are rendered as far as the text of the
 //! client is known; others are omitted.
 
+mod answers;
 mod frames;
 mod live;
 mod media;
@@ -397,6 +398,7 @@ impl RequestOptions {
     ) -> Vec<Message> {
         references::resolve(&mut steps, self.tools.as_ref(), model, policy, log);
         if policy == Policy::Recover {
+            answers::set_apart(&mut steps);
             thinking::drop_emptied(&mut steps, stored_thoughts, log);
         }
         let open = repair::drop_unfinished(&mut steps, policy, log);

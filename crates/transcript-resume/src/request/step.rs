@@ -7,6 +7,7 @@ use transcript_format::cut_reply;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{JsonKind, Object, ParseObjectError, Raw, Str, unescape};
 use transcript_format::scan::Body;
+use transcript_messages::text::quoted;
 use transcript_messages::{
     Block, BlockKind, BlockStore, Log, OmissionReason, Place, within_limits,
 };
@@ -92,6 +93,7 @@ pub(super) struct Answer {
     /// (MSG-2).
     merge_key: Arc<str>,
     model: Option<Arc<str>>,
+    request: Option<Arc<str>>,
 }
 
 /// What an attachment is sent as.
@@ -201,7 +203,9 @@ impl Step {
                         &own
                     }
                 };
-                step.answer = Some(names.shared(key, model));
+                let request = object.get("requestId").and_then(Raw::str);
+                let request = request.filter(|request| !request.is_empty());
+                step.answer = Some(names.shared(key, model, request));
                 step.blocks = blocks(&body, text, place, origin, log);
                 let is_call = |block: &Block| block.kind() == BlockKind::ToolUse;
                 if step.blocks.iter().any(is_call) && cut_reply::has_cut_call(object) {
@@ -289,6 +293,7 @@ impl Step {
         let answer = Answer {
             merge_key: "synthetic".into(),
             model: None,
+            request: None,
         };
         Self {
             answer: Some(Arc::new(answer)),
@@ -321,6 +326,22 @@ impl Step {
     pub(super) fn merge_key(&self) -> Arc<str> {
         let answer = self.answer.as_ref();
         answer.map_or_else(Arc::default, |answer| Arc::clone(&answer.merge_key))
+    }
+
+    /// Returns the `requestId` of an assistant entry.
+    pub(super) fn request(&self) -> Option<&Arc<str>> {
+        self.answer.as_ref()?.request.as_ref()
+    }
+
+    /// Gives an answer whose id an earlier one has as well an id of its own.
+    pub(super) fn set_apart(&mut self, number: u32) {
+        if let (Some(id), Some(answer)) = (self.message_id(), &self.answer) {
+            self.answer = Some(Arc::new(Answer {
+                merge_key: quoted(&format!("{id}\0{number}")).into(),
+                model: answer.model.clone(),
+                request: answer.request.clone(),
+            }));
+        }
     }
 
     /// Returns the model of an assistant entry.
@@ -430,12 +451,27 @@ impl<'i> StepContext<'i> {
         }
     }
 
-    fn shared(&mut self, merge_key: &str, model: Option<Arc<str>>) -> Arc<Answer> {
+    fn shared(
+        &mut self,
+        merge_key: &str,
+        model: Option<Arc<str>>,
+        request: Option<Str<'_>>,
+    ) -> Arc<Answer> {
         match &self.answer {
-            Some(last) if *last.merge_key == *merge_key && last.model == model => Arc::clone(last),
+            Some(last)
+                if *last.merge_key == *merge_key
+                    && last.model == model
+                    && last.request.as_deref() == request.as_deref() =>
+            {
+                Arc::clone(last)
+            }
             _ => {
-                let merge_key = merge_key.into();
-                Arc::clone(self.answer.insert(Arc::new(Answer { merge_key, model })))
+                let answer = Answer {
+                    merge_key: merge_key.into(),
+                    model,
+                    request: request.map(|request| (*request).into()),
+                };
+                Arc::clone(self.answer.insert(Arc::new(answer)))
             }
         }
     }

@@ -180,7 +180,7 @@ impl Scribe {
         let mut tip = self.tip.clone();
         if calls == 0 || self.rng.one_in(2) {
             let text = format!(
-                r#","message":{{"id":"m{message}","content":[{{"type":"text","text":"Yes"}}]}}"#
+                r#","requestId":"r{message}","message":{{"id":"m{message}","content":[{{"type":"text","text":"Yes"}}]}}"#
             );
             tip = self.entry("assistant", &tip, &text);
         }
@@ -189,7 +189,7 @@ impl Scribe {
         let above = tip.clone();
         for call in 0..calls {
             let text = format!(
-                r#","message":{{"id":"m{message}","content":[{{"type":"tool_use","id":"c{message}-{call}","name":"Read","input":{{}}}}]}}"#
+                r#","requestId":"r{message}","message":{{"id":"m{message}","content":[{{"type":"tool_use","id":"c{message}-{call}","name":"Read","input":{{}}}}]}}"#
             );
             let parent = if are_siblings { &above } else { &tip };
             tip = self.entry("assistant", &parent.clone(), &text);

@@ -100,10 +100,41 @@ fn a_line_without_the_key_of_its_parent_has_lost_it() {
     let mut lines = session(&TALK);
     lines[0].as_object_mut().unwrap().remove("parentUuid");
     assert_eq!(shown(&lines, Policy::Recover).0, "u1 a1 u2 a2 u3 a3");
-    // `null` is written on purpose.
-    let mut lines = session(&TALK);
-    lines[3]["parentUuid"] = Value::Null;
-    assert_eq!(shown(&lines, Policy::Recover).0, "a2 u3 a3");
+}
+
+#[test]
+fn a_parent_of_null_or_nothing_is_missing_where_no_conversation_can_start() {
+    for nothing in [Value::Null, json!("")] {
+        let without = |which: &[usize]| {
+            let mut lines = session(&TALK);
+            for at in which {
+                lines[*at]["parentUuid"] = nothing.clone();
+            }
+            lines
+        };
+        // An answer follows its prompt; each line on its own, and all of them.
+        for which in [&[3][..], &[1, 3, 5], &[0, 1, 2, 3, 4, 5], &[2, 3, 4, 5]] {
+            let (path, decisions, findings) = shown(&without(which), Policy::Recover);
+            let (path, linked): (_, Vec<usize>) =
+                (path, which.iter().copied().filter(|at| *at > 0).collect());
+            let expected = match which.contains(&1) || !which.contains(&2) {
+                true => "u1 a1 u2 a2 u3 a3",
+                // A person went back to the start.
+                false => "u2 a2 u3 a3",
+            };
+            assert_eq!(path, expected, "{which:?}");
+            let linked = linked.len() - usize::from(!expected.starts_with("u1"));
+            assert_eq!(
+                evidence(&decisions),
+                vec![Evidence::FileOrder; linked],
+                "{which:?}"
+            );
+            assert_eq!(findings.len(), linked, "{which:?}");
+        }
+        // A prompt can start again, and the client takes everything else for a start, too.
+        assert_eq!(shown(&without(&[2]), Policy::Recover).0, "u2 a2 u3 a3");
+        assert_eq!(shown(&without(&[3]), Policy::Vendor).0, "a2 u3 a3");
+    }
 }
 
 #[test]
@@ -307,4 +338,201 @@ fn damage_in_the_name_of_a_session_or_a_model_does_not_hide_what_is_known() {
         .request(&tree, &mut Bodies::new(&source))
         .unwrap();
     assert_eq!(request.model.as_deref(), Some("claude"));
+}
+
+/// A conversation with `more` below its first answer, after three turns.
+fn left_behind(more: &[Value]) -> Vec<Value> {
+    let mut lines = session(&TALK);
+    lines.extend_from_slice(more);
+    lines
+}
+
+fn below(uuid: &str, parent: &str, kind: &str, content: impl Into<Value>) -> Value {
+    let content = content.into();
+    let mut line = session(&[(uuid, Some(parent))]).remove(0);
+    line["type"] = json!(kind);
+    line["message"] = json!({"role": kind, "content": content});
+    line
+}
+
+#[test]
+fn a_branch_that_no_person_started_follows_what_it_would_cut_off() {
+    let notification =
+        json!("<task-notification>\n<status>completed</status>\n</task-notification>");
+    let mut by_meta = below("n1", "a1", "user", json!("Go on."));
+    by_meta["isMeta"] = json!(true);
+    let mut by_origin = below("n1", "a1", "user", json!("Go on."));
+    by_origin["origin"] = json!({"kind": "auto-continuation"});
+    let queued = [
+        json!({"type": "queue-operation", "operation": "dequeue"}),
+        below("n1", "a1", "user", json!("Go on.")),
+    ];
+    let starts = [
+        vec![below("n1", "a1", "user", notification)],
+        vec![below(
+            "n1",
+            "a1",
+            "user",
+            json!("Continue from where you left off."),
+        )],
+        vec![by_meta],
+        vec![by_origin],
+        queued.to_vec(),
+    ];
+    for start in starts {
+        let answer = below(
+            "a9",
+            "n1",
+            "assistant",
+            json!([{"type": "text", "text": "Done."}]),
+        );
+        let lines = left_behind(&[start.clone(), vec![answer]].concat());
+        let (path, decisions, findings) = shown(&lines, Policy::Recover);
+        assert_eq!(path, "u1 a1 u2 a2 u3 a3 n1 a9", "{start:?}");
+        assert_eq!(evidence(&decisions), [Evidence::NoRewind], "{start:?}");
+        assert!(
+            findings.iter().any(|(code, _)| *code == Code::Stranded),
+            "{findings:?}"
+        );
+        assert_eq!(shown(&lines, Policy::Vendor).0, "u1 a1 n1 a9", "{start:?}");
+    }
+    // A person who types there has gone back.
+    let typed = below("n1", "a1", "user", json!("Let us try something else."));
+    assert_eq!(shown(&left_behind(&[typed]), Policy::Recover).0, "u1 a1 n1");
+}
+
+#[test]
+fn what_comes_late_for_a_branch_that_a_person_left_is_not_the_conversation() {
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "Bash", "input": {}});
+    let result = |id: &str| json!([{"type": "tool_result", "tool_use_id": id, "content": "out"}]);
+    let calls = below("a2", "u2", "assistant", json!([call("c1"), call("c2")]));
+    let first = below("r1", "a2", "user", result("c1"));
+    let start = &session(&TALK)[..3];
+    let typed = below("u3", "a1", "user", json!("Something else."));
+    let answer = below(
+        "a3",
+        "u3",
+        "assistant",
+        json!([{"type": "text", "text": "Yes."}]),
+    );
+    let late = below("r2", "r1", "user", result("c2"));
+    let lines = [start, &[calls, first, typed, answer, late.clone()]].concat();
+    assert_eq!(shown(&lines, Policy::Recover).0, "u1 a1 u3 a3");
+    assert_eq!(shown(&lines, Policy::Vendor).0, "u1 a1 u2 a2 r1 r2");
+    // Its answer is on that branch as well, and a person may go back there.
+    let more = below(
+        "a4",
+        "r2",
+        "assistant",
+        json!([{"type": "text", "text": "So."}]),
+    );
+    let lines = [&lines[..], &[more]].concat();
+    assert_eq!(shown(&lines, Policy::Recover).0, "u1 a1 u3 a3");
+    let back = below("u5", "a4", "user", json!("Go on here."));
+    let lines = [&lines[..], &[back]].concat();
+    assert_eq!(shown(&lines, Policy::Recover).0, "u1 a1 u2 a2 r1 r2 a4 u5");
+}
+
+/// The roles and texts of the request.
+fn requested(lines: &[Value], policy: Policy) -> String {
+    let (_file, source, index) = crate::load(&bytes(lines));
+    let tree = Tree::new(&index, policy);
+    let request = RequestOptions::new()
+        .request(&tree, &mut Bodies::new(&source))
+        .unwrap();
+    let messages = request.messages.iter().map(|message| {
+        let blocks: Vec<String> = message
+            .blocks()
+            .iter()
+            .map(|block| match block.text_field() {
+                Some(text) => text.trim_end().to_owned(),
+                None => format!("{:?}", block.kind()),
+            })
+            .collect();
+        format!("{}: {}", message.role().name(), blocks.join(" "))
+    });
+    messages.collect::<Vec<_>>().join(" | ")
+}
+
+#[test]
+fn answers_with_one_id_are_told_apart_by_what_stands_between_them() {
+    let named = |mut line: Value, id: &str| {
+        line["message"]["id"] = json!(id);
+        line
+    };
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let call = |id: &str| json!([{"type": "tool_use", "id": id, "name": "Bash", "input": {}}]);
+    let result = |id: &str| json!([{"type": "tool_result", "tool_use_id": id, "content": "out"}]);
+    let start = session(&[("u1", None)]);
+    let talk = |id: &str| {
+        [
+            start.clone(),
+            vec![
+                named(below("a1", "u1", "assistant", text("look")), id),
+                named(below("c1", "a1", "assistant", call("1")), id),
+                below("r1", "c1", "user", result("1")),
+                named(below("a2", "r1", "assistant", text("found")), id),
+                below("u2", "a2", "user", json!("two")),
+                named(below("a3", "u2", "assistant", text("three")), id),
+                below("u3", "a3", "user", json!("four")),
+                named(below("a4", "u3", "assistant", text("five")), id),
+            ],
+        ]
+        .concat()
+    };
+    let apart = "user: u1 | assistant: look ToolUse | user: ToolResult | assistant: found \
+                 | user: two | assistant: three | user: four | assistant: five";
+    assert_eq!(requested(&talk("constant"), Policy::Recover), apart);
+    // The client goes by the id alone, past the result and the prompts after it.
+    let merged = "user: u1 | assistant: look found three five ToolUse | user: ToolResult two four";
+    assert_eq!(requested(&talk("constant"), Policy::Vendor), merged);
+    // An id that no two answers share, or one request: the results of parallel calls stand between
+    // the lines of one answer. A prompt does not.
+    let one = "user: u1 | assistant: look found ToolUse | user: ToolResult two | \
+               assistant: three | user: four | assistant: five";
+    assert_eq!(
+        requested(&talk("msg_01AbCdEfGhJkLmNpQrStUvWx"), Policy::Recover),
+        one
+    );
+    let mut lines = talk("constant");
+    for at in [1, 2, 4] {
+        lines[at]["requestId"] = json!("req_1");
+    }
+    assert_eq!(requested(&lines, Policy::Recover), one);
+}
+
+#[test]
+fn what_a_second_compaction_keeps_is_led_to_its_first_entry() {
+    let boundary = |uuid: &str, parent: &str, head: &str, tail: &str, anchor: &str| {
+        let mut line = session(&[(uuid, None)]).remove(0);
+        line["type"] = json!("system");
+        line["subtype"] = json!("compact_boundary");
+        line["logicalParentUuid"] = json!(parent);
+        line["compactMetadata"] =
+            json!({"preservedSegment": {"headUuid": head, "tailUuid": tail, "anchorUuid": anchor}});
+        line
+    };
+    let hook = |uuid: &str, parent: &str| {
+        let mut line = session(&[(uuid, Some(parent))]).remove(0);
+        line["type"] = json!("system");
+        line["subtype"] = json!("stop_hook_summary");
+        line
+    };
+    let first = session(&[
+        ("u1", None),
+        ("a1", Some("u1")),
+        ("u2", Some("a1")),
+        ("a2", Some("u2")),
+    ]);
+    let lines = [
+        &first[..],
+        &[hook("h1", "a2"), boundary("b1", "h1", "a2", "h1", "s1")],
+        &session(&[("s1", Some("b1")), ("u3", Some("s1")), ("a3", Some("u3"))]),
+        // The client writes old entries again, and names the last of them as the next parent.
+        &first[..3],
+        &[hook("h2", "u2"), boundary("b2", "h2", "a3", "h2", "s2")],
+        &session(&[("s2", Some("b2")), ("u4", Some("s2")), ("a4", Some("u4"))]),
+    ]
+    .concat();
+    assert_eq!(shown(&lines, Policy::Recover).0, "b2 s2 a3 h2 u4 a4");
 }

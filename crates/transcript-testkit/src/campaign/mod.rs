@@ -212,6 +212,8 @@ impl Healthy {
         };
         healthy.link()?;
         healthy.check_links().then_some(())?;
+        healthy.has_prompts_as_roots().then_some(())?;
+        healthy.has_branches_of_persons().then_some(())?;
         healthy.check_boundaries().then_some(())?;
         healthy.has_one_session().then_some(())?;
         healthy.follow(bytes)?;
@@ -321,6 +323,60 @@ impl Healthy {
                     .ancestors(at)
                     .last()
                     .is_some_and(|root| self.lines[root].parent.is_none())
+        })
+    }
+
+    /// Returns whether no answer and no result after the first message, and no progress line, is
+    /// without a parent.
+    fn has_prompts_as_roots(&self) -> bool {
+        let first = self.lines.iter().position(Line::is_message);
+        let after = self.lines.iter().skip(first.map_or(0, |first| first + 1));
+        let mut roots = after.filter(|line| line.parent.is_none() && !line.is_sidechain);
+        let is_progress = |line: &Line| line.value["type"] == "progress";
+        if self
+            .lines
+            .iter()
+            .any(|line| line.parent.is_none() && is_progress(line))
+        {
+            return false;
+        }
+        let is_prompt = |line: &Line| {
+            let content = line.value["message"]["content"].to_string();
+            line.role == Role::User && !content.contains("\"tool_result\"")
+        };
+        roots.all(|line| !line.is_message() || is_prompt(line))
+    }
+
+    /// Returns whether what a client writes by itself follows the message before it, so that only
+    /// persons start branches.
+    fn has_branches_of_persons(&self) -> bool {
+        let mut last = None;
+        self.lines.iter().enumerate().all(|(at, line)| {
+            if line.is_sidechain || !(line.is_message() || line.is_boundary()) {
+                return true;
+            }
+            let before = last.replace(at);
+            let content = &line.value["message"]["content"];
+            let text = content
+                .as_str()
+                .or_else(|| content.get(0)?["text"].as_str());
+            let text = text.unwrap_or_default();
+            let is_result = content.to_string().contains("\"tool_result\"");
+            let mut lines = self.lines[..at].iter().rev();
+            let is_end =
+                |line: &&Line| line.is_message() || line.value["type"] == "queue-operation";
+            let is_queued = lines.find(is_end).is_some_and(|line| !line.is_message());
+            let is_of_client = line.role == Role::User
+                && !is_result
+                && (line.value["isMeta"] == true
+                    || is_queued
+                    || text.starts_with("<task-notification>")
+                    || transcript_format::texts::is_synthetic(text));
+            let above = self.ancestors(at).skip(1).find(|above| {
+                let above = &self.lines[*above];
+                above.is_message() || above.is_boundary()
+            });
+            !is_of_client || above == before
         })
     }
 
@@ -498,7 +554,7 @@ mod tests {
     use crate::generate::tidy_session;
 
     fn sessions() -> impl Iterator<Item = (u64, Healthy)> {
-        (0..320).filter_map(|seed| Some((seed, Healthy::new(&tidy_session(seed))?)))
+        (0..640).filter_map(|seed| Some((seed, Healthy::new(&tidy_session(seed))?)))
     }
 
     #[test]

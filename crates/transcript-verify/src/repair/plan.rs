@@ -257,6 +257,7 @@ impl<'r> Planner<'r> {
                 (_, [_, ..]) => Code::Repeated,
                 (None, []) => Code::Cycle,
                 (Some(_), []) if named.is_empty() => Code::Dangling,
+                (Some(_), []) if self.tree.is_stranded(node) => Code::Stranded,
                 (Some(_), []) => Code::Cycle,
             };
             self.link(step, node, parent, code);

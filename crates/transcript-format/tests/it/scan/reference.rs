@@ -17,7 +17,7 @@ pub(crate) struct Fields {
     pub(crate) kind: EntryKind,
     pub(crate) sub_code: u8,
     /// `type`, the second name, and the ids, in the order of [`Fields::of`].
-    pub(crate) texts: [Option<String>; 13],
+    pub(crate) texts: [Option<String>; 14],
     pub(crate) message: Option<Value>,
     pub(crate) content: ContentKind,
     pub(crate) flags: Flags,
@@ -51,6 +51,7 @@ impl Fields {
                 text(envelope.agent_id()),
                 text(envelope.timestamp()),
                 text(envelope.message_id()),
+                text(envelope.request_id()),
                 text(envelope.stop_reason()),
                 text(envelope.last_text()),
             ],
@@ -155,6 +156,7 @@ impl Members {
             self.id("agentId"),
             self.id("timestamp"),
             message.and_then(|message| message.get("id")?.as_str()),
+            self.get("requestId").and_then(Value::as_str),
             message.and_then(|message| message.get("stop_reason")?.as_str()),
             message.and_then(|message| last_text(message.get("content")?)),
         ];
@@ -219,6 +221,7 @@ impl Members {
             "message",
             "teamName",
             "explicit",
+            "requestId",
             "leafUuid",
             "attachment",
             "data",
