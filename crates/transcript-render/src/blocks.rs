@@ -64,7 +64,7 @@ fn stored_text(source: &Source, preview: &str) -> Option<String> {
     let line = rest.lines().find(|line| line.contains(FOLDER))?;
     let (_, path) = line.rsplit_once(FOLDER)?;
     let name = path.trim_start_matches(['/', '\\']).trim_end();
-    let is_name = !name.is_empty() && !name.contains(['/', '\\']) && name != "..";
+    let is_name = !name.is_empty() && !name.contains(['/', '\\', ':']) && name != "..";
     let folder = source.path().with_extension("").join(FOLDER);
     let path = is_name.then(|| folder.join(name))?;
     let bytes = source.disk().read(&path, MAX_LEN).ok()?;

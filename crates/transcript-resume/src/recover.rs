@@ -257,7 +257,9 @@ impl Tree<'_> {
             let Some([Some(head), Some(tail)]) = ends else {
                 continue;
             };
-            if let Some(first) = self.first_beside(head, tail) {
+            if let Some(first) = self.first_beside(head, tail)
+                && !self.ancestors(head).any(|above| above == first)
+            {
                 self.parents[first.at()] = ParentSlot(head.0);
                 self.recovery.bridges.insert(first, Evidence::Kept);
             }

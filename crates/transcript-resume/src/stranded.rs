@@ -81,7 +81,7 @@ impl Tree<'_> {
         };
         let is_of_machine = self.is_of_machine(node);
         let is_result = self.answers(node);
-        match self.place_below(parent, so_far) {
+        match self.place_of(node, parent, so_far) {
             Place::LastTurn => false,
             Place::EarlierTurn if is_result => {
                 so_far.late_results.insert(node);
@@ -124,8 +124,8 @@ impl Tree<'_> {
             && (entry.flags().contains(Flags::AUTOMATIC) || is_queued())
     }
 
-    /// Returns where a message below `parent` is in the conversation so far.
-    fn place_below(&self, parent: NodeId, so_far: &mut SoFar) -> Place {
+    /// Returns where `node`, a message below `parent`, is in the conversation so far.
+    fn place_of(&self, node: NodeId, parent: NodeId, so_far: &mut SoFar) -> Place {
         let mut prompt = parent;
         for above in self.ancestors(parent) {
             prompt = above;
@@ -136,7 +136,11 @@ impl Tree<'_> {
         }
         let mut place = Place::LastTurn;
         for above in self.ancestors(so_far.end) {
-            if above == prompt || so_far.steps == 0 {
+            // A message above the end cannot follow it.
+            if above == node || so_far.steps == 0 {
+                return Place::LastTurn;
+            }
+            if above == prompt {
                 return place;
             }
             if self.starts_turn(above) {

@@ -396,6 +396,16 @@ fn a_branch_that_no_person_started_follows_what_it_would_cut_off() {
         );
         assert_eq!(shown(&lines, Policy::Vendor).0, "u1 a1 n1 a9", "{start:?}");
     }
+    // What would be cut off is below it already, as the lines are in the wrong order.
+    let prompt = below("n1", "a1", "user", "Continue from where you left off.");
+    let answer = below(
+        "a9",
+        "n1",
+        "assistant",
+        json!([{"type": "text", "text": "Done."}]),
+    );
+    let lines = left_behind(&[answer, prompt]);
+    assert_eq!(shown(&lines, Policy::Recover).0, "u1 a1 n1 a9");
     // A person who types there has gone back.
     let typed = below("n1", "a1", "user", json!("Let us try something else."));
     assert_eq!(shown(&left_behind(&[typed]), Policy::Recover).0, "u1 a1 n1");
