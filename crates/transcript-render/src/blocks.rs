@@ -67,7 +67,9 @@ fn stored_text(source: &Source, preview: &str) -> Option<String> {
     let is_name = !name.is_empty() && !name.contains(['/', '\\', ':']) && name != "..";
     let folder = source.path().with_extension("").join(FOLDER);
     let path = is_name.then(|| folder.join(name))?;
-    let bytes = source.disk().read(&path, MAX_LEN).ok()?;
+    // Of a file that is larger the preview is shown, which names it.
+    let bytes = source.disk().read(&path, MAX_LEN + 1).ok()?;
+    (bytes.len() <= MAX_LEN).then_some(())?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
