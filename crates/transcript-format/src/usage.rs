@@ -58,3 +58,19 @@ schema! {
         cost_usd: f64 = "costUSD", "the cost in US dollars";
     }
 }
+
+impl Usage<'_> {
+    /// Returns the tokens that the request and its reply took of the context window: the input, in the cache or not, and
+    /// the output. `None` if there are none: the client's own answers count nothing.
+    #[must_use]
+    pub fn context_tokens(&self) -> Option<u64> {
+        let counts = [
+            self.input_tokens(),
+            self.cache_creation_input_tokens(),
+            self.cache_read_input_tokens(),
+            self.output_tokens(),
+        ];
+        let tokens = counts.into_iter().flatten().fold(0, u64::saturating_add);
+        (tokens > 0).then_some(tokens)
+    }
+}

@@ -1,14 +1,15 @@
 //! Estimates the tokens of a block by rules of thumb; the API may count differently.
 
+use std::io;
 use std::iter::Sum;
 use std::ops::Add;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use transcript_format::object::{Object, Raw};
 
 use super::block::{Block, BlockKind, kind_of, text_of};
 use super::image;
+use super::media::start_of;
+use super::stored::StoredReader;
 
 /// An estimate of tokens, for deciding what to send. Only the API knows the exact number.
 ///
@@ -17,7 +18,7 @@ use super::image;
 /// | text, thought | a token for each four ASCII characters, rounded up, and one for each other character |
 /// | tool call | 20, and its name and its input (as JSON) as text |
 /// | tool result | 10, and its content |
-/// | image | width times height in pixels by 750, rounded up, as its header says them. The API makes large images smaller first, so that this is too much for those. |
+/// | image | width times height in pixels by 750, rounded up, as its header says them; 4784 at most, as the API makes larger images smaller first |
 /// | document of text or blocks | its content |
 /// | any other | its JSON as text |
 ///
@@ -34,6 +35,8 @@ pub struct TokenEstimate {
 const CALL: u64 = 20;
 const RESULT: u64 = 10;
 const PIXELS_PER_TOKEN: u64 = 750;
+/// What the largest image costs that the API does not make smaller.
+const MAX_IMAGE: u64 = 4_784;
 
 impl TokenEstimate {
     const UNKNOWN: Self = Self {
@@ -44,15 +47,27 @@ impl TokenEstimate {
     /// Estimates one block, with what is in it.
     #[must_use]
     pub fn of(block: &Block) -> Self {
-        let Some(object) = block.object() else {
-            return Self::text(block.json());
+        Self::of_json(block.kind(), block.json())
+    }
+
+    /// Estimates one block like [`Self::of`]. One that stayed in its file is read with `reader`, and not kept.
+    ///
+    /// # Errors
+    /// Those of [`StoredReader::json`].
+    pub fn read(block: &Block, reader: &mut StoredReader) -> io::Result<Self> {
+        Ok(Self::of_json(block.kind(), reader.json(block)?))
+    }
+
+    fn of_json(kind: BlockKind, json: &str) -> Self {
+        let Ok(object) = Object::parse(json) else {
+            return Self::text(json);
         };
         let text = |key: &str| {
             object
                 .str(key)
                 .map_or(Self::default(), |text| Self::text(&text))
         };
-        match block.kind() {
+        match kind {
             BlockKind::ToolUse | BlockKind::ServerToolUse => {
                 let input = object.get("input").map_or("", Raw::text);
                 Self::known(CALL) + text("name") + Self::text(input)
@@ -90,7 +105,7 @@ impl TokenEstimate {
         match kind_of(raw) {
             BlockKind::Text => Self::text(&text_of(raw).unwrap_or_default()),
             BlockKind::Image => pixels(raw).map_or(Self::UNKNOWN, |pixels| {
-                Self::known(pixels.div_ceil(PIXELS_PER_TOKEN))
+                Self::known(pixels.div_ceil(PIXELS_PER_TOKEN).min(MAX_IMAGE))
             }),
             _ => Self::text(raw.text()),
         }
@@ -121,7 +136,7 @@ impl TokenEstimate {
 /// Returns the pixels of an image that is in the block itself.
 fn pixels(image: Raw<'_>) -> Option<u64> {
     let data = image.object()?.object("source")?.str("data")?;
-    let (width, height) = image::dimensions(&STANDARD.decode(data.as_bytes()).ok()?)?;
+    let (width, height) = image::dimensions(&start_of(&data)?)?;
     Some(u64::from(width) * u64::from(height))
 }
 

@@ -7,7 +7,7 @@
 //! - [`pair()`] and [`make_strict`] put calls and results in order, the former as the client does,
 //!   the latter for a strict provider. What they add and omit is in a [`Log`].
 //! - [`lint()`] reports what a strict provider would refuse.
-//! - [`TokenEstimate`] estimates the tokens of a block.
+//! - [`TokenEstimate`] estimates the tokens of a block; [`fit()`] leaves out what is too much for a context window.
 //!
 //! A block may have an origin: a number that the caller gave it, such as that of an entry. Nothing
 //! here interprets it; reports name it.
@@ -15,6 +15,7 @@
 pub mod block;
 pub mod builder;
 mod estimate;
+mod fit;
 mod image;
 mod lint;
 mod log;
@@ -29,6 +30,7 @@ pub mod text;
 
 pub use block::{Block, BlockKind};
 pub use estimate::TokenEstimate;
+pub use fit::{FitLimit, Origins, fit};
 pub use lint::{Lint, Problem, Rule, join_roles, lint};
 pub use log::{Log, Omission, OmissionReason, Synthetic, SyntheticKind};
 pub use media::{abridged_media, may_be_media, within_limits, within_request_limits};

@@ -50,6 +50,9 @@ named! {
         ToolLoaded = "tool-loaded",
         /// A text of ours for an attachment whose text in the client is not known.
         Reminder = "reminder",
+        /// A note in place of a result, or of the start of the conversation, that was left out to fit the context
+        /// window.
+        LeftOut = "left-out",
     }
 }
 
@@ -104,6 +107,8 @@ pub enum OmissionReason {
     OversizedMedia,
     /// The image or document is within its own limits, and beyond those of the whole request.
     RequestLimit,
+    /// It was left out to [fit](super::fit()) the context window.
+    ContextWindow,
     /// A result without a call before it.
     OrphanResult,
     /// A call with an id that was used before.
@@ -133,6 +138,7 @@ impl OmissionReason {
             Self::RejectedMedia => "rejected-media",
             Self::OversizedMedia => "oversized-media",
             Self::RequestLimit => "request-limit",
+            Self::ContextWindow => "context-window",
             Self::OrphanResult => "orphan-result",
             Self::RepeatedCall => "repeated-call",
             Self::ServerCall => "server-call",

@@ -231,19 +231,19 @@ pub(super) const MAX_REQUEST: usize = 32 << 20;
 
 /// An image or a document in a request.
 #[derive(Clone, Copy, Debug)]
-struct Medium {
-    message: usize,
-    block: usize,
+pub(super) struct Medium {
+    pub(super) message: usize,
+    pub(super) block: usize,
     /// Its place in the content of a result.
     inner: Option<usize>,
-    is_image: bool,
+    pub(super) is_image: bool,
     /// The longer side of an image, in pixels, if that is known.
     side: Option<u32>,
     len: usize,
 }
 
 /// Returns the images and documents of a request, the oldest first.
-fn media_of(messages: &[Message]) -> Vec<Medium> {
+pub(super) fn media_of(messages: &[Message]) -> Vec<Medium> {
     let mut found = Vec::new();
     let mut add = |message, block, inner, raw: Raw<'_>| {
         let kind = kind_of(raw);
@@ -341,14 +341,25 @@ pub fn within_request_limits(messages: &mut [Message], log: &mut Log) {
     }
 }
 
-/// Puts a note in the place of an image or a document.
+/// Puts a note in the place of an image or a document that is beyond the limits of a request.
 fn replace(messages: &mut [Message], medium: &Medium, why: &str, log: &mut Log) {
+    replace_by_note(messages, medium, why, OmissionReason::RequestLimit, log);
+}
+
+/// Puts a note in the place of an image or a document that is left out for this reason.
+pub(super) fn replace_by_note(
+    messages: &mut [Message],
+    medium: &Medium,
+    why: &str,
+    reason: OmissionReason,
+    log: &mut Log,
+) {
     let note = Block::text(&format!("{}{why}]", texts::MEDIA_TOO_LARGE));
     let message = &mut messages[medium.message];
     let role = message.role();
     let block = &mut message.blocks[medium.block];
     let origin = block.origin();
-    log.omit(origin, OmissionReason::RequestLimit);
+    log.omit(origin, reason);
     log.add_synthetic(SyntheticKind::MediaNote, role, &note, origin);
     let Some(inner) = medium.inner else {
         *block = note.with_origin(origin);
@@ -379,7 +390,7 @@ fn decode(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Decodes the first bytes of a base64 text, in which all formats have their size.
-fn start_of(text: &str) -> Option<Vec<u8>> {
+pub(super) fn start_of(text: &str) -> Option<Vec<u8>> {
     const START: usize = 256 << 10;
     match text.as_bytes().get(..START) {
         Some(start) => decode(start),

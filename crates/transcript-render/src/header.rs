@@ -4,6 +4,7 @@
 use jiff::tz::TimeZone;
 use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
+use transcript_format::usage::Usage;
 use transcript_reader::{Bodies, Source};
 use transcript_resume::{ConversationPath, PathState, Tree};
 
@@ -101,20 +102,10 @@ fn context_tokens(
         let body = bodies.get(&entry)?;
         let parsed = Entry::parse(body.text).ok();
         let message = parsed.and_then(|parsed| parsed.object().object("message"));
-        let Some(usage) = message.and_then(|message| message.object("usage")) else {
-            continue;
-        };
-        let counts = [
-            "input_tokens",
-            "cache_creation_input_tokens",
-            "cache_read_input_tokens",
-            "output_tokens",
-        ];
-        let counts = counts.into_iter().filter_map(|name| usage.u64(name));
-        // The client's own answers count nothing.
-        match counts.fold(0, u64::saturating_add) {
-            0 => {}
-            tokens => return Ok(Some(tokens)),
+        let usage = message.and_then(|message| message.read::<Usage<'_>>("usage"));
+        let tokens = usage.and_then(|usage| usage.context_tokens());
+        if tokens.is_some() {
+            return Ok(tokens);
         }
     }
     Ok(None)

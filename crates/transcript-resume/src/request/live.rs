@@ -22,6 +22,7 @@ use transcript_messages::{
 };
 use transcript_reader::{EntryNo, Index};
 
+use super::fit::RecordedTokens;
 use super::repair::may_be_silent;
 use super::step::Rules;
 use super::step::{Step, StepContext, StepKind};
@@ -39,7 +40,7 @@ use crate::tree::Policy;
 ///
 /// Takes the memory of the messages, and 16 bytes for each message id and call. A request takes
 /// time in proportion to the entries since the last one or two exchanges with the model, and to the
-/// number of messages, which are not copied.
+/// number of messages, which are not copied; with [`RequestOptions::fit`], to their length.
 #[derive(Debug)]
 pub struct LiveRequest {
     options: RequestOptions,
@@ -84,6 +85,8 @@ struct ReadEntry {
     log: Log,
     /// The model that it names as that of the answer.
     answerer: Option<Arc<str>>,
+    /// The tokens that it or an entry before it says.
+    recorded: Option<RecordedTokens>,
     is_salvaged: bool,
 }
 
@@ -141,13 +144,19 @@ impl LiveRequest {
             match self.build() {
                 Ok((mut messages, mut log)) => {
                     within_request_limits(&mut messages, &mut log);
-                    return Ok(Some(Request {
+                    let mut request = Request {
                         path,
                         messages,
                         model: self.model().as_deref().map(Into::into),
                         synthetic: log.synthetic,
                         omissions: log.omissions,
-                    }));
+                        recorded: self.models.recorded,
+                        scale: None,
+                    };
+                    if let Some(limit) = self.options.fit {
+                        request.fit(limit, index);
+                    }
+                    return Ok(Some(request));
                 }
                 Err(Connected::ByModel) => self.reset(),
                 Err(Connected::ByEntries) => {
@@ -226,6 +235,7 @@ impl LiveRequest {
                 stored,
                 log,
                 answerer: self.models.answerer.take(),
+                recorded: self.models.recorded,
                 is_salvaged: entry_ref.is_salvaged(),
             });
         }
@@ -305,6 +315,7 @@ impl LiveRequest {
             if let Some(model) = &entry.answerer {
                 self.settled.models.answered_by(model, entry.is_salvaged);
             }
+            self.settled.models.recorded = entry.recorded.or(self.settled.models.recorded);
         }
         let (messages, log) = self.make(read, false, model.as_deref());
         if self.settled.entries.is_empty() {

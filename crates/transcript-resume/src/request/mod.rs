@@ -41,6 +41,7 @@
 //! client is known; others are omitted.
 
 mod answers;
+mod fit;
 mod frames;
 mod live;
 mod media;
@@ -70,6 +71,8 @@ use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source, in_orde
 use crate::path::{ConversationPath, PathEntry, Refusal};
 use crate::state::{PathState, StateReader, Usage};
 use crate::tree::{Policy, Tree};
+pub use fit::{Fit, RequestTokens};
+use fit::{RecordedTokens, Scale};
 pub use live::LiveRequest;
 use step::{Reading, Rules, Step, StepContext, StepKind};
 
@@ -183,6 +186,7 @@ pub struct RequestOptions {
     tools: Option<BTreeSet<String>>,
     long_blocks_in: Option<Source>,
     now: Option<i64>,
+    fit: Option<Fit>,
 }
 
 impl RequestOptions {
@@ -243,6 +247,12 @@ impl RequestOptions {
     /// a memory without a heading is. By default that is its age when it was recalled.
     pub fn now(mut self, millis: i64) -> Self {
         self.now = Some(millis);
+        self
+    }
+
+    /// Leaves out what is too much for a context window.
+    pub fn fit(mut self, limit: Fit) -> Self {
+        self.fit = Some(limit);
         self
     }
 
@@ -350,20 +360,23 @@ impl RequestOptions {
             if policy == Policy::Recover {
                 within_request_limits(&mut messages, &mut log);
             }
+            let mut request = Request {
+                path,
+                messages,
+                model: model.map(Into::into),
+                synthetic: log.synthetic,
+                omissions: log.omissions,
+                recorded: loaded.names.recorded,
+                scale: None,
+            };
+            if let Some(limit) = self.fit.filter(|_| policy == Policy::Recover) {
+                request.fit(limit, tree.index());
+            }
             if is_lost.load(Ordering::Relaxed) {
                 continue;
             }
-            span.record("messages", messages.len());
-            return Ok((
-                Request {
-                    path,
-                    messages,
-                    model: model.map(Into::into),
-                    synthetic: log.synthetic,
-                    omissions: log.omissions,
-                },
-                loaded.names.record,
-            ));
+            span.record("messages", request.messages.len());
+            return Ok((request, loaded.names.record));
         }
     }
 
@@ -470,6 +483,7 @@ impl<'i> Loaded<'i> {
                 log,
             );
             loaded.names.record = names.record;
+            loaded.names.recorded = names.recorded;
             return Ok(loaded);
         }
         let parts: Vec<&[PathEntry]> = path.entries.chunks(PART).collect();
@@ -492,6 +506,7 @@ impl<'i> Loaded<'i> {
         for (model, is_salvaged) in part.answerers {
             self.names.answered_by(&model, is_salvaged);
         }
+        self.names.recorded = part.recorded.or(self.names.recorded);
         log.append(part.log);
     }
 }
@@ -505,6 +520,8 @@ struct PathPart {
     /// The models that they name as those of answers, and whether on a salvaged line; those that
     /// are the same on lines in a row once.
     answerers: Vec<(Arc<str>, bool)>,
+    /// The tokens of the last answer that says them.
+    recorded: Option<RecordedTokens>,
     log: Log,
 }
 
@@ -539,6 +556,7 @@ impl PathPart {
                 part.answerers.extend(answerer);
             }
         }
+        part.recorded = names.recorded;
         Ok(part)
     }
 }
@@ -644,6 +662,10 @@ pub struct Request {
     pub synthetic: Vec<Synthetic>,
     /// The parts of the path that could have been sent and were not.
     pub omissions: Vec<Omission>,
+    /// What the API counted for the last answer that says it.
+    recorded: Option<RecordedTokens>,
+    /// How tokens follow from estimates, if something was left out by it.
+    scale: Option<Scale>,
 }
 
 impl Request {

@@ -8,6 +8,7 @@ mod builder;
 mod campaign;
 mod client;
 mod closing;
+mod fit;
 mod fork;
 mod guarantee;
 mod healthy;
