@@ -239,6 +239,13 @@ export interface RequestOptions extends ArchiveOptions {
   clientVersion?: string;
   /** The last entry of the conversation to continue. */
   leaf?: string;
+  /**
+   * Leaves out the oldest media, results and turns until the messages have at most this many tokens (a number, or a
+   * text such as `150k`), or until the request fits the context window of this model.
+   */
+  fit?: number | string;
+  /** The number of turns at the end that `fit` never changes; 2 by default. */
+  fitTurns?: number;
   /** Reads the whole file, also where its end is enough. */
   full?: boolean;
 }
@@ -383,12 +390,29 @@ export interface SessionRequest {
   model: string | null;
   messages: object[];
   resumable: boolean;
-  /** Whether a strict provider accepts the messages. */
+  /** Whether a strict provider accepts the messages, and they fit the context window of the model if that is known. */
   accepted: boolean;
+  /** How long the request is: see `RequestTokens`. */
+  tokens: RequestTokens;
   /** What the messages have that no entry says, such as a note that a call is still running. */
   synthetic: SyntheticBlock[];
   /** The entries that are not sent, or only in part. */
   omitted: OmittedEntry[];
+}
+
+/** The tokens of a request, estimated. Only the API knows the exact number. */
+export interface RequestTokens {
+  /** Those of its messages and, as far as the last answer shows what they took, of the system prompt and the tools. */
+  request: number;
+  messages: number;
+  /** The number of blocks that cannot be estimated, such as PDFs. */
+  unknown: number;
+  /** What the API counted for the last answer and its request. */
+  recorded: number | null;
+  /** The context window of the model, if that is known. */
+  window: number | null;
+  /** By how many tokens the request is longer than the window, or than `fit`; null if it is not. */
+  over: number | null;
 }
 
 /** Where something is in the file of a session. */
@@ -436,6 +460,10 @@ export interface SessionOptions extends RootOptions {
   version?: string;
   /** The model that requests are for. */
   model?: string;
+  /** What requests have to fit: see `RequestOptions.fit`. */
+  fit?: number | string;
+  /** The number of turns at the end that `fit` never changes; 2 by default. */
+  fitTurns?: number;
   sessionId?: string;
   policy?: Policy;
   /** When bytes are synced: `none`, `each`, or at most this number of milliseconds later (100 by default). */

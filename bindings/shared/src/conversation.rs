@@ -29,6 +29,7 @@ use transcript_resume::request;
 use transcript_resume::{ConversationPath, Tree};
 
 use crate::failure::Failure;
+use crate::fit::FitOptions;
 use crate::out::{Out, Result};
 use crate::sessions::{NoOthers, Place, PolicyName};
 
@@ -61,6 +62,8 @@ pub(crate) struct RequestOptions {
     client_version: Option<String>,
     /// The last entry of the conversation to continue, by its uuid.
     leaf: Option<String>,
+    #[serde(flatten)]
+    fit: FitOptions,
     /// Reads the whole file, also where its end is enough.
     #[serde(default)]
     full: bool,
@@ -227,6 +230,10 @@ fn write_request(options: &RequestOptions, history: &History, out: &mut Out) -> 
     if let Some(leaf) = &options.leaf {
         request_options = request_options.leaf(entry(history, leaf)?);
     }
+    let fit = options.fit.limit(options.policy.into())?;
+    if let Some(limit) = fit {
+        request_options = request_options.fit(limit);
+    }
     let mut bodies = Bodies::new(history.source());
     let built = request_options.request_with_state(&tree, &mut bodies)?;
     let (request, state, usage): (_, PathState, Vec<Usage>) = built;
@@ -243,6 +250,11 @@ fn write_request(options: &RequestOptions, history: &History, out: &mut Out) -> 
         &findings,
         describe,
     );
+    let window = request
+        .model
+        .as_deref()
+        .and_then(transcript::context_window);
+    let report = report.with_limits(&request, window, fit);
     let mut text = Vec::new();
     report.write(&mut text, &request.messages, |json| json.into())?;
     out.json(&text)?;

@@ -500,7 +500,9 @@ fn messages(arguments: &MessageArguments, out: &mut Out) -> Result<()> {
 }
 
 fn verify_sessions(arguments: &VerifyArguments, out: &mut Out) -> Result<()> {
-    let mut options = VerifyOptions::new().requests(arguments.requests);
+    let mut options = VerifyOptions::new()
+        .requests(arguments.requests)
+        .context_windows(transcript::context_window);
     if let Some(days) = arguments.sweep {
         options = options.sweep_within(days);
     }

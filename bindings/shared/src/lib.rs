@@ -11,6 +11,7 @@
 
 mod conversation;
 mod failure;
+mod fit;
 mod function;
 mod out;
 mod records;

@@ -19,6 +19,7 @@ use transcript_format::object::{Object, Raw};
 use transcript_reader::Index;
 
 use crate::failure::{Failure, read_options};
+use crate::fit::FitOptions;
 use crate::sessions::{NoOthers, Place, PolicyName};
 use crate::stream_reply::StreamReply;
 
@@ -44,6 +45,8 @@ struct OpenOptions {
     version: Option<String>,
     model: Option<String>,
     session_id: Option<String>,
+    #[serde(flatten)]
+    fit: FitOptions,
     #[serde(default)]
     policy: PolicyName,
     sync: Option<Sync>,
@@ -103,8 +106,11 @@ enum Busy {
 }
 
 impl OpenOptions {
-    fn session_options(&self) -> SessionOptions {
+    fn session_options(&self) -> Result<SessionOptions, Failure> {
         let mut options = SessionOptions::new().policy(self.policy.into());
+        if let Some(limit) = self.fit.limit(self.policy.into())? {
+            options = options.fit(limit);
+        }
         if let Some(cwd) = &self.cwd {
             options = options.cwd(cwd);
         }
@@ -131,7 +137,7 @@ impl OpenOptions {
                 Busy::Fork => OnBusy::Fork,
             });
         }
-        options
+        Ok(options)
     }
 
     /// Returns the path of the session: an absolute one, as a program may change its working folder.
@@ -169,7 +175,7 @@ impl SessionHandle {
     fn open_session(options: &str) -> Result<(Self, String), Failure> {
         let options: OpenOptions = read_options(options)?;
         let path = options.path()?;
-        let session_options = options.session_options();
+        let session_options = options.session_options()?;
         let (session, resumed) = match options.mode {
             Mode::Create => (Session::create(&path, &session_options)?, None),
             Mode::Open => (Session::open(&path, &session_options)?, None),
@@ -554,13 +560,19 @@ fn request_text(request: &Request, index: &Index) -> Result<String, Failure> {
     wire::write_messages(&mut text, &request.messages, |json| json.into())?;
     let model = json!(request.model);
     let resumable = request.is_resumable();
-    let ok = resumable && transcript::lint(&request.messages).is_ok();
+    let window = request
+        .model
+        .as_deref()
+        .and_then(transcript::context_window);
+    let tokens = wire::TokensRecord::new(&request.tokens(), window, None);
+    let ok = resumable && transcript::lint(&request.messages).is_ok() && tokens.over.is_none();
+    let tokens = wire::text(&tokens)?;
     let text = String::from_utf8_lossy(&text);
     let diagnostics = wire::RequestDiagnostics::new(index, request);
     let diagnostics = wire::text(&diagnostics)?;
     let diagnostics = diagnostics.trim_start_matches('{');
     Ok(format!(
-        "{{\"model\":{model},\"resumable\":{resumable},\"accepted\":{ok},\"messages\":{text},{diagnostics}"
+        "{{\"model\":{model},\"resumable\":{resumable},\"accepted\":{ok},\"tokens\":{tokens},\"messages\":{text},{diagnostics}"
     ))
 }
 

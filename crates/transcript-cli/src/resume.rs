@@ -3,19 +3,19 @@
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use jiff::{Timestamp, Zoned};
-use transcript::wire::{self, ResumeRefusal, ResumeReport};
-use transcript::{History, ReadEnd};
+use transcript::wire::{self, ResumeRefusal, ResumeReport, TokensRecord};
+use transcript::{Fit, History, ReadEnd, context_window, parse_fit};
 use transcript_format::client_version::ClientVersion;
 use transcript_format::time;
-use transcript_format::units::size;
+use transcript_format::units::{grouped, size};
 use transcript_messages::{Block, Message, lint};
 use transcript_reader::{Bodies, EntryNo, ErrorKind, Index};
 use transcript_render::{Escaping, clock, count, cut_text, explain};
 use transcript_resume::request::{self, Request};
-use transcript_resume::{PathState, Tree, Usage};
+use transcript_resume::{PathState, Policy, Tree, Usage};
 use unicode_width::UnicodeWidthStr;
 
 use crate::path_args::PathArgs;
@@ -44,6 +44,13 @@ pub(crate) struct Args {
     /// Model that will get the request [default: the model of the last answer]
     #[arg(long, value_name = "ID")]
     model: Option<String>,
+    /// Leave out the oldest media, results and turns until the request has at most this many tokens, such
+    /// as 150k, or fits the context window of this model
+    #[arg(long, value_name = "TOKENS|MODEL", value_parser = fit)]
+    fit: Option<Fit>,
+    /// Number of turns at the end that --fit never changes
+    #[arg(long, value_name = "COUNT", default_value_t = 2, requires = "fit")]
+    fit_turns: usize,
     /// Version of the client whose rules hold, such as 2.1.331 [default: that of the last line that
     /// names one]
     #[arg(long, value_name = "VERSION")]
@@ -63,7 +70,24 @@ pub(crate) struct Args {
     full: bool,
 }
 
+/// Parses the value of `--fit`.
+fn fit(text: &str) -> Result<Fit, String> {
+    parse_fit(text).ok_or_else(|| {
+        "neither a number of tokens, such as 150k, nor a model of the price table".to_owned()
+    })
+}
+
+impl Args {
+    /// Returns the limit of the request.
+    fn fit(&self) -> Option<Fit> {
+        self.fit.map(|limit| limit.keep_turns(self.fit_turns))
+    }
+}
+
 pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
+    if args.fit.is_some() && args.path_args.policy() == Policy::Vendor {
+        bail!("--fit: the client sends the whole conversation; use --policy recover");
+    }
     args.path_args.take_line(&mut args.session);
     let args = &args;
     let source = match session::source(ui, &args.session) {
@@ -127,6 +151,9 @@ fn answer<'h>(args: &Args, session: &'h History) -> Result<(Tree<'h>, Answer)> {
     if let Some(model) = &args.model {
         options = options.model(model);
     }
+    if let Some(limit) = args.fit() {
+        options = options.fit(limit);
+    }
     if let Some(leaf) = args.path_args.leaf(&tree)? {
         options = options.leaf(tree.entry(leaf).number());
     }
@@ -168,11 +195,9 @@ fn print(
         let findings = explain::findings(tree, &request.path);
         let describe = |decision: &_| explain::describe(tree.index(), decision);
         let state = (&answer.state, &*answer.usage);
-        ResumeReport::new(session, tree, request, state, &findings, describe).write(
-            &mut out,
-            &request.messages,
-            |json| ui.verbatim(json),
-        )?;
+        ResumeReport::new(session, tree, request, state, &findings, describe)
+            .with_limits(request, window(request), args.fit())
+            .write(&mut out, &request.messages, |json| ui.verbatim(json))?;
     } else if args.request {
         wire::write_messages(&mut out, &request.messages, |json| ui.verbatim(json))?;
         writeln!(out)?;
@@ -198,6 +223,11 @@ fn print(
     // The process ends now: to free every block would only take time.
     std::mem::forget(answer);
     Ok(code)
+}
+
+/// Returns the context window of the model that a request is for.
+fn window(request: &Request) -> Option<u64> {
+    context_window(request.model.as_deref()?)
 }
 
 /// Returns why a file of another format cannot be resumed.
@@ -229,7 +259,11 @@ fn write_text(
         writeln!(out, "{name} cannot be resumed: {reason}")?;
         return Ok(());
     }
-    writeln!(out, "{name} can be resumed")?;
+    let tokens = TokensRecord::new(&request.tokens(), window(request), args.fit());
+    match tokens.over {
+        None => writeln!(out, "{name} can be resumed")?,
+        Some(_) => writeln!(out, "{name} can be resumed, but its request is too long")?,
+    }
     let mut line = |label: &str, text: String| {
         let text = escaping.one_line(&text);
         let columns = terminal_width().map(|width| width.saturating_sub(LABELS));
@@ -268,9 +302,12 @@ fn write_text(
     line(
         "request",
         format!(
-            "{messages}, {bytes}, from {entries}{read}; --explain has the details, --request prints it"
+            "{messages}, {bytes}, about {} tokens, from {entries}{read}; --explain has the details, --request prints it",
+            grouped(tokens.request)
         ),
     )?;
+    let model = request.model.as_deref().unwrap_or("TOKENS");
+    line("too long", too_long(args, &tokens, model))?;
     let synthetic = request.synthetic.iter();
     line(
         "synthetic",
@@ -310,6 +347,30 @@ fn write_text(
         writeln!(out, "to continue: {command}")?;
     }
     Ok(())
+}
+
+/// Says by how much a request to a model is too long, and what helps; empty if it is not.
+fn too_long(args: &Args, tokens: &TokensRecord, model: &str) -> String {
+    let Some(over) = tokens.over.map(grouped) else {
+        return String::new();
+    };
+    match (args.fit, tokens.window) {
+        (Some(_), _) if args.fit_turns > 0 => {
+            let turns = count(args.fit_turns, "turn");
+            format!(
+                "{over} tokens more than the limit: the last {turns} alone are too long; --fit-turns keeps fewer"
+            )
+        }
+        (Some(_), _) => {
+            format!("{over} tokens more than the limit, with nothing left to leave out")
+        }
+        (None, window) => {
+            let window = window.map_or(String::new(), |window| format!(" of {}", grouped(window)));
+            format!(
+                "{over} tokens more than the context window{window}; --fit {model} leaves out the oldest media, results and turns"
+            )
+        }
+    }
 }
 
 /// Breaks a text at spaces into lines of at most `columns`, unless a word is longer.

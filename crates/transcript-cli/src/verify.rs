@@ -175,6 +175,7 @@ impl Printer<'_> {
     fn all(&mut self, out: &mut Output, args: &Args) -> Result<()> {
         let options = VerifyOptions::new()
             .requests(args.requests)
+            .context_windows(transcript::context_window)
             .sweep_within(args.sweep);
         let is_folder = args.sessions.iter().any(|session| session.is_dir());
         self.is_table = is_folder || args.sessions.len() > 1;

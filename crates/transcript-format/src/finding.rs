@@ -132,6 +132,8 @@ codes! {
     EmptiedThought = "A-THINK", Note;
     /// An image or document on the path, or the whole request, is larger than the API accepts.
     MediaSize = "A-SIZE", Damage;
+    /// The request is longer than the context window of its model.
+    Window = "A-WINDOW", Note;
     /// A strict provider refuses the request of the client, and no other finding says why.
     Refused = "A-GROUP", Note;
     /// Requests that a client recorded in the file are not the ones that are built from its entries.

@@ -179,9 +179,16 @@ impl Fitting<'_> {
         let mut origins: Vec<usize> = blocks.filter_map(Block::origin).collect();
         origins.sort_unstable();
         origins.dedup();
+        // What was made for them, or left out of them, is gone as well.
+        let is_removed = |origin: usize| origins.binary_search(&origin).is_ok();
+        let reason = OmissionReason::ContextWindow;
+        let log = &mut *self.log;
+        log.synthetic
+            .retain(|made| !made.origin.is_some_and(is_removed));
+        log.omissions
+            .retain(|omission| omission.reason != reason || !is_removed(omission.origin));
         for origin in &origins {
-            let reason = OmissionReason::ContextWindow;
-            self.log.omit(Some(*origin), reason);
+            log.omit(Some(*origin), reason);
         }
         let count = removed.len();
         let place = match &origins[..] {

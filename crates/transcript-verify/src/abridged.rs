@@ -1,5 +1,9 @@
 //! Bodies for requests that are only checked, not sent.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
+use transcript_format::object::Object;
 use transcript_messages::{abridged_media, may_be_media};
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error};
 use transcript_resume::request::BodySource;
@@ -16,6 +20,8 @@ pub(crate) struct AbridgedBodies<'s> {
     /// From this entry on bodies are whole, as the end of a last answer matters; `None` for all.
     whole_from: Option<EntryNo>,
     abridged: String,
+    /// The number of bytes that were cut off the texts of the message of an entry.
+    cut: HashMap<EntryNo, u64>,
 }
 
 impl<'s> AbridgedBodies<'s> {
@@ -24,7 +30,14 @@ impl<'s> AbridgedBodies<'s> {
             bodies,
             whole_from,
             abridged: String::new(),
+            cut: HashMap::new(),
         }
+    }
+
+    /// Estimates the tokens of what was cut off the messages.
+    pub(crate) fn cut_tokens(&self) -> u64 {
+        const BYTES_PER_TOKEN: u64 = 4;
+        self.cut.values().sum::<u64>() / BYTES_PER_TOKEN
     }
 }
 
@@ -37,13 +50,28 @@ impl BodySource for AbridgedBodies<'_> {
             return Ok(text);
         }
         self.abridged.clear();
-        abridge(text, &mut self.abridged);
+        let message = message_in(text);
+        abridge(&text[..message.start], &mut self.abridged);
+        let cut = abridge(&text[message.clone()], &mut self.abridged);
+        abridge(&text[message.end..], &mut self.abridged);
+        self.cut.insert(entry.number(), cut);
         Ok(&self.abridged)
     }
 }
 
-/// Copies JSON with the end of long strings cut off.
-fn abridge(json: &str, out: &mut String) {
+/// Returns where the message of an entry is in its text; an empty range if it has none.
+fn message_in(text: &str) -> Range<usize> {
+    let object = Object::parse(text).ok();
+    let message = object.as_ref().and_then(|object| object.get("message"));
+    message.map_or(0..0, |message| {
+        let start = message.text().as_ptr() as usize - text.as_ptr() as usize;
+        start..start + message.text().len()
+    })
+}
+
+/// Copies JSON with the end of long strings cut off. Returns the number of bytes that were cut off texts.
+fn abridge(json: &str, out: &mut String) -> u64 {
+    let mut removed = 0;
     let mut rest = json;
     while let Some(open) = memchr::memchr(b'"', rest.as_bytes()) {
         out.push_str(&rest[..=open]);
@@ -56,7 +84,9 @@ fn abridge(json: &str, out: &mut String) {
             let plain = string.replace("\\/", "/");
             out.push_str(abridged_media(&plain).as_deref().unwrap_or(string));
         } else if end > LONG {
-            out.push_str(&string[..cut(string)]);
+            let kept = cut(string);
+            out.push_str(&string[..kept]);
+            removed += (string.len() - kept) as u64;
         } else {
             out.push_str(string);
         }
@@ -67,6 +97,7 @@ fn abridge(json: &str, out: &mut String) {
         }
     }
     out.push_str(rest);
+    removed
 }
 
 /// Returns the length of a string up to its closing quote, or to the end of the text.

@@ -110,6 +110,9 @@ pub const fn advice(code: Code) -> &'static str {
         C::EmptiedThought => {
             "Nothing needs to be done under policy `recover`; another client has to omit these blocks."
         }
+        C::Window => {
+            "Compact the session, or resume it with `--fit MODEL`, which leaves out the oldest media, results and turns."
+        }
         C::MediaSize => {
             "Such a block makes the API refuse every request: under policy `recover` a note replaces it."
         }

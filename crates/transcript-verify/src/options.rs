@@ -12,6 +12,7 @@ pub struct VerifyOptions {
     /// Whether one thread reads a file, as others read other files.
     pub(crate) is_single: bool,
     pub(crate) sweep_days: u32,
+    pub(crate) windows: Option<fn(&str) -> Option<u64>>,
 }
 
 impl Default for VerifyOptions {
@@ -28,6 +29,7 @@ impl VerifyOptions {
             counter: None,
             is_single: false,
             sweep_days: 7,
+            windows: None,
         }
     }
 
@@ -35,6 +37,13 @@ impl VerifyOptions {
     /// The cost is that of one resume for each.
     pub fn requests(mut self, requests: bool) -> Self {
         self.requests = requests;
+        self
+    }
+
+    /// Reports requests that are longer than the context window of their model, which `window` returns in tokens; `None`
+    /// for a model that it does not know.
+    pub fn context_windows(mut self, window: fn(&str) -> Option<u64>) -> Self {
+        self.windows = Some(window);
         self
     }
 

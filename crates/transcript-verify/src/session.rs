@@ -8,6 +8,7 @@ use std::thread;
 
 use transcript_format::finding::Code;
 use transcript_format::ids::Uuid;
+use transcript_format::units::grouped;
 use transcript_messages::{Omission, OmissionReason, Rule, join_roles, lint};
 use transcript_reader::{Bodies, EntryNo, Error, Index, LoadOptions, OtherFiles, Source};
 use transcript_resume::request::{Request, RequestOptions};
@@ -104,13 +105,14 @@ fn of_index(
     let mut lints = PolicyLint::default();
     let mut unusable = HashSet::new();
     if sent <= MAX_SENT {
-        let request = request(&tree, source, sent, &recover)?;
+        let (request, cut) = request(&tree, source, sent, &recover)?;
         let is_unusable = |omission: &&Omission| omission.reason == OmissionReason::UnusableBody;
         let origins = request.omissions.iter().filter(is_unusable);
         unusable = origins
             .map(|omission| EntryNo::new(omission.origin))
             .collect();
-        lints.recover = lint(&request.messages).is_ok();
+        let too_long = too_long(index, &request, cut, options);
+        lints.recover = lint(&request.messages).is_ok() && too_long.is_none();
         findings.extend(of_request(index, &request));
         let numbers = |path: &ConversationPath| -> Vec<EntryNo> {
             path.entries.iter().map(|entry| entry.entry_no()).collect()
@@ -124,9 +126,9 @@ fn of_index(
         drop(request.messages);
         lints.vendor = lints.recover;
         if !is_same {
-            let request = self::request(&client, source, sent, &vendor)?;
+            let (request, _) = self::request(&client, source, sent, &vendor)?;
             let found = lint(&join_roles(request.messages));
-            lints.vendor = found.is_ok();
+            lints.vendor = found.is_ok() && too_long.is_none();
             findings.extend(refused(index, &found.problems));
             let of_path = vendor.refusal;
             vendor = request.path;
@@ -135,6 +137,7 @@ fn of_index(
                 vendor.refusal = of_path;
             }
         }
+        findings.extend(too_long);
     }
     let tree = match unusable.is_empty() {
         true => tree,
@@ -246,16 +249,47 @@ fn others(source: &Source, index: &Index, tree: &Tree<'_>) -> Option<OtherFiles>
     (!others.is_empty()).then_some(others)
 }
 
-/// Builds the request of a tree, whose `path` has this many bytes.
+/// Builds the request of a tree, whose `path` has this many bytes. Returns also the tokens of what was cut off its
+/// messages to build it.
 fn request(
     tree: &Tree<'_>,
     source: &Source,
     bytes: u64,
     path: &ConversationPath,
-) -> Result<Request, Error> {
+) -> Result<(Request, u64), Error> {
     let whole_from = path.leaf.filter(|_| bytes > MAX_WHOLE);
     let mut bodies = AbridgedBodies::new(Bodies::new(source), whole_from);
-    RequestOptions::new().request(tree, &mut bodies)
+    let request = RequestOptions::new().request(tree, &mut bodies)?;
+    Ok((request, bodies.cut_tokens()))
+}
+
+/// Returns the finding about a request that is longer than the context window of its model. `cut` tokens are not in its
+/// messages.
+fn too_long(
+    index: &Index,
+    request: &Request,
+    cut: u64,
+    options: &VerifyOptions,
+) -> Option<LocatedFinding> {
+    let model = request.model.as_deref()?;
+    let window = options.windows.and_then(|window| window(model))?;
+    let found = request.tokens();
+    // A session may have a longer one than its model has by default.
+    let is_possible = found.recorded.is_none_or(|recorded| recorded <= window);
+    let tokens = match cut {
+        0 => found.request,
+        // What was counted holds what was cut off.
+        _ => (found.messages.saturating_add(cut)).max(found.recorded.unwrap_or(0)),
+    };
+    let leaf = index.entry(request.path.leaf?);
+    (is_possible && tokens > window).then(|| {
+        let detail = format!(
+            "the request has about {} tokens, {} more than the context window of its model",
+            grouped(tokens),
+            grouped(tokens - window)
+        );
+        LocatedFinding::of_entry(Code::Window, &leaf, detail)
+    })
 }
 
 /// Returns the findings about what cannot be sent as it is.

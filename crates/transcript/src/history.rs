@@ -219,17 +219,14 @@ impl History {
     /// # Errors
     /// When the system fails to read.
     pub fn request(&self, options: &SessionOptions) -> Result<Request, Error> {
-        self.request_as(options, request::RequestOptions::new())
+        self.build_request(options, &options.request())
     }
 
-    pub(crate) fn request_as(
+    pub(crate) fn build_request(
         &self,
         options: &SessionOptions,
-        mut request: request::RequestOptions,
+        request: &request::RequestOptions,
     ) -> Result<Request, Error> {
-        if let Some(model) = &options.model {
-            request = request.model(model);
-        }
         let tree = self.tree(options.policy);
         Ok(request.request(&tree, &mut Bodies::new(&self.source))?)
     }

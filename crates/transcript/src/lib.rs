@@ -126,6 +126,7 @@ pub mod sdk;
 pub mod serve;
 mod session;
 mod store;
+mod window;
 pub mod wire;
 
 #[cfg(feature = "archive")]
@@ -144,6 +145,9 @@ pub use repair_files::{SessionRepair, undo_repair};
 pub use salvage_files::SessionSalvage;
 pub use session::{Resumed, Session};
 pub use store::{MIN_PREFIX, Store, cache_folder, data_folder};
+#[cfg(feature = "search")]
+pub use window::context_window;
+pub use window::parse_fit;
 
 #[cfg(feature = "archive")]
 pub use transcript_archive as archive;
@@ -156,7 +160,7 @@ pub use transcript_messages::builder::{self, RequestSettings};
 pub use transcript_messages::{Block, BlockKind, Lint, Message, Role, lint, stream};
 pub use transcript_reader::{EntryNo, Index, Listing, SessionRow, SessionState, Source};
 pub use transcript_redact as redact;
-pub use transcript_resume::request::Request;
+pub use transcript_resume::request::{Fit, Request, RequestTokens};
 pub use transcript_resume::{
     ConversationPath, PathState, Policy, Refusal, Tree, Unclosed, Usage, items,
 };

@@ -5,7 +5,7 @@ use std::path::Path;
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
 use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::LiveConversation;
-use transcript_resume::request::{LiveRequest, Request, RequestOptions};
+use transcript_resume::request::{LiveRequest, Request};
 use transcript_storage::{Content, ReadDisk, RealDisk};
 
 use crate::error::Error;
@@ -36,10 +36,7 @@ impl LiveSession {
         if let Some(found) = source.refresh()? {
             content.set_seen(found);
         }
-        let mut request = RequestOptions::new().live();
-        if let Some(model) = &options.model {
-            request = request.model(model);
-        }
+        let request = options.request().live();
         Ok(Self {
             source,
             content,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use transcript_resume::Policy;
+use transcript_resume::request::{Fit, RequestOptions};
 use transcript_writer::{EntryId, OnBusy, SyncPolicy};
 
 /// Options for opening a session.
@@ -11,7 +12,8 @@ use transcript_writer::{EntryId, OnBusy, SyncPolicy};
 pub struct SessionOptions {
     pub(crate) writer: transcript_writer::WriterOptions,
     pub(crate) policy: Policy,
-    pub(crate) model: Option<String>,
+    model: Option<String>,
+    fit: Option<Fit>,
     session_id: Option<String>,
 }
 
@@ -72,6 +74,30 @@ impl SessionOptions {
     pub fn model(mut self, id: impl Into<String>) -> Self {
         self.model = Some(id.into());
         self
+    }
+
+    /// Leaves out of requests what is too much for a context window; all is sent by default.
+    ///
+    /// ```
+    /// use transcript::{SessionOptions, parse_fit};
+    ///
+    /// let options = SessionOptions::new().fit(parse_fit("150k").expect("a number of tokens"));
+    /// ```
+    pub fn fit(mut self, limit: Fit) -> Self {
+        self.fit = Some(limit);
+        self
+    }
+
+    /// Returns the options for a request of the session.
+    pub(crate) fn request(&self) -> RequestOptions {
+        let mut request = RequestOptions::new();
+        if let Some(model) = &self.model {
+            request = request.model(model);
+        }
+        if let Some(limit) = self.fit {
+            request = request.fit(limit);
+        }
+        request
     }
 
     /// Returns the writer options for the session with this id.

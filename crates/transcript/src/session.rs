@@ -11,7 +11,7 @@ use transcript_format::make::{self, Compaction, NewEntry};
 use transcript_format::object::{Object, Raw};
 use transcript_messages::{BlockKind, Message, SyntheticKind};
 use transcript_reader::Index;
-use transcript_resume::request::{self, Request};
+use transcript_resume::request::Request;
 use transcript_resume::{Policy, Tree, texts};
 use transcript_storage::Fingerprint;
 use transcript_writer::{
@@ -790,7 +790,7 @@ impl SessionConfig {
             }
         }
         let history = History::open(&self.path)?;
-        let request = history.request_as(&self.options, request::RequestOptions::new().live())?;
+        let request = history.build_request(&self.options, &self.options.request().live())?;
         Ok(read(request, history.index()))
     }
 

@@ -60,6 +60,8 @@ def request(
     model: str | None = None,
     client_version: str | None = None,
     leaf: str | None = None,
+    fit: int | str | None = None,
+    fit_turns: int | None = None,
     full: bool = False,
     root: Path | None = None,
     archive: bool | Path = False,
@@ -68,6 +70,9 @@ def request(
     """Return what continues a session: ``messages`` for the API, and how they came about. Writes nothing.
 
     ``client_version`` is the version of the client whose rules hold; by default that of the last line with one.
+    ``fit`` leaves out the oldest media, results and turns until the messages have at most this many tokens (a number,
+    or a text such as ``150k``), or until the request fits the context window of this model; the last ``fit_turns``
+    turns, 2 by default, stay as they are.
     """
     options = {
         "session": os.fspath(session),
@@ -76,6 +81,8 @@ def request(
         "model": model,
         "clientVersion": client_version,
         "leaf": leaf,
+        "fit": fit,
+        "fitTurns": fit_turns,
         "full": full,
         "root": _path(root),
         "archive": _archive(archive),

@@ -51,6 +51,7 @@ fn the_answer_has_every_key_of_the_contract() {
         "findings",
         "state",
         "lint",
+        "tokens",
         "usage",
     ] {
         assert!(answer.get(key).is_some(), "{key}");
@@ -396,4 +397,92 @@ fn explain_says_why_a_file_is_read_whole() {
         "scope file: a pin names an entry that is further up"
     );
     assert_eq!(json(&session, &[])["scope"], "file");
+}
+
+/// Twenty turns of a model of the price table, each with a result of this many tokens.
+fn long_session(tokens: usize) -> String {
+    let line = |number: usize, kind: &str, content: String| {
+        let parent = match number {
+            0 => "null".to_owned(),
+            _ => format!("\"e{}\"", number - 1),
+        };
+        let model = match kind {
+            "assistant" => format!(r#""id":"m{number}","model":"claude-opus-4-5","#),
+            _ => String::new(),
+        };
+        format!(
+            "{{\"type\":\"{kind}\",\"uuid\":\"e{number}\",\"parentUuid\":{parent},\"timestamp\":\"2026-11-01T10:00:00Z\",\"message\":{{{model}\"role\":\"{kind}\",\"content\":{content}}}}}\n"
+        )
+    };
+    let turns = (0..20).map(|turn| {
+        let call = format!(r#"[{{"type":"tool_use","id":"t{turn}","name":"Read","input":{{}}}}]"#);
+        let text = "word".repeat(tokens);
+        let result =
+            format!(r#"[{{"type":"tool_result","tool_use_id":"t{turn}","content":"{text}"}}]"#);
+        let first = 4 * turn;
+        [
+            line(first, "user", format!("\"Prompt {turn}.\"")),
+            line(first + 1, "assistant", call),
+            line(first + 2, "user", result),
+            line(
+                first + 3,
+                "assistant",
+                r#"[{"type":"text","text":"Done."}]"#.to_owned(),
+            ),
+        ]
+        .concat()
+    });
+    turns.collect()
+}
+
+#[test]
+fn a_request_that_is_longer_than_the_window_says_so_and_can_be_made_to_fit() {
+    let session = long_session(12_000);
+    let (code, whole) = piped(&session, &[]);
+    assert_eq!(code, Some(0));
+    assert_eq!(whole["tokens"]["window"], 200_000);
+    let over = whole["tokens"]["over"].as_u64().expect("it is too long");
+    assert_eq!(whole["tokens"]["request"], 200_000 + over);
+    assert_eq!(whole["lint"]["ok"], false);
+    assert_eq!(whole["lint"]["problems"][0]["rule"], "context-window");
+
+    let fitted = piped(
+        &session,
+        &["--fit", "claude-opus-4-5", "--prompt", "Go on."],
+    )
+    .1;
+    assert_eq!(fitted["tokens"]["over"], Value::Null);
+    assert_eq!(fitted["lint"]["ok"], true);
+    assert_eq!(fitted["omitted"][0]["reason"], "context-window");
+    assert_eq!(fitted["omitted"][0]["line"], 3);
+    assert_eq!(fitted["synthetic"][0]["kind"], "left-out");
+
+    // Two turns of 12,000 tokens are longer than 5,000.
+    let kept = |turns: &str| {
+        let options = ["--fit", "5k", "--fit-turns", turns];
+        piped(&session, &options).1
+    };
+    assert!(kept("2")["tokens"]["over"].is_u64());
+    assert_eq!(kept("2")["messages"].as_array().map(Vec::len), Some(8));
+    assert_eq!(kept("1")["messages"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn a_limit_that_cannot_be_used_is_refused() {
+    let session = fixture("parallel-tools.jsonl");
+    for (options, said) in [
+        (
+            &["--fit", "no-such-model"][..],
+            "nor a model of the price table",
+        ),
+        (
+            &["--fit", "9k", "--policy", "vendor"],
+            "use --policy recover",
+        ),
+        (&["--fit-turns", "1"], "--fit"),
+    ] {
+        let output = transcript(&[&["resume", &session], options].concat());
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    }
 }

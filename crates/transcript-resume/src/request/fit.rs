@@ -45,6 +45,16 @@ impl Fit {
         }
     }
 
+    /// Returns by how many tokens a request is longer than the limit.
+    #[must_use]
+    pub fn surplus(&self, tokens: &RequestTokens) -> u64 {
+        let tokens = match self.is_window {
+            true => tokens.request,
+            false => tokens.messages,
+        };
+        tokens.saturating_sub(self.max)
+    }
+
     /// Sets how many turns at the end are never left out; 2 by default. A turn starts with a prompt of a person. With 0
     /// only the last prompt, and the last answer with the results of its calls, stay.
     pub fn keep_turns(mut self, turns: usize) -> Self {
@@ -166,10 +176,12 @@ impl Request {
             tokens: scale.most(limit),
             turns: limit.turns,
         };
-        let mut log = Log::default();
+        let mut log = Log {
+            synthetic: std::mem::take(&mut self.synthetic),
+            omissions: std::mem::take(&mut self.omissions),
+        };
         fit(&mut self.messages, limit, &Entries(index), &mut log);
-        self.synthetic.extend(log.synthetic);
-        self.omissions.extend(log.omissions);
+        (self.synthetic, self.omissions) = (log.synthetic, log.omissions);
     }
 }
 

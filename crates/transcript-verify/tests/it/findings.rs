@@ -532,3 +532,28 @@ fn the_file_of_a_subagent_is_not_lossy_because_nobody_resumes_it() {
     let (verdict, found) = found_in(bytes);
     assert!(verdict < Verdict::Lossy, "{found}");
 }
+
+#[test]
+fn a_request_longer_than_the_window_of_its_model_is_reported() {
+    let answer = |usage: &str| {
+        let answer = line("a1", "u1", r#"[{"type":"text","text":"Yes."}]"#);
+        let message = format!(r#""message":{{"id":"m1","model":"m",{usage}"role""#);
+        answer.replace(r#""message":{"role""#, &message)
+    };
+    let options = VerifyOptions::new().context_windows(|model| (model == "m").then_some(9_000));
+    let found = |tokens: usize, usage: &str| {
+        let text = format!("\"{}\"", "word".repeat(tokens));
+        let bytes = line("u1", "", &text) + &answer(usage);
+        let source = Source::from_bytes(bytes.as_bytes(), Path::new("-"));
+        places(&verify_source(&source, &options).unwrap())
+    };
+    assert_eq!(found(8_000, ""), "");
+    assert!(found(9_500, "").starts_with("A-WINDOW 2@"));
+    // What the API counted says more than the estimate, until it says that the window is longer.
+    let usage = |tokens: u32| format!(r#""usage":{{"input_tokens":{tokens}}},"#);
+    assert_eq!(found(8_000, &usage(9_000)), "");
+    assert_eq!(found(9_500, &usage(10_000)), "");
+    // Of a large conversation only the start of each text is in memory.
+    let long = found(5 << 20, "");
+    assert!(long.contains("A-WINDOW 2@"), "{long}");
+}

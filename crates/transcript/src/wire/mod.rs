@@ -69,7 +69,8 @@ pub use repair::{ActionRecord, CompactedRecord, HealthRecord, RepairReport, Type
 pub use replay::{ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain};
 pub use resume::{
     DecisionRecord, EntryUuids, FindingRecord, LintRecord, OmissionRecord, ProblemRecord,
-    RequestDiagnostics, ResumeRefusal, ResumeReport, SyntheticRecord, UsageRecord, write_messages,
+    RequestDiagnostics, ResumeRefusal, ResumeReport, SyntheticRecord, TokensRecord, UsageRecord,
+    write_messages,
 };
 #[cfg(feature = "search")]
 pub use search::{CopyRecord, FoundSession, HitRecord, SearchEnd, SearchRecord};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use transcript_format::finding::{Code, Finding, Severity};
 use transcript_messages::{Message, Problem, StoredReader, lint};
 use transcript_reader::{EntryNo, Index};
-use transcript_resume::request::Request;
+use transcript_resume::request::{Fit, Request, RequestTokens};
 use transcript_resume::{ConversationPath, Decision, PathState, Policy, Tree, Usage};
 
 use super::location::uuid;
@@ -68,6 +68,9 @@ pub struct ResumeReport<'a> {
     /// Whether a strict provider would accept the request.
     #[serde(default)]
     pub lint: LintRecord,
+    /// The tokens of the request.
+    #[serde(default)]
+    pub tokens: TokensRecord,
     /// The tokens of the answers.
     #[serde(default)]
     pub usage: UsageRecord<'a>,
@@ -113,11 +116,23 @@ impl<'a> ResumeReport<'a> {
             findings: findings.iter().map(FindingRecord::new).collect(),
             state: Cow::Borrowed(state),
             lint: LintRecord::new(index, request),
+            tokens: TokensRecord::default(),
             usage: UsageRecord {
                 scope: "path".into(),
                 models: Cow::Borrowed(usage),
             },
         }
+    }
+
+    /// Says whether the request fits the context window of its model, if that is known, and what it was made to fit.
+    #[must_use]
+    pub fn with_limits(mut self, request: &Request, window: Option<u64>, fit: Option<Fit>) -> Self {
+        self.tokens = TokensRecord::new(&request.tokens(), window, fit);
+        if self.tokens.over.is_some() {
+            self.lint.ok = false;
+            self.lint.problems.push(ProblemRecord::context_window());
+        }
+        self
     }
 
     /// Writes the report as one line with `messages`, which are written one by one so that they are
@@ -414,6 +429,47 @@ impl LintRecord {
     }
 }
 
+/// The tokens of a request, estimated. Only the API knows the exact number.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TokensRecord {
+    /// The tokens of the request: of its messages and, as far as the last answer shows what they took, of the system
+    /// prompt and the tools.
+    pub request: u64,
+    /// The tokens of the messages alone.
+    pub messages: u64,
+    /// The number of blocks that cannot be estimated, such as PDFs; they are not in the numbers above.
+    pub unknown: u64,
+    /// What the API counted for the last answer of the conversation and its request; `None` if no answer says it.
+    pub recorded: Option<u64>,
+    /// The context window of the model that the request is meant for; `None` if it is not known, or if an answer took more.
+    pub window: Option<u64>,
+    /// By how many tokens the request is longer than the window, or than what it was made to fit; `None` if it is not, or
+    /// if the window is not known.
+    pub over: Option<u64>,
+}
+
+impl TokensRecord {
+    /// Describes the tokens of a request to a model with this context window, if that is known, which was made to fit a
+    /// limit.
+    #[must_use]
+    pub fn new(tokens: &RequestTokens, window: Option<u64>, fit: Option<Fit>) -> Self {
+        // Some sessions have a longer one than their model has by default.
+        let is_possible = |window: &u64| tokens.recorded.is_none_or(|most| most <= *window);
+        let window = window.filter(is_possible);
+        let limits = window.map(Fit::window).into_iter().chain(fit);
+        let over = limits.map(|limit| limit.surplus(tokens)).max();
+        Self {
+            request: tokens.request,
+            messages: tokens.messages,
+            unknown: tokens.unknown as u64,
+            recorded: tokens.recorded,
+            window,
+            over: over.filter(|over| *over > 0),
+        }
+    }
+}
+
 /// A rule that a request breaks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -427,6 +483,17 @@ pub struct ProblemRecord {
     pub entry: EntryLocation,
     /// The rule in words.
     pub detail: Name,
+}
+
+impl ProblemRecord {
+    fn context_window() -> Self {
+        Self {
+            rule: "context-window".into(),
+            message: None,
+            entry: EntryLocation::default(),
+            detail: "the request is longer than the context window of its model".into(),
+        }
+    }
 }
 
 /// The tokens of the answers.
