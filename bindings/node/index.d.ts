@@ -240,7 +240,7 @@ export interface RequestOptions extends ArchiveOptions {
   /** The last entry of the conversation to continue. */
   leaf?: string;
   /**
-   * Leaves out the oldest media, results and turns until the messages have at most this many tokens (a number, or a
+   * Omits the oldest media, results and turns until the messages have at most this many tokens (a number, or a
    * text such as `150k`), or until the request fits the context window of this model.
    */
   fit?: number | string;

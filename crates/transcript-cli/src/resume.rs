@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Model that will get the request [default: the model of the last answer]
     #[arg(long, value_name = "ID")]
     model: Option<String>,
-    /// Leave out the oldest media, results and turns until the request has at most this many tokens, such
+    /// Omit the oldest media, results and turns until the request has at most this many tokens, such
     /// as 150k, or fits the context window of this model
     #[arg(long, value_name = "TOKENS|MODEL", value_parser = fit)]
     fit: Option<Fit>,
@@ -362,12 +362,12 @@ fn too_long(args: &Args, tokens: &TokensRecord, model: &str) -> String {
             )
         }
         (Some(_), _) => {
-            format!("{over} tokens more than the limit, with nothing left to leave out")
+            format!("{over} tokens more than the limit, with nothing left to omit")
         }
         (None, window) => {
             let window = window.map_or(String::new(), |window| format!(" of {}", grouped(window)));
             format!(
-                "{over} tokens more than the context window{window}; --fit {model} leaves out the oldest media, results and turns"
+                "{over} tokens more than the context window{window}; --fit {model} omits the oldest media, results and turns"
             )
         }
     }

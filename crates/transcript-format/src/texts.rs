@@ -55,8 +55,8 @@ pub const MEDIA_REJECTED: &str = "(media removed — rejected by API)";
 /// Start of the text that replaces an image or document that is too large to send.
 pub const MEDIA_TOO_LARGE: &str = "[media left out: ";
 
-/// Start of the text that replaces what was left out to fit the context window.
-pub const LEFT_OUT: &str = "[left out to fit the context window: ";
+/// Start of the text that replaces what was omitted to fit the context window.
+pub const OMITTED: &str = "[omitted to fit the context window: ";
 
 /// Texts that are compared as a whole.
 const WHOLE: &[&str] = &[
@@ -82,7 +82,7 @@ const STARTS: &[&str] = &[
     "[Tool call not run: ",
     "[Tool call pending: ",
     MEDIA_TOO_LARGE,
-    LEFT_OUT,
+    OMITTED,
     // Rejected by the person: in the dialog, with Esc, or with Esc in a dialog without a tool.
     "The user doesn't want to proceed with this tool use. The tool use was rejected",
     "The user doesn't want to take this action right now.",
@@ -138,5 +138,5 @@ pub fn is_placeholder_result(text: &str) -> bool {
         || text.starts_with("[Tool call not run: ")
         || text.starts_with("[Tool call pending: ")
         || text.starts_with(MEDIA_TOO_LARGE)
-        || text.starts_with(LEFT_OUT)
+        || text.starts_with(OMITTED)
 }

@@ -1,4 +1,4 @@
-//! Leaves out the oldest parts of a request until it fits the context window of a model.
+//! Omits the oldest parts of a request until it fits the context window of a model.
 
 use transcript_format::texts;
 use transcript_format::units::size;
@@ -11,7 +11,7 @@ use super::message::{Joined, Message, Role};
 use super::stored::StoredReader;
 use super::text::quoted;
 
-/// How long messages may be, and what is never left out.
+/// How long messages may be, and what is never omitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FitLimit {
     /// The maximum number of tokens, as [`TokenEstimate`] counts them.
@@ -29,7 +29,7 @@ pub trait Origins {
     /// Returns whether it is a prompt, with which a turn starts.
     fn is_prompt(&self, origin: usize) -> bool;
 
-    /// Returns whether it is a summary of what came before, which is never left out.
+    /// Returns whether it is a summary of what came before, which is never omitted.
     fn is_summary(&self, origin: usize) -> bool;
 }
 
@@ -38,8 +38,8 @@ const MIN_RESULT: u64 = 64;
 /// What a note takes, at most.
 const NOTE: u64 = 64;
 
-/// Leaves out parts of a request that [`make_strict`](super::make_strict) made, until it is within the limit or
-/// nothing more may be left out. Returns the tokens of the rest; more than the limit if that could not be reached.
+/// Omits parts of a request that [`make_strict`](super::make_strict) made, until it is within the limit or
+/// nothing more may be omitted. Returns the tokens of the rest; more than the limit if that could not be reached.
 ///
 /// In this order, and each only as far as needed: images and documents, the oldest first; results, the oldest first;
 /// whole turns from the start. A note in the place of each says where it is. Calls and their results stay together, and
@@ -59,9 +59,9 @@ pub fn fit(
         origins,
         log,
     };
-    fitting.leave_out_media();
-    fitting.leave_out_results();
-    fitting.leave_out_turns();
+    fitting.omit_media();
+    fitting.omit_results();
+    fitting.omit_turns();
     fitting.total
 }
 
@@ -81,7 +81,7 @@ impl Fitting<'_> {
         self.total > self.limit.tokens
     }
 
-    fn leave_out_media(&mut self) {
+    fn omit_media(&mut self) {
         if !self.is_too_long() {
             return;
         }
@@ -104,7 +104,7 @@ impl Fitting<'_> {
         }
     }
 
-    fn leave_out_results(&mut self) {
+    fn omit_results(&mut self) {
         for at in 0..self.first_kept() {
             for number in 0..self.messages[at].blocks.len() {
                 if !self.is_too_long() {
@@ -112,45 +112,41 @@ impl Fitting<'_> {
                 }
                 let is_result = self.messages[at].blocks[number].kind() == BlockKind::ToolResult;
                 if is_result && self.tokens[at][number] >= MIN_RESULT {
-                    self.leave_out_result(at, number);
+                    self.omit_result(at, number);
                 }
             }
         }
     }
 
-    fn leave_out_result(&mut self, at: usize, number: usize) {
+    fn omit_result(&mut self, at: usize, number: usize) {
         let block = &self.messages[at].blocks[number];
         let (origin, len) = (block.origin(), size(block.json_len() as u64));
-        let note = format!(
-            "{}a result of {len}{}]",
-            texts::LEFT_OUT,
-            self.place(origin)
-        );
+        let note = format!("{}a result of {len}{}]", texts::OMITTED, self.place(origin));
         self.messages[at].blocks[number].set("content", &quoted(&note));
         self.count_again(at, number);
         self.log.omit(origin, OmissionReason::ContextWindow);
-        let (kind, note) = (SyntheticKind::LeftOut, Block::text(&note));
+        let (kind, note) = (SyntheticKind::OmissionNote, Block::text(&note));
         self.log.add_synthetic(kind, Role::User, &note, origin);
     }
 
-    /// Leaves out turns from the start; if no turn has to stay, also the first answers of the last one.
-    fn leave_out_turns(&mut self) {
+    /// Omits turns from the start; if no turn has to stay, also the first answers of the last one.
+    fn omit_turns(&mut self) {
         let start = usize::from(self.starts_with_summary());
         let starts_turn = |message: &Message| message.role == Role::User && !has_results(message);
         if self.limit.turns > 0 {
-            self.leave_out(start, self.first_kept(), starts_turn);
+            self.omit(start, self.first_kept(), starts_turn);
             return;
         }
         let last = self.last_prompt().unwrap_or(0);
-        self.leave_out(start, last, starts_turn);
+        self.omit(start, last, starts_turn);
         let behind_prompt = self.last_prompt().map_or(start, |prompt| prompt + 1);
         let is_answer = |message: &Message| message.role == Role::Assistant;
-        self.leave_out(behind_prompt, self.first_kept(), is_answer);
+        self.omit(behind_prompt, self.first_kept(), is_answer);
     }
 
-    /// Leaves out the messages from `start` to the first place up to `end` where the rest may begin and fits; if it fits
+    /// Omits the messages from `start` to the first place up to `end` where the rest may begin and fits; if it fits
     /// nowhere, to the last place.
-    fn leave_out(&mut self, start: usize, end: usize, may_begin: fn(&Message) -> bool) {
+    fn omit(&mut self, start: usize, end: usize, may_begin: fn(&Message) -> bool) {
         if !self.is_too_long() {
             return;
         }
@@ -179,7 +175,7 @@ impl Fitting<'_> {
         let mut origins: Vec<usize> = blocks.filter_map(Block::origin).collect();
         origins.sort_unstable();
         origins.dedup();
-        // What was made for them, or left out of them, is gone as well.
+        // What was made for them, or omitted of them, is gone as well.
         let is_removed = |origin: usize| origins.binary_search(&origin).is_ok();
         let reason = OmissionReason::ContextWindow;
         let log = &mut *self.log;
@@ -198,10 +194,10 @@ impl Fitting<'_> {
             }
             one => self.place(one.first().copied()),
         };
-        let note = Block::text(&format!("{}{count} messages{place}]", texts::LEFT_OUT));
+        let note = Block::text(&format!("{}{count} messages{place}]", texts::OMITTED));
         let before = start.checked_sub(1).map(|before| &self.messages[before]);
         let origin = before.and_then(|before| before.blocks.last()?.origin());
-        let kind = SyntheticKind::LeftOut;
+        let kind = SyntheticKind::OmissionNote;
         self.log.add_synthetic(kind, Role::User, &note, origin);
         self.insert(start, Message::new(Role::User, vec![note]));
     }
@@ -292,7 +288,7 @@ fn tokens_of_blocks(messages: &[Message]) -> Vec<Vec<u64>> {
     let mut reader = StoredReader::default();
     let mut tokens = |block: &Block| match TokenEstimate::read(block, &mut reader) {
         Ok(estimate) => estimate.tokens,
-        // Whoever reads it next learns that the file was changed.
+        // The next reader of it learns that the file was changed.
         Err(_) => TokenEstimate::of(block).tokens,
     };
     let messages = messages.iter();

@@ -50,9 +50,9 @@ named! {
         ToolLoaded = "tool-loaded",
         /// A text of ours for an attachment whose text in the client is not known.
         Reminder = "reminder",
-        /// A note in place of a result, or of the start of the conversation, that was left out to fit the context
+        /// A note in place of a result, or of the start of the conversation, that was omitted to fit the context
         /// window.
-        LeftOut = "left-out",
+        OmissionNote = "omission-note",
     }
 }
 
@@ -107,7 +107,7 @@ pub enum OmissionReason {
     OversizedMedia,
     /// The image or document is within its own limits, and beyond those of the whole request.
     RequestLimit,
-    /// It was left out to [fit](super::fit()) the context window.
+    /// It was omitted to [fit](super::fit()) the context window.
     ContextWindow,
     /// A result without a call before it.
     OrphanResult,

@@ -346,7 +346,7 @@ fn replace(messages: &mut [Message], medium: &Medium, why: &str, log: &mut Log) 
     replace_by_note(messages, medium, why, OmissionReason::RequestLimit, log);
 }
 
-/// Puts a note in the place of an image or a document that is left out for this reason.
+/// Puts a note in the place of an image or a document that is omitted for this reason.
 pub(super) fn replace_by_note(
     messages: &mut [Message],
     medium: &Medium,

@@ -111,7 +111,7 @@ pub const fn advice(code: Code) -> &'static str {
             "Nothing needs to be done under policy `recover`; another client has to omit these blocks."
         }
         C::Window => {
-            "Compact the session, or resume it with `--fit MODEL`, which leaves out the oldest media, results and turns."
+            "Compact the session, or resume it with `--fit MODEL`, which omits the oldest media, results and turns."
         }
         C::MediaSize => {
             "Such a block makes the API refuse every request: under policy `recover` a note replaces it."

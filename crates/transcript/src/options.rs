@@ -76,7 +76,7 @@ impl SessionOptions {
         self
     }
 
-    /// Leaves out of requests what is too much for a context window; all is sent by default.
+    /// Omits from requests what is too much for a context window; all is sent by default.
     ///
     /// ```
     /// use transcript::{SessionOptions, parse_fit};

@@ -70,7 +70,7 @@ def request(
     """Return what continues a session: ``messages`` for the API, and how they came about. Writes nothing.
 
     ``client_version`` is the version of the client whose rules hold; by default that of the last line with one.
-    ``fit`` leaves out the oldest media, results and turns until the messages have at most this many tokens (a number,
+    ``fit`` omits the oldest media, results and turns until the messages have at most this many tokens (a number,
     or a text such as ``150k``), or until the request fits the context window of this model; the last ``fit_turns``
     turns, 2 by default, stay as they are.
     """

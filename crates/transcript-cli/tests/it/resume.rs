@@ -455,7 +455,7 @@ fn a_request_that_is_longer_than_the_window_says_so_and_can_be_made_to_fit() {
     assert_eq!(fitted["lint"]["ok"], true);
     assert_eq!(fitted["omitted"][0]["reason"], "context-window");
     assert_eq!(fitted["omitted"][0]["line"], 3);
-    assert_eq!(fitted["synthetic"][0]["kind"], "left-out");
+    assert_eq!(fitted["synthetic"][0]["kind"], "omission-note");
 
     // Two turns of 12,000 tokens are longer than 5,000.
     let kept = |turns: &str| {

@@ -1,4 +1,4 @@
-//! The tokens of a request, and what is left out of one that is too long.
+//! The tokens of a request, and what is omitted of one that is too long.
 
 use transcript_format::scan::Flags;
 use transcript_messages::{FitLimit, Log, Message, Origins, StoredReader, TokenEstimate, fit};
@@ -7,13 +7,13 @@ use transcript_reader::{EntryNo, Index};
 use super::Request;
 use crate::branches::is_prompt;
 
-/// How many turns at the end of a conversation are never left out, by default.
+/// How many turns at the end of a conversation are never omitted, by default.
 const TURNS: usize = 2;
 
-/// How long a request may be. What is too much is left out under [`Policy::Recover`](crate::Policy::Recover); under
+/// How long a request may be. What is too much is omitted under [`Policy::Recover`](crate::Policy::Recover); under
 /// [`Policy::Vendor`](crate::Policy::Vendor) it has no effect, as the client sends all.
 ///
-/// Images and documents are left out first, then results of tools, then whole turns, each from the start of the
+/// Images and documents are omitted first, then results of tools, then whole turns, each from the start of the
 /// conversation and only as far as needed; a note in the place of each says where it is in the session. The summary of a
 /// compaction and the last turns stay. If those alone are too long the request is, too: [`Request::tokens`] says so.
 ///
@@ -55,7 +55,7 @@ impl Fit {
         tokens.saturating_sub(self.max)
     }
 
-    /// Sets how many turns at the end are never left out; 2 by default. A turn starts with a prompt of a person. With 0
+    /// Sets how many turns at the end are never omitted; 2 by default. A turn starts with a prompt of a person. With 0
     /// only the last prompt, and the last answer with the results of its calls, stay.
     pub fn keep_turns(mut self, turns: usize) -> Self {
         self.turns = turns;
@@ -167,7 +167,7 @@ impl Request {
         }
     }
 
-    /// Leaves out what is too much.
+    /// Omits what is too much.
     pub(super) fn fit(&mut self, limit: Fit, index: &Index) {
         let scale = Estimate::new(&self.messages, self.recorded).scale();
         let scale = scale.unwrap_or(Scale::SAFE);

@@ -250,7 +250,7 @@ impl RequestOptions {
         self
     }
 
-    /// Leaves out what is too much for a context window.
+    /// Omits what is too much for a context window.
     pub fn fit(mut self, limit: Fit) -> Self {
         self.fit = Some(limit);
         self
@@ -664,7 +664,7 @@ pub struct Request {
     pub omissions: Vec<Omission>,
     /// What the API counted for the last answer that says it.
     recorded: Option<RecordedTokens>,
-    /// How tokens follow from estimates, if something was left out by it.
+    /// How tokens follow from estimates, if something was omitted by it.
     scale: Option<Scale>,
 }
 

@@ -32,7 +32,7 @@ impl Turns {
         Self { lines: Vec::new() }
     }
 
-    fn add(&mut self, kind: &str, content: Value, more: Value) {
+    fn add(&mut self, kind: &str, content: &Value, more: &Value) {
         let number = self.lines.len();
         let parent = number.checked_sub(1).map(uuid);
         let mut line = json!({
@@ -54,21 +54,21 @@ impl Turns {
     }
 
     fn prompt(&mut self, text: &str) {
-        self.add("user", json!(text), json!({}));
+        self.add("user", &json!(text), &json!({}));
     }
 
-    fn call(&mut self, result: Value) {
+    fn call(&mut self, result: &Value) {
         let id = format!("t{}", self.lines.len());
         let call = json!([{"type": "tool_use", "id": id, "name": "Read", "input": {}}]);
-        self.add("assistant", call, json!({}));
+        self.add("assistant", &call, &json!({}));
         let result = json!([{"type": "tool_result", "tool_use_id": id, "content": result}]);
-        self.add("user", result, json!({}));
+        self.add("user", &result, &json!({}));
     }
 
     fn answer(&mut self, text: &str, tokens: Option<u64>) {
         let usage = tokens.map(|tokens| json!({"usage": {"input_tokens": tokens}}));
         let content = json!([{"type": "text", "text": text}]);
-        self.add("assistant", content, usage.unwrap_or_default());
+        self.add("assistant", &content, &usage.unwrap_or_default());
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -90,12 +90,12 @@ fn four_turns() -> Turns {
     let mut turns = Turns::new();
     for turn in 0..4 {
         turns.prompt(&format!("Prompt {turn}. {}", words(100)));
-        turns.call(json!(words(1_000)));
+        turns.call(&json!(words(1_000)));
         if turn == 0 {
             // A PNG of 750 by 1000 pixels: 1,000 tokens.
             let png = "iVBORw0KGgoAAAANSUhEUgAAAu4AAAPoCAIAAAAAAAAAAAAAAElFTkQAAAAA";
             let source = json!({"type": "base64", "media_type": "image/png", "data": png});
-            turns.call(json!([{"type": "image", "source": source}]));
+            turns.call(&json!([{"type": "image", "source": source}]));
         }
         turns.answer(&format!("Answer {turn}. {}", words(100)), None);
     }
@@ -150,14 +150,14 @@ fn media_go_first_then_results_then_turns_each_as_far_as_needed() {
 }
 
 #[test]
-fn a_note_says_where_in_the_session_is_what_was_left_out() {
+fn a_note_says_where_in_the_session_is_what_was_omitted() {
     let session = four_turns().bytes();
     let options = RequestOptions::new().fit(Fit::messages(1));
     let (_, fitted) = request(&session, Policy::Recover, &options);
     let first = fitted.messages[0].json();
     assert!(
         first.contains(
-            "[left out to fit the context window: 10 messages, line 1 to line 10 of the session]"
+            "[omitted to fit the context window: 10 messages, line 1 to line 10 of the session]"
         ),
         "{first}"
     );
@@ -173,7 +173,7 @@ fn with_no_turn_to_keep_the_last_prompt_and_the_last_results_stay() {
     let mut turns = Turns::new();
     turns.prompt("The task.");
     for _ in 0..50 {
-        turns.call(json!(words(50)));
+        turns.call(&json!(words(50)));
     }
     let session = turns.bytes();
     let whole = request(&session, Policy::Recover, &RequestOptions::new().live()).1;
@@ -194,8 +194,8 @@ fn the_summary_of_a_compaction_stays() {
     let mut turns = Turns::new();
     turns.add(
         "user",
-        json!("What came before."),
-        json!({"isCompactSummary": true}),
+        &json!("What came before."),
+        &json!({"isCompactSummary": true}),
     );
     turns.answer("Understood.", None);
     for turn in 0..5 {
@@ -239,19 +239,19 @@ fn a_window_holds_the_system_prompt_and_the_tools_too() {
     );
 }
 
-/// Checks that what was left out is named, that the last turns are whole, and that the API accepts the rest.
+/// Checks that what was omitted is named, that the last turns are whole, and that the API accepts the rest.
 fn check(name: &str, whole: &Request, fitted: &Request, index: &Index, turns: usize) {
     let found = lint(&fitted.messages);
     assert!(found.is_ok(), "{name}: {found:?}");
-    let left_out = fitted.omissions.iter();
-    let left_out = left_out.filter(|omission| omission.reason == OmissionReason::ContextWindow);
-    let left_out: HashSet<usize> = left_out.map(|omission| omission.origin).collect();
+    let omitted = fitted.omissions.iter();
+    let omitted = omitted.filter(|omission| omission.reason == OmissionReason::ContextWindow);
+    let omitted: HashSet<usize> = omitted.map(|omission| omission.origin).collect();
     let kept = fitted.messages.iter().flat_map(Message::blocks);
     let kept: HashSet<&str> = kept.map(Block::json).collect();
     for block in whole.messages.iter().flat_map(Message::blocks) {
         let is_named = block
             .origin()
-            .is_none_or(|origin| left_out.contains(&origin));
+            .is_none_or(|origin| omitted.contains(&origin));
         assert!(is_named || kept.contains(block.json()), "{name}: {block:?}");
     }
     let is_turn = |message: &Message| {
