@@ -31,34 +31,45 @@ pub(super) fn stand_in(media_type: &str, width: u32, height: u32) -> Vec<u8> {
     let (wide, high) = (width.to_be_bytes(), height.to_be_bytes());
     let (short_wide, short_high) = (short(width), short(height));
     match media_type {
-        "image/png" => [
-            b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".as_slice(),
-            &wide,
-            &high,
-            b"\x08\x06\0\0\0\0\0\0\0\0\0\0\0IEND\0\0\0\0",
-        ]
-        .concat(),
+        "image/png" => {
+            let header = [&wide[..], &high, b"\x08\x06\0\0\0"].concat();
+            let start = b"\x89PNG\r\n\x1a\n".to_vec();
+            [
+                start,
+                png_chunk(b"IHDR", &header),
+                png_chunk(b"IDAT", b""),
+                png_chunk(b"IEND", b""),
+            ]
+            .concat()
+        }
         "image/gif" => [
             b"GIF89a".as_slice(),
             &short_wide.to_le_bytes(),
             &short_high.to_le_bytes(),
-            b"\0\0\0;",
+            b"\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\0;",
         ]
         .concat(),
         "image/webp" => [
-            b"RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0".as_slice(),
+            b"RIFF\x1e\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0".as_slice(),
             &(width - 1).to_le_bytes()[..3],
             &(height - 1).to_le_bytes()[..3],
+            b"VP8 \0\0\0\0",
         ]
         .concat(),
         _ => [
             b"\xff\xd8\xff\xc0\0\x0b\x08".as_slice(),
             &short_high.to_be_bytes(),
             &short_wide.to_be_bytes(),
-            b"\x01\x01\x11\0\xff\xd9",
+            b"\x01\x01\x11\0\xff\xda\0\x02\xff\xd9",
         ]
         .concat(),
     }
+}
+
+fn png_chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let chunk = [kind, data].concat();
+    let (len, sum) = (data.len() as u32, crc32fast::hash(&chunk));
+    [&len.to_be_bytes()[..], &chunk, &sum.to_be_bytes()].concat()
 }
 
 /// Returns width and height in pixels; `None` when the header does not contain them.
@@ -75,41 +86,98 @@ pub(super) fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     (width > 0 && height > 0).then_some((width, height))
 }
 
-/// Returns whether an image may have its end, by its last bytes. Of a JPEG and a WebP that is not asked: readers do
-/// without it.
-pub(super) fn seems_whole(media_type: &str, last: &[u8]) -> bool {
-    match media_type {
-        "image/png" => memchr::memmem::find(last, b"IEND").is_some(),
-        "image/gif" => last.contains(&b';'),
-        _ => true,
-    }
-}
-
-/// Returns whether an image has its end, by all of it: bytes may follow it.
+/// Returns whether an image has all its parts, and, of a PNG, whether they have their check sums. The data inside of them
+/// is not decoded. Bytes may follow it.
 pub(super) fn is_whole(bytes: &[u8]) -> bool {
-    match media_type(bytes) {
-        Some("image/png") => png_has_end(bytes),
-        Some("image/gif") => bytes.contains(&b';'),
-        _ => true,
+    let whole = match media_type(bytes) {
+        Some("image/png") => png_end(bytes),
+        Some("image/gif") => gif_frame_end(bytes),
+        Some("image/webp") => webp_end(bytes),
+        Some(_) => jpeg_end(bytes),
+        None => None,
+    };
+    whole.is_some()
+}
+
+/// Walks the chunks to the last one. Readers look at the check sums of those that they need.
+fn png_end(bytes: &[u8]) -> Option<usize> {
+    let mut has_data = false;
+    let mut at = 8;
+    loop {
+        let len = number(bytes, at, 4)?.swap_bytes() as usize;
+        let sum_at = at.checked_add(8)?.checked_add(len)?;
+        let chunk = bytes.get(at + 4..sum_at)?;
+        let sum = number(bytes, sum_at, 4)?.swap_bytes();
+        let (kind, _) = chunk.split_at_checked(4)?;
+        if kind[0].is_ascii_uppercase() && crc32fast::hash(chunk) != sum {
+            return None;
+        }
+        at = sum_at + 4;
+        match kind {
+            b"IDAT" => has_data = true,
+            b"IEND" => return has_data.then_some(at),
+            _ => {}
+        }
     }
 }
 
-/// Walks the chunks up to the last one.
-fn png_has_end(bytes: &[u8]) -> bool {
-    let mut at = 8;
-    while let Some(kind) = bytes.get(at + 4..at + 8) {
-        if kind == b"IEND" {
-            return true;
+/// Walks the blocks up to the end of the first frame, with which readers are content.
+fn gif_frame_end(bytes: &[u8]) -> Option<usize> {
+    const HEADER: usize = 13;
+    const FRAME: usize = 10;
+    let colours = |flags: u8| match flags & 0x80 {
+        0 => 0,
+        _ => 3 << ((flags & 7) + 1),
+    };
+    let mut at = HEADER + colours(*bytes.get(HEADER - 3)?);
+    loop {
+        match *bytes.get(at)? {
+            // An extension: its kind, and blocks.
+            b'!' => at = blocks_end(bytes, at + 2)?,
+            b',' => {
+                let flags = *bytes.get(at + FRAME - 1)?;
+                return blocks_end(bytes, at + FRAME + colours(flags) + 1);
+            }
+            _ => return None,
         }
-        let Some(len) = number(bytes, at, 4) else {
-            return false;
-        };
-        at = match at.checked_add(12 + len.swap_bytes() as usize) {
-            Some(next) => next,
-            None => return false,
-        };
     }
-    false
+}
+
+/// Walks blocks, each behind its length, to the empty one.
+fn blocks_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        let len = usize::from(*bytes.get(at)?);
+        at += 1 + len;
+        if len == 0 {
+            return Some(at);
+        }
+    }
+}
+
+/// Walks the chunks to the first one with an image, or a frame of one.
+fn webp_end(bytes: &[u8]) -> Option<usize> {
+    let all = number(bytes, 4, 4)? as usize;
+    let bytes = bytes.get(..all.checked_add(8)?)?;
+    let mut at = 12;
+    loop {
+        let kind = bytes.get(at..at + 4)?;
+        let len = number(bytes, at + 4, 4)? as usize;
+        let end = at.checked_add(8)?.checked_add(len)?;
+        bytes.get(at..end)?;
+        if matches!(kind, b"VP8 " | b"VP8L" | b"ANMF") {
+            return Some(end);
+        }
+        // Chunks have an even length.
+        at = end + len % 2;
+    }
+}
+
+/// Walks the segments to the data, and looks for its end.
+fn jpeg_end(bytes: &[u8]) -> Option<usize> {
+    const END: [u8; 2] = [0xff, 0xd9];
+    let data = jpeg_segment(bytes, |marker| marker == 0xda)?;
+    let end = memchr::memmem::find(bytes.get(data..)?, &END)?;
+    Some(data + end + END.len())
 }
 
 /// Returns the little-endian number of `len` bytes at `at`.
@@ -132,24 +200,37 @@ fn webp_dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Walks the segments up to the one that starts a frame.
+/// Returns the sizes in the segment that starts a frame.
 fn jpeg_dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
-    let big = |at: usize| Some(number(bytes, at, 2)?.swap_bytes() >> 16);
+    // The other markers of this range are tables.
+    let is_frame = |marker| matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc);
+    let at = jpeg_segment(bytes, is_frame)?;
+    Some((big(bytes, at + 7)?, big(bytes, at + 5)?))
+}
+
+/// Walks the segments to the first one with such a marker. Returns `None` if the data of the image, or its end, comes
+/// first.
+fn jpeg_segment(bytes: &[u8], is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let mut at = 2;
     loop {
-        match bytes.get(at..at + 2)? {
-            // Fill bytes, and markers without a segment.
-            [0xff, 0xff] => at += 1,
-            [0xff, 0x01 | 0xd0..=0xd8] => at += 2,
-            [0xff, 0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf] => {
-                return Some((big(at + 7)?, big(at + 5)?));
-            }
-            // The data of the image, or its end, without a frame before it.
-            [0xff, 0xd9 | 0xda] => return None,
-            [0xff, _] => at += 2 + big(at + 2)? as usize,
+        let marker = match bytes.get(at..at + 2)? {
+            [0xff, marker] => *marker,
             _ => return None,
+        };
+        match marker {
+            _ if is_wanted(marker) => return Some(at),
+            // Fill bytes, and markers without a segment.
+            0xff => at += 1,
+            0x01 | 0xd0..=0xd8 => at += 2,
+            0xd9 | 0xda => return None,
+            _ => at += 2 + big(bytes, at + 2)? as usize,
         }
     }
+}
+
+/// Returns the big-endian number of two bytes at `at`.
+fn big(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(number(bytes, at, 2)?.swap_bytes() >> 16)
 }
 
 #[cfg(test)]
@@ -207,7 +288,10 @@ mod tests {
                 let bytes = stand_in(media_type, width, height);
                 assert_eq!(super::media_type(&bytes), Some(media_type));
                 assert_eq!(dimensions(&bytes), Some((width, height)), "{media_type}");
-                assert!(seems_whole(media_type, &bytes) && is_whole(&bytes));
+                assert!(is_whole(&bytes), "{media_type}");
+                for end in 0..bytes.len() - 1 {
+                    assert!(!is_whole(&bytes[..end]), "{media_type} up to {end}");
+                }
             }
         }
     }

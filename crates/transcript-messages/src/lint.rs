@@ -846,11 +846,14 @@ mod tests {
         };
         let large = of("image", "image/png", &"A".repeat((5 << 20) + 1));
         assert_eq!(broken(&[user(&[&large])]), [Rule::MediaTooLarge]);
-        // The start of a PDF, and what looks like more of it.
+        // The start of a PDF, what looks like more of it, and its end.
         let pdf = of(
             "document",
             "application/pdf",
-            &format!("JVBERi0xLjcK{}", "QUFB".repeat(3 << 19)),
+            &format!(
+                "JVBERi0xLjcK{}b2JqIHN0YXJ0eHJlZiAlJUVPRiAg",
+                "QUFB".repeat(3 << 19)
+            ),
         );
         assert_eq!(broken(&[user(&[&pdf])]), []);
         let six = [&*pdf; 6];

@@ -110,8 +110,7 @@ impl Fault {
 
 /// Returns why the API refuses an image or a document.
 ///
-/// Only what its first bytes, its last ones and, of a PDF, its words say is looked at: whether all of it can be decoded
-/// is not known. What is named by an address or an id is not looked at.
+/// Only its parts, their check sums and, of a PDF, its words are looked at: whether all of it can be decoded is not known. What is named by an address or an id is not looked at.
 pub(super) fn fault(media: Raw<'_>) -> Option<Fault> {
     const NO_DATA: &str = "no usable data";
     let Some(media) = media.object() else {
@@ -142,8 +141,9 @@ pub fn abridged_media(data: &str) -> Option<String> {
     if !may_be_media(data) {
         return None;
     }
+    const STAND_IN: &[u8] = b"%PDF-1.4 obj startxref %%EOF";
     let bytes = match data.starts_with("JVBERi") {
-        true => document_fault(data).is_none().then(|| b"%PDF-1.4".to_vec()),
+        true => document_fault(data).is_none().then(|| STAND_IN.to_vec()),
         false => {
             let start = start_of(data)?;
             let media_type = image::media_type(&start)?;
@@ -184,10 +184,8 @@ fn image_fault(media_type: &str, data: &str) -> Option<Fault> {
             "{own_type}, {width} x {height} pixels, more than the {MAX_SIDE} of each side that the API takes"
         ));
     }
-    let is_whole = image::seems_whole(own_type, &end_of(data).unwrap_or_default())
-        || decode(data.as_bytes()).is_some_and(|bytes| image::is_whole(&bytes));
-    if !is_whole {
-        return Fault::unusable("an image that is cut off");
+    if !decode(data.as_bytes()).is_some_and(|bytes| image::is_whole(&bytes)) {
+        return Fault::unusable("an image that is cut off or damaged");
     }
     (own_type != media_type).then(|| Fault {
         rule: Rule::MediaType,
@@ -204,6 +202,12 @@ fn document_fault(data: &str) -> Option<Fault> {
     let has = |part: &[u8]| memmem::find(&bytes, part).is_some();
     if memmem::find(&bytes[..bytes.len().min(START)], b"%PDF-").is_none() {
         return Fault::unusable("bytes that are no PDF");
+    }
+    // Its last lines say where its objects are.
+    let table = memmem::rfind(&bytes, b"startxref");
+    let has_end = table.is_some_and(|at| memmem::find(&bytes[at..], b"%%EOF").is_some());
+    if !has(b"obj") || !has_end {
+        return Fault::unusable("a PDF that is cut off or has no objects");
     }
     if has(b"/Encrypt") {
         return Fault::unusable("a PDF that a password protects");
@@ -398,14 +402,6 @@ pub(super) fn start_of(text: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// Decodes the last bytes of a base64 text.
-fn end_of(text: &str) -> Option<Vec<u8>> {
-    const END: usize = 256;
-    let digits = text.trim_end_matches('=').len();
-    let start = digits.saturating_sub(END) / 4 * 4;
-    decode(text.as_bytes().get(start..)?)
-}
-
 /// Base64 is longer than the data it encodes, so a short block cannot hold a large file. A sound one
 /// holds none.
 fn may_be_too_large(block: &Block) -> bool {
@@ -480,6 +476,7 @@ mod tests {
             [
                 b"%PDF-1.4\n<< /Type /Pages >>\n".as_slice(),
                 &page.repeat(pages),
+                b"startxref %%EOF",
             ]
             .concat()
         };
@@ -511,7 +508,13 @@ mod tests {
             (
                 "document",
                 "application/pdf",
-                b"%PDF-1.4 /Encrypt 2 0 R".to_vec(),
+                b"%PDF-1.4 obj /Encrypt 2 0 R startxref %%EOF".to_vec(),
+                unusable,
+            ),
+            (
+                "document",
+                "application/pdf",
+                b"%PDF-1.4\n%%EOF".to_vec(),
                 unusable,
             ),
         ] {

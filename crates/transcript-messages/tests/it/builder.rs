@@ -289,9 +289,15 @@ fn the_body_has_the_settings_and_the_messages() {
 
 /// The start and the end of a PNG of this size, in pixels.
 fn png(width: u32, height: u32) -> Vec<u8> {
-    let start = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".as_slice();
-    let end = b"\x08\x06\0\0\0\0\0\0\0\0\0\0\0IEND\xae\x42\x60\x82".as_slice();
-    [start, &width.to_be_bytes(), &height.to_be_bytes(), end].concat()
+    let chunk = |kind: &[u8], data: &[u8]| {
+        let chunk = [kind, data].concat();
+        let (len, sum) = (data.len() as u32, crc32fast::hash(&chunk));
+        [&len.to_be_bytes()[..], &chunk, &sum.to_be_bytes()].concat()
+    };
+    let sizes = [width.to_be_bytes(), height.to_be_bytes()].concat();
+    let header = chunk(b"IHDR", &[&sizes[..], b"\x08\x06\0\0\0"].concat());
+    let start = b"\x89PNG\r\n\x1a\n".to_vec();
+    [start, header, chunk(b"IDAT", b""), chunk(b"IEND", b"")].concat()
 }
 
 #[test]
@@ -300,12 +306,15 @@ fn images_are_known_by_their_first_bytes_and_limited() {
         ("image/png", png(1, 1)),
         (
             "image/jpeg",
-            b"\xff\xd8\xff\xc0\0\x0b\x08\0\x01\0\x01\x01\x01\x11\0".to_vec(),
+            b"\xff\xd8\xff\xc0\0\x0b\x08\0\x01\0\x01\x01\x01\x11\0\xff\xda\0\x02\xff\xd9".to_vec(),
         ),
-        ("image/gif", b"GIF87a\x01\0\x01\0\0\0\0;".to_vec()),
+        (
+            "image/gif",
+            b"GIF87a\x01\0\x01\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\0;".to_vec(),
+        ),
         (
             "image/webp",
-            b"RIFF\x20\0\0\0WEBPVP8L\x08\0\0\0\x2f\0\0\0\0".to_vec(),
+            b"RIFF\x11\0\0\0WEBPVP8L\x05\0\0\0\x2f\0\0\0\0".to_vec(),
         ),
     ];
     for (expected, mut bytes) in types {
@@ -336,6 +345,9 @@ fn images_are_known_by_their_first_bytes_and_limited() {
     );
 }
 
+/// A PDF with the parts that are looked at.
+const PDF: &[u8] = b"%PDF-1.7\n1 0 obj\nstartxref\n9\n%%EOF";
+
 #[test]
 fn documents_are_pdf_or_text_and_limited() {
     let source = |bytes: &[u8]| {
@@ -343,9 +355,8 @@ fn documents_are_pdf_or_text_and_limited() {
         assert_eq!(built.notes, []);
         values(&built.messages)[0]["content"][0]["source"].clone()
     };
-    let expected =
-        json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjc="});
-    assert_eq!(source(b"%PDF-1.7"), expected);
+    let expected = json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjcKMSAwIG9iagpzdGFydHhyZWYKOQolJUVPRg=="});
+    assert_eq!(source(PDF), expected);
     let expected = json!({"type": "text", "media_type": "text/plain", "data": "Tag \u{fffd}日\n"});
     assert_eq!(source("Tag \0日\n".as_bytes()), expected);
     for other in [&b""[..], b"\xff\xfe"] {
@@ -458,7 +469,7 @@ fn each_block_is_estimated_by_its_rule() {
         estimate([user().image_url("https://e.org").unwrap()]),
         (0, 1)
     );
-    assert_eq!(estimate([user().document(b"%PDF-1.7").unwrap()]), (0, 1));
+    assert_eq!(estimate([user().document(PDF).unwrap()]), (0, 1));
     assert_eq!(estimate([user().document(b"12345678").unwrap()]), (2, 0));
     let largest = user().image(&png(8_000, 8_000)).unwrap();
     // The API makes it smaller first.

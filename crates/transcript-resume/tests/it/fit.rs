@@ -93,7 +93,8 @@ fn four_turns() -> Turns {
         turns.call(&json!(words(1_000)));
         if turn == 0 {
             // A PNG of 750 by 1000 pixels: 1,000 tokens.
-            let png = "iVBORw0KGgoAAAANSUhEUgAAAu4AAAPoCAIAAAAAAAAAAAAAAElFTkQAAAAA";
+            let png =
+                "iVBORw0KGgoAAAANSUhEUgAAAu4AAAPoCAIAAAAOUew0AAAAAElEQVQ1rwYeAAAAAElFTkSuQmCC";
             let source = json!({"type": "base64", "media_type": "image/png", "data": png});
             turns.call(&json!([{"type": "image", "source": source}]));
         }

@@ -15,6 +15,7 @@ mod healthy;
 mod items;
 mod live;
 mod live_request;
+mod media;
 mod pains;
 mod path;
 mod recovered;

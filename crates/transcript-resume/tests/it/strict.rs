@@ -784,8 +784,7 @@ fn a_reminder_whose_user_message_is_gone_is_a_user_message() {
 fn session_with_error(error: &str) -> Vec<u8> {
     const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let source = json!({"type": "base64", "media_type": "image/png", "data": PIXEL});
-    let pdf =
-        json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQKJSVFT0YK"});
+    let pdf = json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjcKMSAwIG9iagpzdGFydHhyZWYKOQolJUVPRg=="});
     let media = json!([
         {"type": "image", "source": source}, {"type": "document", "source": pdf},
     ]);
