@@ -37,4 +37,4 @@ pub use media::{abridged_media, may_be_media, within_limits, within_request_limi
 pub use message::{Message, Role};
 pub use pair::pair;
 pub use stored::{BlockStore, Place, StoredReader};
-pub use strict::{FRESH_ID, Part, make_strict, make_strict_part};
+pub use strict::{FRESH_ID, Part, make_strict, make_strict_part, without_refused_media};

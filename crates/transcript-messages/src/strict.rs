@@ -10,7 +10,7 @@ use hashbrown::{HashMap, HashSet};
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_format::texts;
 
-use super::block::{Block, BlockKind};
+use super::block::{Block, BlockKind, kind_of};
 use super::lint::{self, MAX_NAME, Rule};
 use super::log::{Log, OmissionReason, Synthetic, SyntheticKind};
 use super::message::{Joined, Message, Role};
@@ -217,6 +217,33 @@ fn text_of_mcp(raw: Raw<'_>) -> Option<Block> {
     let words = std::iter::once(kind).chain(facts);
     let words: Vec<_> = words.collect();
     Some(Block::text(&format!("[{}]", words.join(" "))))
+}
+
+/// Replaces images and documents that the API refuses, whatever else is in the request, by notes, and gives images the
+/// type that they have: those of a block, or of the content of a result. All else stays as it is.
+pub fn without_refused_media(mut block: Block, log: &mut Log) -> Block {
+    match block.kind() {
+        BlockKind::Image | BlockKind::Document => repair_media(block, log),
+        BlockKind::ToolResult => {
+            let origin = block.origin();
+            let content = block.object().and_then(|result| {
+                let parts = result.get("content")?.array()?;
+                let parts = parts.into_iter().map(|raw| match kind_of(raw) {
+                    BlockKind::Image | BlockKind::Document => {
+                        let media = Block::read(raw).with_origin(origin);
+                        repair_media(media, log).json().to_owned()
+                    }
+                    _ => raw.text().to_owned(),
+                });
+                Some(format!("[{}]", parts.collect::<Vec<_>>().join(",")))
+            });
+            if let Some(content) = content {
+                block.set("content", &content);
+            }
+            block
+        }
+        _ => block,
+    }
 }
 
 /// Gives an image the type that it has, or returns the note in place of media that the API refuses.

@@ -178,16 +178,21 @@ mod tests {
         use transcript_format::object::Raw;
         use transcript_messages::{Block, Message, Role, Rule, lint};
 
-        let png = |width: u32, end: &[u8]| {
-            let start = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".as_slice();
-            let size = [width.to_be_bytes(), 4_u32.to_be_bytes()].concat();
-            let data = b"\x08\x06\0\0\0\0\0\0\0\0\x02\0IDAT".as_slice();
-            STANDARD.encode([start, &size, data, &[7; 0x204], end].concat())
+        let chunk = |kind: &[u8], data: &[u8]| {
+            let chunk = [kind, data].concat();
+            let (len, sum) = (data.len() as u32, crc32fast::hash(&chunk));
+            [&len.to_be_bytes()[..], &chunk, &sum.to_be_bytes()].concat()
         };
-        let iend = b"\0\0\0\0IEND\0\0\0\0".as_slice();
+        let png = |width: u32, end: &[u8]| {
+            let size = [width.to_be_bytes(), 4_u32.to_be_bytes()].concat();
+            let header = chunk(b"IHDR", &[&size[..], b"\x08\x06\0\0\0"].concat());
+            let start = b"\x89PNG\r\n\x1a\n".as_slice();
+            STANDARD.encode([start, &header, &chunk(b"IDAT", &[7; 0x200]), end].concat())
+        };
+        let iend = chunk(b"IEND", b"");
         for (data, faults) in [
-            (png(300, iend), vec![]),
-            (png(8_001, iend), vec![Rule::MediaTooLarge]),
+            (png(300, &iend), vec![]),
+            (png(8_001, &iend), vec![Rule::MediaTooLarge]),
             (png(300, b""), vec![Rule::UnusableMedia]),
         ] {
             let json = format!(

@@ -114,7 +114,7 @@ pub const fn advice(code: Code) -> &'static str {
             "Compact the session, or resume it with `--fit MODEL`, which omits the oldest media, results and turns."
         }
         C::MediaSize => {
-            "Such a block makes the API refuse every request: under policy `recover` a note replaces it."
+            "Such a block makes the API refuse every request: under policy `recover` a note replaces it, and `transcript repair` writes that note."
         }
         C::Refused => {
             "Resume with this project: under policy `recover` the request is changed so that it is accepted."

@@ -1,7 +1,7 @@
 //! Verifies one file.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
@@ -123,12 +123,14 @@ fn of_index(
             && request.path.refusal == vendor.refusal
             && numbers(&request.path) == numbers(&vendor);
         recover = request.path;
+        let omissions = request.omissions;
         drop(request.messages);
         lints.vendor = lints.recover;
         if !is_same {
             let (request, _) = self::request(&client, source, sent, &vendor)?;
             let found = lint(&join_roles(request.messages));
             lints.vendor = found.is_ok() && too_long.is_none();
+            findings.extend(rejected(index, &omissions, &request.omissions));
             findings.extend(refused(index, &found.problems));
             let of_path = vendor.refusal;
             vendor = request.path;
@@ -320,6 +322,27 @@ fn of_request(index: &Index, request: &Request) -> Vec<LocatedFinding> {
         ));
     }
     findings
+}
+
+/// Returns the findings about media that an error is evidence against, by what was omitted under `recover`, and that the
+/// client sends again all the same, by what it omits.
+fn rejected(index: &Index, recover: &[Omission], vendor: &[Omission]) -> Vec<LocatedFinding> {
+    let origins = |omissions: &[Omission]| -> BTreeSet<usize> {
+        let rejected = omissions
+            .iter()
+            .filter(|omission| omission.reason == OmissionReason::RejectedMedia);
+        rejected.map(|omission| omission.origin).collect()
+    };
+    let known = origins(vendor);
+    let rejected = origins(recover)
+        .into_iter()
+        .filter(|origin| !known.contains(origin));
+    let findings = rejected.map(|origin| {
+        let entry = index.entry(EntryNo::new(origin));
+        let detail = "the API refused an image or document here, and refuses every request with it";
+        LocatedFinding::of_entry(Code::MediaSize, &entry, detail)
+    });
+    findings.collect()
 }
 
 /// Returns what is wrong with an image or a document that is not sent as it is.

@@ -1,12 +1,21 @@
 //! Images and documents that the API refused.
 
-use transcript_format::object::Raw;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use transcript_format::object::{Object, Raw};
 use transcript_format::texts;
-use transcript_messages::block::kind_of;
-use transcript_messages::{Block, BlockKind, Log, OmissionReason, Role, SyntheticKind};
+use transcript_messages::block::{kind_of, text_of};
+use transcript_messages::{
+    Block, BlockKind, BlockStore, Log, OmissionReason, Role, SyntheticKind, without_refused_media,
+};
+use transcript_reader::EntryNo;
 
 use super::step::{Step, StepKind};
-use crate::tree::Policy;
+use super::{BodySource, InFile, Loaded};
+use crate::path::ConversationPath;
+use crate::tree::{Policy, Tree};
 
 /// Removes the images or documents that the API refused from the entry that contained them, as the
 /// API would refuse every later request too (ERR-2, ERR-3).
@@ -20,6 +29,113 @@ pub(super) fn remove_rejected(steps: &mut Vec<Step>, policy: Policy, log: &mut L
     }
     // A prompt with nothing left is not sent (ERR-4).
     steps.retain(|step| step.kind != StepKind::User || !step.blocks.is_empty());
+}
+
+/// An entry of a path with images or documents that the API refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RefusedMedia {
+    /// The entry.
+    pub entry: EntryNo,
+    /// The content of its message with notes in their places, and with the right types, as JSON.
+    pub content: String,
+    /// Whether an error of the API is the evidence for all of it.
+    pub is_by_error: bool,
+}
+
+/// Returns the entries of `path` with images or documents that the API refuses in each request of the client, in order:
+/// those that are beyond its limits or damaged, and those that an error is evidence against, unless the client knows the
+/// error itself. The limits of a whole request are not looked at.
+///
+/// # Errors
+/// Those of `bodies`.
+pub fn refused_media<B: BodySource>(
+    tree: &Tree<'_>,
+    path: &ConversationPath,
+    bodies: &mut B,
+) -> Result<Vec<RefusedMedia>, B::Error> {
+    let source = bodies.file().cloned();
+    let is_lost = Arc::new(AtomicBool::new(false));
+    let store = || {
+        let (source, is_lost) = (source.clone()?, Arc::clone(&is_lost));
+        Some(Arc::new(InFile { source, is_lost }) as Arc<dyn BlockStore>)
+    };
+    let mut log = Log::default();
+    let loaded = Loaded::new(tree, path, None, None, &store, bodies, &mut log)?;
+    let mut steps = loaded.steps;
+    if !steps.iter().any(has_media) {
+        return Ok(Vec::new());
+    }
+    let mut of_client = Log::default();
+    remove_as_client(&mut steps.clone(), &mut of_client);
+    let known = of_client.omissions.iter().map(|omission| omission.origin);
+    let known: HashSet<usize> = known.collect();
+    let mut by_error = Log::default();
+    replace_refused(&mut steps, &mut by_error);
+    let rejected = by_error.omissions.iter().map(|omission| omission.origin);
+    let rejected: HashSet<usize> = rejected.collect();
+    let mut refused = Vec::new();
+    for step in steps {
+        let (Some(entry), StepKind::User) = (step.entry, step.kind) else {
+            continue;
+        };
+        let is_rejected = rejected.contains(&entry.get());
+        let is_known = is_rejected && known.contains(&entry.get());
+        if is_known || !(is_rejected || has_media(&step)) {
+            continue;
+        }
+        let entry_ref = tree.index().entry(entry);
+        if let Some(content) = new_content(bodies.body(&entry_ref)?, step.blocks) {
+            refused.push(RefusedMedia {
+                entry,
+                content,
+                is_by_error: is_rejected,
+            });
+        }
+    }
+    Ok(refused)
+}
+
+/// Returns whether an entry has images or documents, or notes in the places of some that were too large.
+fn has_media(step: &Step) -> bool {
+    let is_medium = |block: &Block| {
+        // A sound block has none.
+        !block.is_sound()
+            && (matches!(block.kind(), BlockKind::Image | BlockKind::Document)
+                || block.kind() == BlockKind::ToolResult
+                || block.json().contains(texts::MEDIA_TOO_LARGE))
+    };
+    step.blocks.iter().any(is_medium)
+}
+
+/// Returns the content of an entry with its images and documents as they are in `blocks`, and with notes in the places of
+/// those that the API refuses; `None` if nothing changes.
+fn new_content(body: &str, blocks: Vec<Block>) -> Option<String> {
+    let body = Object::parse(body).ok()?;
+    let old = body.object("message")?.get("content")?.array()?;
+    if old.len() != blocks.len() {
+        return None;
+    }
+    let mut is_changed = false;
+    let parts = old.into_iter().zip(blocks).map(|(raw, block)| {
+        let holds_media = matches!(
+            kind_of(raw),
+            BlockKind::Image | BlockKind::Document | BlockKind::ToolResult
+        );
+        if !holds_media || block.is_sound() {
+            return raw.text().to_owned();
+        }
+        let before = Block::read(raw);
+        let block = without_refused_media(block, &mut Log::default());
+        let is_same = before.json() == block.json();
+        is_changed |= !is_same;
+        match is_same {
+            true => raw.text().to_owned(),
+            false => block.json().to_owned(),
+        }
+    });
+    let parts: Vec<String> = parts.collect();
+    is_changed.then(|| format!("[{}]", parts.join(",")))
 }
 
 fn remove_as_client(steps: &mut [Step], log: &mut Log) {
@@ -82,7 +198,7 @@ fn replace_refused(steps: &mut [Step], log: &mut Log) {
 }
 
 /// Returns the nearest user entry with media of these kinds behind the last answer; `None` if that is the one that the
-/// last error was about.
+/// last error was about, or if notes are already in the places of some of its media.
 fn carrier_since_answer(
     steps: &[Step],
     kinds: &[BlockKind],
@@ -96,10 +212,30 @@ fn carrier_since_answer(
     let found = entries.find(|at| {
         let has = |kind: &BlockKind| steps[*at].blocks.iter().any(|block| carries(block, *kind));
         let is_same = last.is_some_and(|(line, of)| line == *at && of == kinds);
-        steps[*at].kind == StepKind::User && (is_same || kinds.iter().any(has))
+        let is_carrier = is_same || kinds.iter().any(has) || has_note(&steps[*at]);
+        steps[*at].kind == StepKind::User && is_carrier
     })?;
     let is_same = last.is_some_and(|(line, of)| line == found && of == kinds);
-    (!is_same).then_some(found)
+    (!is_same && !has_note(&steps[found])).then_some(found)
+}
+
+/// Returns whether a note is in the place of an image or document of an entry: it was too large, or a repair of the file
+/// put it there.
+fn has_note(step: &Step) -> bool {
+    let is_note =
+        |text: &str| text == texts::MEDIA_REJECTED || text.starts_with(texts::MEDIA_TOO_LARGE);
+    let is_note_in = |block: &Block| match block.kind() {
+        BlockKind::Text => block.text_field().is_some_and(|text| is_note(&text)),
+        BlockKind::ToolResult => {
+            let content = block
+                .object()
+                .and_then(|result| result.get("content")?.array());
+            let mut parts = content.into_iter().flatten();
+            parts.any(|raw| text_of(raw).is_some_and(|text| is_note(&text)))
+        }
+        _ => false,
+    };
+    step.blocks.iter().any(is_note_in)
 }
 
 /// The texts of errors about media as the client knows them, and the media (ERR-2).

@@ -74,6 +74,7 @@ use crate::tree::{Policy, Tree};
 pub use fit::{Fit, RequestTokens};
 use fit::{RecordedTokens, Scale};
 pub use live::LiveRequest;
+pub use media::{RefusedMedia, refused_media};
 use step::{Reading, Rules, Step, StepContext, StepKind};
 
 /// Provides the bodies of entries, so that this module does not have to read a file.

@@ -8,9 +8,11 @@ use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::make::ENGINE_VERSION;
+use transcript_format::object::{Object, Raw};
 use transcript_format::scan::Flags;
 use transcript_reader::{Bodies, EntryMarks, EntryNo, EntryRef, Error};
 use transcript_resume::fork::missing_results;
+use transcript_resume::request::refused_media;
 use transcript_resume::{ConversationPath, Decision, NodeId, Parent, Policy, Tree};
 
 use super::changes::{Changes, Gaps};
@@ -85,7 +87,35 @@ impl<'r> Planner<'r> {
         self.ids(&mut step, new_id);
         self.links(&mut step, false);
         self.results(&mut step, new_id)?;
+        self.media(&mut step)?;
         Ok(step)
+    }
+
+    /// Replaces images and documents that the API refuses: with them it refuses every request of the client.
+    fn media(&self, step: &mut Step) -> Result<(), Error> {
+        let mut bodies = Bodies::new(&self.reading.source);
+        for refused in refused_media(&self.tree, &self.path, &mut bodies)? {
+            let Some(node) = self.tree.entry_node(refused.entry) else {
+                continue;
+            };
+            let entry = self.tree.entry(node);
+            let body = Object::parse(bodies.get(&entry)?.text).ok();
+            let Some(message) = body.as_ref().and_then(|body| body.object("message")) else {
+                continue;
+            };
+            let message = message.with("content", &refused.content);
+            let Ok(message) = Raw::parse(&message) else {
+                continue;
+            };
+            step.changes.set(self.place(node), "message", message);
+            let detail = match refused.is_by_error {
+                true => "a note in the place of media that the API refused",
+                false => "a note in the place of media that the API refuses, or their right type",
+            };
+            let code = Code::MediaSize;
+            step.act(self, entry.number(), code, ActionKind::Media, detail);
+        }
+        Ok(())
     }
 
     /// Gives each entry a line of its own, without bytes that no reader can use.

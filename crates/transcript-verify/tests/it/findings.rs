@@ -557,3 +557,27 @@ fn a_request_longer_than_the_window_of_its_model_is_reported() {
     let long = found(5 << 20, "");
     assert!(long.contains("A-WINDOW 2@"), "{long}");
 }
+
+#[test]
+fn media_that_an_error_is_evidence_against_are_reported_unless_the_client_knows_the_error() {
+    const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==";
+    let image = format!(
+        r#"[{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{PNG}"}}}}]"#
+    );
+    let found = |error: &str| {
+        let error = format!(r#"[{{"type":"text","text":"{error}"}}]"#);
+        let error = line("a1", "u1", &error).replace(
+            r#""message":{"role""#,
+            r#""isApiErrorMessage":true,"message":{"id":"m1","model":"<synthetic>","role""#,
+        );
+        let bytes = line("u1", "", &image) + &error + &line("u2", "a1", "\"Go on.\"");
+        found_in(bytes.as_bytes()).1
+    };
+    assert_eq!(
+        found("API Error: 400 Could not process image"),
+        "A-SIZE 1@0"
+    );
+    assert_eq!(found("API Error: 529 Overloaded"), "");
+    let known = "Image was too large. Try resizing the image or using a different approach.";
+    assert_eq!(found(known), "");
+}

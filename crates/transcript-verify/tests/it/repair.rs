@@ -355,6 +355,70 @@ fn text_that_makes_requests_fail_is_replaced() {
 }
 
 #[test]
+fn media_that_the_api_refuses_become_notes_and_sound_ones_stay() {
+    const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==";
+    let image = |media_type: &str, data: &str| json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}});
+    let prompt = |name: &str, parent: Option<&str>, minute: usize, content: Value| {
+        let mut line = entry(name, parent, minute);
+        line["type"] = json!("user");
+        line["message"] = json!({"role": "user", "content": content});
+        line.to_string()
+    };
+    let error = |name: &str, parent: &str, minute: usize, text: &str| {
+        let mut line = entry(name, Some(parent), minute);
+        line["type"] = json!("assistant");
+        line["isApiErrorMessage"] = json!(true);
+        let content = json!([{"type": "text", "text": text}]);
+        line["message"] =
+            json!({"role": "assistant", "id": name, "model": "<synthetic>", "content": content});
+        line.to_string()
+    };
+    let text = json!({"type": "text", "text": "Look."});
+    let refused = "API Error: 400 Could not process image";
+    let known = "Image was too large. Try resizing the image or using a different approach.";
+    let lines = [
+        prompt("a", None, 0, json!([image("image/png", PNG), text])),
+        entry("a1", Some("a"), 1).to_string(),
+        // Cut off, and of another type than it names.
+        prompt(
+            "c",
+            Some("a1"),
+            2,
+            json!([text, image("image/png", &PNG[..60])]),
+        ),
+        prompt("d", Some("c"), 3, json!([image("image/jpeg", PNG)])),
+        entry("a2", Some("d"), 4).to_string(),
+        // The API says what it refused.
+        prompt("f", Some("a2"), 5, json!([text, image("image/png", PNG)])),
+        error("g", "f", 6, refused),
+        // The client knows this error itself.
+        prompt("h", Some("g"), 7, json!([text, image("image/png", PNG)])),
+        error("i", "h", 8, known),
+        prompt("j", Some("i"), 9, json!("Go on.")),
+    ];
+    let done = repair(&file(&lines));
+    assert_eq!(
+        done.plan(),
+        ["3 A-SIZE media", "4 A-SIZE media", "6 A-SIZE media"]
+    );
+    assert!(!done.repair.before().vendor_lint && done.repair.after().vendor_lint);
+    let old = file(&lines);
+    let old: Vec<&str> = std::str::from_utf8(&old).unwrap().lines().collect();
+    for (number, line) in done.text().lines().enumerate() {
+        let is_changed = [2, 3, 5].contains(&number);
+        assert_eq!(line != old[number], is_changed, "line {}", number + 1);
+    }
+    let content = |line: usize, at: usize| done.line(line)["message"]["content"][at].clone();
+    assert_eq!(content(3, 0), text);
+    assert_eq!(content(3, 1)["type"], "text");
+    assert_eq!(content(4, 0), image("image/png", PNG));
+    assert_eq!(content(6, 1)["text"], "(media removed — rejected by API)");
+    // The old message is kept beside the new one.
+    let was = &done.line(3)["transcriptEngine"]["was"]["message"];
+    assert_eq!(was["content"][1]["source"]["data"], PNG[..60]);
+}
+
+#[test]
 fn a_line_that_is_not_json_inside_is_moved() {
     let mut lines = chain("u1 a1 u2 a2");
     lines[1] = lines[1].replace(r#""sessionId""#, r#""flag":{"a":trqe},"sessionId""#);
