@@ -433,6 +433,8 @@ export interface SyntheticBlock extends EntryPlace {
 /** An entry that is not sent, or only in part. */
 export interface OmittedEntry extends EntryPlace {
   reason: string;
+  /** What is the evidence for it, such as the error of the API that names an image. */
+  evidence?: EntryPlace;
 }
 
 export interface Resumed {

@@ -77,6 +77,9 @@ pub struct Omission {
     pub origin: usize,
     /// Why.
     pub reason: OmissionReason,
+    /// The origin of the evidence for it, such as the error of the API that names the image; `None` if the block itself
+    /// shows it.
+    pub evidence: Option<usize>,
 }
 
 /// Why something is not sent. Those that are about an entry are for callers that make messages of
@@ -160,8 +163,22 @@ pub struct Log {
 impl Log {
     /// Adds an omission; none for a block without an origin, which a pass made itself.
     pub fn omit(&mut self, origin: Option<usize>, reason: OmissionReason) {
+        self.omit_by(origin, reason, None);
+    }
+
+    /// Adds an omission for which there is evidence elsewhere.
+    pub fn omit_by(
+        &mut self,
+        origin: Option<usize>,
+        reason: OmissionReason,
+        evidence: Option<usize>,
+    ) {
         if let Some(origin) = origin {
-            self.omissions.push(Omission { origin, reason });
+            self.omissions.push(Omission {
+                origin,
+                reason,
+                evidence,
+            });
         }
     }
 

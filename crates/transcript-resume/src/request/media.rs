@@ -156,7 +156,8 @@ fn remove_as_client(steps: &mut [Step], log: &mut Log) {
                 };
                 for line in lines {
                     if strip(&mut before[line].blocks, media) {
-                        log.omit(before[line].origin(), OmissionReason::RejectedMedia);
+                        let (origin, error) = (before[line].origin(), rest[0].origin());
+                        log.omit_by(origin, OmissionReason::RejectedMedia, error);
                     }
                 }
             }
@@ -188,7 +189,7 @@ fn replace_refused(steps: &mut [Step], log: &mut Log) {
                 let origin = before[line].origin();
                 for kind in kinds {
                     if replace_by_notes(&mut before[line].blocks, *kind, origin, log) {
-                        log.omit(origin, OmissionReason::RejectedMedia);
+                        log.omit_by(origin, OmissionReason::RejectedMedia, rest[0].origin());
                     }
                 }
             }

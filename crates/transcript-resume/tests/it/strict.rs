@@ -854,5 +854,15 @@ fn an_error_about_media_is_evidence_against_those_since_the_last_answer() {
         };
         assert_eq!(kinds(0), "image document", "{error}");
         assert_eq!(kinds(2), kept, "{error}");
+        let rejected = request.omissions.iter();
+        let rejected = rejected.filter(|omission| omission.reason == OmissionReason::RejectedMedia);
+        for omission in rejected {
+            let evidence = omission.evidence.map(|error| session.line(error));
+            assert_eq!(
+                (session.line(omission.origin), evidence),
+                (3, Some(4)),
+                "{error}"
+            );
+        }
     }
 }

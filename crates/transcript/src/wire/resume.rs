@@ -186,6 +186,9 @@ impl<'a> RequestDiagnostics<'a> {
                 .map(|omission| OmissionRecord {
                     reason: omission.reason.name().into(),
                     entry: EntryLocation::new(index, EntryNo::new(omission.origin)),
+                    evidence: omission
+                        .evidence
+                        .map(|evidence| EntryLocation::new(index, EntryNo::new(evidence))),
                 })
                 .collect(),
         }
@@ -341,6 +344,9 @@ pub struct OmissionRecord {
     /// The entry.
     #[serde(flatten)]
     pub entry: EntryLocation,
+    /// The entry that is the evidence, such as the error of the API that names an image; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<EntryLocation>,
 }
 
 /// A step of choosing the path.
