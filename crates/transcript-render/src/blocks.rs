@@ -1,6 +1,8 @@
 //! Blocks and attachments as one line of text.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use transcript_format::block_text::block_text;
 use transcript_format::content::Block;
@@ -65,12 +67,24 @@ fn stored_text(source: &Source, preview: &str) -> Option<String> {
     let (_, path) = line.rsplit_once(FOLDER)?;
     let name = path.trim_start_matches(['/', '\\']).trim_end();
     let is_name = !name.is_empty() && !name.contains(['/', '\\', ':']) && name != "..";
-    let folder = source.path().with_extension("").join(FOLDER);
-    let path = is_name.then(|| folder.join(name))?;
-    // Of a file that is larger the preview is shown, which names it.
-    let bytes = source.disk().read(&path, MAX_LEN + 1).ok()?;
-    (bytes.len() <= MAX_LEN).then_some(())?;
+    let path = is_name.then(|| folder_of_session(source.path()).join(FOLDER).join(name))?;
+    // A link may lead out of the folder. Of a file that is larger the preview is shown, which names it.
+    let disk = source.disk();
+    let found = disk.link_metadata(&path).ok()?;
+    let is_read = found.is_file() && found.len <= MAX_LEN as u64;
+    let bytes = is_read.then(|| disk.read(&path, MAX_LEN).ok())??;
     Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns the folder beside the session that a file belongs to: the file of a subagent is in a folder of that.
+fn folder_of_session(path: &Path) -> PathBuf {
+    const SUBAGENTS: &str = "subagents";
+    let mut folders = path.ancestors().skip(1);
+    let subagents = folders.find(|folder| folder.file_name() == Some(OsStr::new(SUBAGENTS)));
+    match subagents.and_then(Path::parent) {
+        Some(session) => session.to_owned(),
+        None => path.with_extension(""),
+    }
 }
 
 /// Returns the text of a message or a result; blocks without a text are a line in brackets.

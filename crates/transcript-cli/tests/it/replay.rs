@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -1005,4 +1006,45 @@ fn who_wrote_a_prompt_is_read_from_its_line_before_its_text() {
         listed.contains(r#""lastPrompt":"<task-notification>the gull"#),
         "{listed}"
     );
+}
+
+/// The lines of a session whose call has a result in a file of this name.
+fn session_with_stored_result(name: &str) -> String {
+    let preview = format!(
+        "<persisted-output>\\nOutput too large (90KB). Full output saved to: /home/ada/.claude/projects/-p/s/tool-results/{name}\\n\\nPreview (first 2KB):\\nThe first tide.\\n</persisted-output>"
+    );
+    format!(
+        r#"{{"type":"user","uuid":"u1","parentUuid":null,"message":{{"role":"user","content":"List the tides."}}}}
+{{"type":"assistant","uuid":"a1","parentUuid":"u1","message":{{"id":"m1","role":"assistant","content":[{{"type":"tool_use","id":"t1","name":"Bash","input":{{"command":"tides"}}}}]}}}}
+{{"type":"user","uuid":"u2","parentUuid":"a1","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t1","content":"{preview}"}}]}}}}
+"#
+    )
+}
+
+#[test]
+fn results_stored_beside_a_session_are_shown_also_those_of_its_subagents_but_no_links() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = folder.path().join("s.jsonl");
+    let results = folder.path().join("s/tool-results");
+    let agents = folder.path().join("s/subagents");
+    fs::create_dir_all(&results).unwrap();
+    fs::create_dir_all(&agents).unwrap();
+    fs::write(results.join("r1.txt"), "The last tide.\n").unwrap();
+    let shown = |path: &Path, name: &str| {
+        fs::write(path, session_with_stored_result(name)).unwrap();
+        let path = path.to_str().unwrap();
+        stdout(&transcript(&["replay", "--tools", "full", path])).contains("The last tide.")
+    };
+    assert!(shown(&session, "r1.txt"));
+    assert!(shown(&agents.join("agent-a1.jsonl"), "r1.txt"));
+    for name in ["../r1.txt", "missing.txt", ""] {
+        assert!(!shown(&session, name), "{name}");
+    }
+    #[cfg(unix)]
+    {
+        let outside = folder.path().join("outside.txt");
+        fs::write(&outside, "The last tide.\n").unwrap();
+        std::os::unix::fs::symlink(&outside, results.join("link.txt")).unwrap();
+        assert!(!shown(&session, "link.txt"));
+    }
 }
