@@ -315,6 +315,7 @@ impl Printer<'_> {
         let verdict = report.verdict().name();
         let all = count(measure.conversation, "message");
         let mut seen = match measure.vendor == measure.conversation {
+            _ if report.is_stream_form => format!("output of the SDK (stream-json), {all}"),
             true => format!("the client sees all {all}"),
             false => format!("the client sees {} of {all}", measure.vendor),
         };

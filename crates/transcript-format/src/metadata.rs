@@ -202,6 +202,7 @@ schema! {
         TranscriptEngine {
             v: u64 = "v", "the version of its format";
             tombstone: Str<'a> = "tombstone", "the entry that it tombstones";
+            tombstones: Vec<Str<'a>> = "tombstones", "the entries that it tombstones, if they are several";
         }
     }
 }

@@ -28,7 +28,7 @@ use memchr::{memchr, memchr2, memmem};
 
 use crate::kind::EntryKind;
 use crate::object::Object;
-use crate::scan::{Envelope, Scanner};
+use crate::scan::{Envelope, Flags, Scanner};
 
 /// Returns the places of the complete entries in damaged bytes, in order.
 ///
@@ -250,7 +250,7 @@ impl<'b> Search<'b> {
         let text = repaired_text(bytes);
         let is_entry = self.scanner.scan(text.as_bytes()).is_ok_and(|envelope| {
             envelope.kind() != EntryKind::Other
-                && (!may_be_nested || envelope.session_id().is_some())
+                && (!may_be_nested || names_session(&envelope))
                 && has_intact_uuid(&envelope, bytes)
         });
         if is_entry {
@@ -271,7 +271,7 @@ impl<'b> Search<'b> {
             envelope.kind().is_chain()
                 && envelope.uuid().is_some()
                 && has_link_fields(&text)
-                && (!may_be_nested || envelope.session_id().is_some())
+                && (!may_be_nested || names_session(&envelope))
                 && has_intact_uuid(&envelope, bytes)
         });
         if is_entry {
@@ -288,6 +288,12 @@ fn has_link_fields(text: &str) -> bool {
             .is_some_and(|entry| entry.get(name).is_some())
     };
     has("parentUuid") && has("isSidechain")
+}
+
+/// Returns whether the entry has a `sessionId`. Messages of the SDK, which have a `session_id`, can be
+/// nested in another entry.
+fn names_session(envelope: &Envelope<'_>) -> bool {
+    envelope.session_id().is_some() && !envelope.flags().contains(Flags::STREAM_FORM)
 }
 
 /// Returns whether the damage spared the uuid. A damaged uuid would name no entry, or a wrong one.

@@ -508,7 +508,7 @@ impl PartialIndex {
         let odd = &mut self.side.odd_ids;
         let (uuid, uuid_marks) = pack(envelope.uuid(), odd, EntryMarks::UUID, EntryMarks::ODD_UUID);
         let (link, link_marks) = match kind {
-            EntryKind::TranscriptEngine => self.take_tombstone(&text[..envelope.end()]),
+            EntryKind::TranscriptEngine => self.take_tombstones(&text[..envelope.end()]),
             EntryKind::LastPrompt | EntryKind::Summary => pack(
                 envelope.leaf_uuid(),
                 odd,
@@ -599,21 +599,26 @@ impl PartialIndex {
         });
     }
 
-    /// Returns the target of a tombstone line, as a link. Later versions may add fields to such a
-    /// line, but not change the meaning of this one.
-    fn take_tombstone(&mut self, text: &[u8]) -> (u128, EntryMarks) {
+    /// Returns the first target of a tombstone line, as a link, and keeps the others. Later versions
+    /// may add fields to such a line, but not change the meaning of these.
+    fn take_tombstones(&mut self, text: &[u8]) -> (u128, EntryMarks) {
         let text = String::from_utf8_lossy(text);
-        let line = Object::parse(&text).ok().map(TranscriptEngine::from);
-        let named = line.as_ref().and_then(TranscriptEngine::tombstone);
-        let Some(named) = named.filter(|named| !named.is_empty()) else {
+        let Some(line) = Object::parse(&text).ok().map(TranscriptEngine::from) else {
             return (0, EntryMarks::empty());
         };
+        let listed = line.tombstones().unwrap_or_default();
+        let named = line.tombstone().into_iter().chain(listed);
+        let odd = &mut self.side.odd_ids;
+        let named = named.filter(|named| !named.is_empty());
+        let mut named = named.map(|named| intern(&named, odd));
+        let Some(first) = named.next() else {
+            return (0, EntryMarks::empty());
+        };
+        let number = self.records.len() as u32;
+        let more = named.map(|id| (number, id));
+        self.side.more_tombstones.extend(more);
         self.side.has_tombstones = true;
-        pack_id(
-            intern(&named, &mut self.side.odd_ids),
-            EntryMarks::LINK,
-            EntryMarks::ODD_LINK,
-        )
+        pack_id(first, EntryMarks::LINK, EntryMarks::ODD_LINK)
     }
 
     fn push_boundary(&mut self, envelope: &Envelope<'_>, text: &[u8]) {
@@ -849,6 +854,9 @@ pub(crate) fn append(index: &mut Index, part: PartialIndex) {
         }));
     index.tools.extend(part.tools);
     index.side.has_tombstones |= part.side.has_tombstones;
+    let more = part.side.more_tombstones.into_iter();
+    let more = more.map(|(number, id)| (number + first_record as u32, rename(id)));
+    index.side.more_tombstones.extend(more);
     index.side.client_version = part.side.client_version.or(index.side.client_version);
     let unknown_keys = part.side.unknown_keys;
     index.side.unknown_keys.append(unknown_keys, first_line);

@@ -185,6 +185,7 @@ struct Lengths {
     sessions: usize,
     agents: usize,
     has_tombstones: bool,
+    more_tombstones: usize,
     client_version: Option<ClientVersion>,
 }
 
@@ -202,6 +203,7 @@ impl Lengths {
             sessions: index.side.sessions.len(),
             agents: index.side.agents.len(),
             has_tombstones: index.side.has_tombstones,
+            more_tombstones: index.side.more_tombstones.len(),
             client_version: index.side.client_version,
         }
     }
@@ -219,6 +221,7 @@ impl Lengths {
         index.side.sessions.truncate(self.sessions);
         index.side.agents.truncate(self.agents);
         index.side.has_tombstones = self.has_tombstones;
+        index.side.more_tombstones.truncate(self.more_tombstones);
         index.side.client_version = self.client_version;
     }
 }

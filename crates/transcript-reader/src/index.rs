@@ -54,6 +54,9 @@ pub(crate) struct SideTables {
     pub(crate) agents: Interner,
     /// Whether a line is a tombstone.
     pub(crate) has_tombstones: bool,
+    /// Of lines that tombstone several entries: the number of the record, and each entry but the
+    /// first.
+    pub(crate) more_tombstones: Vec<(u32, Id)>,
     /// The version on the last line that has one.
     pub(crate) client_version: Option<ClientVersion>,
     pub(crate) unknown_keys: UnknownKeys,
@@ -364,7 +367,10 @@ impl Index {
             let mut record = self.records[number.get()];
             if excerpt.records.is_empty() {
                 record.marks -= EntryMarks::LINK | EntryMarks::ODD_LINK;
-                record.flags -= Flags::PARENT_ABSENT | Flags::PARENT_ODD;
+                record.flags -= Flags::PARENT_ODD;
+                if !self.entry(number).is_of_stream_form() {
+                    record.flags -= Flags::PARENT_ABSENT;
+                }
             }
             if record.kind == EntryKind::User && self.is_from_queue(number) {
                 record.flags |= Flags::AUTOMATIC;
@@ -418,6 +424,13 @@ impl Index {
         }
     }
 
+    /// Returns whether the file is in the stream form: the output of the SDK (`stream-json`), or
+    /// messages without any ids. See [`is_stream_form`].
+    #[must_use]
+    pub fn is_stream_form(&self) -> bool {
+        is_stream_form(self.entries())
+    }
+
     /// Returns the text of an id of this index.
     #[must_use]
     pub fn id_text(&self, id: Id) -> String {
@@ -447,7 +460,7 @@ impl Index {
     pub fn tombstones(&self) -> impl Iterator<Item = (EntryNo, Id)> + '_ {
         let lines = self.side.has_tombstones.then(|| self.entries());
         let lines = lines.into_iter().flatten();
-        lines.filter_map(|line| Some((line.number(), line.tombstone()?)))
+        lines.flat_map(|line| line.tombstones().map(move |id| (line.number(), id)))
     }
 
     /// Returns the findings, sorted by offset.
@@ -511,13 +524,18 @@ impl Index {
         let named = self.named_session;
         let named = named.filter(|named| messages.any(|record| record.session == *named));
         let number = named.or_else(|| {
-            let mut counts = vec![0_u32; self.sessions().count() + 1];
+            // For each session: whether the model answered in it, and the number of messages. Input
+            // of the SDK may name one that is not that of the answers.
+            let mut counts = vec![(false, 0_u32); self.sessions().count() + 1];
             for record in self
                 .records
                 .iter()
                 .filter(|record| record.kind.is_message())
             {
-                counts[usize::from(record.session)] += 1;
+                let (is_answered, messages) = &mut counts[usize::from(record.session)];
+                *is_answered |= record.kind == EntryKind::Assistant
+                    && record.flags.contains(Flags::STREAM_FORM);
+                *messages += 1;
             }
             // Of equal counts the session that is first in the file.
             let named = (1..counts.len()).rev();
@@ -535,6 +553,20 @@ impl Index {
             + self.uuids.table.capacity() * (size_of::<u32>() + 1)
             + self.findings.capacity() * size_of::<Finding>()
     }
+}
+
+/// Returns whether the entries of a file are in the stream form: there is a message or an output of
+/// the SDK, and no entry of the chain names a parent or is the line of a client that lost its parent.
+/// What was salvaged from damaged lines does not count, as it may have lost any key.
+pub fn is_stream_form<'i>(entries: impl IntoIterator<Item = EntryRef<'i>>) -> bool {
+    let of_chain = |entry: &EntryRef<'i>| entry.kind().is_chain() && !entry.is_salvaged();
+    let mut is_any = false;
+    let mut entries = entries.into_iter().filter(of_chain);
+    let is_all = entries.all(|entry| {
+        is_any |= entry.kind().is_message() || entry.flags().contains(Flags::STREAM_FORM);
+        entry.is_of_stream_form()
+    });
+    is_all && is_any
 }
 
 /// The entries by uuid.
@@ -752,14 +784,18 @@ impl<'i> EntryRef<'i> {
         }
     }
 
-    /// Returns the id of the entry that a tombstone line removes.
-    #[must_use]
-    pub fn tombstone(&self) -> Option<Id> {
-        if self.is_engine_line() {
-            self.record.link()
-        } else {
-            None
-        }
+    /// Returns the ids of the entries that a tombstone line removes.
+    pub fn tombstones(&self) -> impl Iterator<Item = Id> + use<'i> {
+        let first = self.record.link().filter(|_| self.is_engine_line());
+        let more = &self.index.side.more_tombstones;
+        let number = self.number.0;
+        let start = match first {
+            Some(_) => more.partition_point(|(line, _)| *line < number),
+            None => more.len(),
+        };
+        let more = more[start..].iter();
+        let more = more.take_while(move |(line, _)| *line == number);
+        first.into_iter().chain(more.map(|(_, id)| *id))
     }
 
     fn names_a_leaf(&self) -> bool {
@@ -806,6 +842,17 @@ impl<'i> EntryRef<'i> {
     #[must_use]
     pub fn marks(&self) -> EntryMarks {
         self.record.marks
+    }
+
+    /// Returns whether it has the stream form, in which lines name no parent: it is an output of the
+    /// SDK, or has neither a uuid nor a `parentUuid`. The lines of a client always have `parentUuid`,
+    /// so one with a `uuid` and the client's `sessionId` has lost it.
+    #[must_use]
+    pub fn is_of_stream_form(&self) -> bool {
+        let odd_uuid = Flags::UUID_NULL | Flags::UUID_EMPTY | Flags::UUID_ODD;
+        let flags = self.flags();
+        let has_uuid = self.uuid().is_some() || flags.intersects(odd_uuid);
+        flags.contains(Flags::STREAM_FORM) || flags.contains(Flags::PARENT_ABSENT) && !has_uuid
     }
 
     /// Returns whether it was salvaged from a damaged line.

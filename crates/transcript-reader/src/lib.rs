@@ -58,7 +58,7 @@ pub use file_end::{EndOptions, FileEnd};
 pub use growing::GrowingIndex;
 pub use index::{
     Boundary, EntryMarks, EntryNo, EntryRef, Id, Index, MessageKey, Preserved, RequestKey, ToolEnd,
-    ToolKey,
+    ToolKey, is_stream_form,
 };
 pub use listing::{Listing, SessionRow, SessionState, project_folders, title_beside};
 pub use ordered::in_order;

@@ -87,6 +87,10 @@ pub fn describe(index: &Index, decision: &Decision) -> String {
             "the path of the client to {entry} is used, because it shows {more} more messages than \
              the path that the evidence leads to"
         ),
+        Decision::StreamForm { entries, .. } => format!(
+            "the lines name no parents, as in the output of the SDK (stream-json); the {entries} \
+             entries from {entry} on are linked in the order of the file"
+        ),
         Decision::Salvage { .. } => format!("{entry} was salvaged from a damaged line"),
         Decision::Foreign { count, .. } => format!(
             "entries of another session that are not part of the conversation: {count}, the first \

@@ -127,6 +127,14 @@ pub enum Decision {
         /// The removed entry.
         entry: EntryNo,
     },
+    /// The lines of the file name no parents: it is the output of the SDK (`stream-json`), or messages
+    /// without ids. Each entry follows the one before it in the file.
+    StreamForm {
+        /// The first entry.
+        entry: EntryNo,
+        /// How many entries there are.
+        entries: u32,
+    },
     /// The client's path shows more of the conversation than the path that the evidence led to, and
     /// was used instead.
     Client {
@@ -278,6 +286,7 @@ impl Decision {
             Self::Salvage { .. } => "salvage",
             Self::Foreign { .. } => "foreign",
             Self::Tombstoned { .. } => "tombstoned",
+            Self::StreamForm { .. } => "stream-form",
             Self::Client { .. } => "client",
             Self::Siblings { .. } => "siblings",
         }
@@ -299,6 +308,7 @@ impl Decision {
             | Self::Salvage { entry }
             | Self::Foreign { entry, .. }
             | Self::Tombstoned { entry }
+            | Self::StreamForm { entry, .. }
             | Self::Client { entry, .. }
             | Self::Siblings { entry, .. } => entry,
             Self::Cut { boundary, .. }

@@ -54,7 +54,8 @@ impl<'i> Findings<'_, 'i> {
 
     fn of_links(&mut self) {
         let tree = self.tree;
-        let mut was_mixed = tree.is_all_sidechain;
+        // In the stream form it is usual that subagents are in the same file, and that ids are absent.
+        let mut was_mixed = tree.is_all_sidechain || tree.is_stream_form();
         let mut was_unnamed = false;
         for node in tree.nodes() {
             let entry = tree.lineage(node);
@@ -100,7 +101,8 @@ impl<'i> Findings<'_, 'i> {
                 let detail = "parentUuid is null, but the entry does not start a conversation";
                 self.add(Code::Dangling, entry, detail);
             }
-            let has_no_id = entry.uuid().is_none() && entry.kind().is_message();
+            let has_no_id =
+                entry.uuid().is_none() && entry.kind().is_message() && !tree.is_stream_form();
             if has_no_id && !was_unnamed {
                 self.add(Code::NoId, entry, "the first of messages without a uuid");
             }

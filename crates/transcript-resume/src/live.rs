@@ -301,6 +301,7 @@ impl LiveConversation {
         let path = tree.path();
         self.has_missing_parents = !tree.missing_parents().is_empty();
         self.facts.is_main = !tree.is_all_sidechain;
+        self.facts.is_stream_form = tree.is_stream_form();
         self.facts.sessions = index.sessions().count();
         self.facts.own = index.own_session().map(Into::into);
         let is_named = self.facts.own == self.stem;
@@ -495,6 +496,8 @@ struct Facts {
     last_boundary: Option<EntryNo>,
     /// Whether the file is that of a conversation, not of a subagent.
     is_main: bool,
+    /// Whether the entries are linked in file order.
+    is_stream_form: bool,
     sessions: usize,
     own: Option<Box<str>>,
 }
@@ -515,9 +518,10 @@ impl Facts {
         let named = match entry.kind() {
             EntryKind::Summary => None,
             EntryKind::LastPrompt => entry.leaf_uuid(),
-            _ => entry.parent().or(entry.tombstone()),
+            _ => entry.parent(),
         };
-        self.awaited.extend(named.filter(is_missing));
+        let all_named = named.into_iter().chain(entry.tombstones());
+        self.awaited.extend(all_named.filter(is_missing));
         if entry.kind() == EntryKind::LastPrompt
             && let Some(leaf) = named
         {
@@ -576,6 +580,9 @@ impl Facts {
         if is_damaged || entry.is_boundary() {
             return Effect::Global;
         }
+        if self.is_stream_form && kind != Kind::Pin && !entry.is_of_stream_form() {
+            return Effect::Global;
+        }
         let named = entry.parent().or(entry.leaf_uuid());
         if kind != Kind::Pin {
             let is_own = entry.session().is_none() || entry.session() == self.own.as_deref();
@@ -590,7 +597,8 @@ impl Facts {
                 // An entry that goes with a message is on the path when that is, even so.
                 let may_be_loose = entry.kind() != EntryKind::Assistant
                     && (entry.kind() != EntryKind::User || entry.flags().contains(Flags::META));
-                return match is_linked(entry, index) && !may_be_loose {
+                let is_linked = self.is_stream_form || is_linked(entry, index);
+                return match is_linked && !may_be_loose {
                     true => Effect::Nothing,
                     false => Effect::Global,
                 };
@@ -602,7 +610,11 @@ impl Facts {
                 return Effect::Nothing;
             }
         }
-        let place = window.and_then(|window| Some((window, window.place(named?, index)?)));
+        let follows = |window: &Window| match self.is_stream_form && kind != Kind::Pin {
+            true => Some(window.last_entry()),
+            false => window.place(named?, index),
+        };
+        let place = window.and_then(|window| Some((window, follows(window)?)));
         let Some((window, parent)) = place else {
             return match kind {
                 // Nothing by itself, and what names it is not linked to the window.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bitflags::bitflags;
 use transcript_format::client_version::ClientVersion;
 use transcript_format::kind::EntryKind;
-use transcript_format::scan::{Flags, ToolRole};
+use transcript_format::scan::ToolRole;
 use transcript_reader::{EntryNo, Index, ToolKey};
 
 use crate::branches::Branches;
@@ -234,7 +234,7 @@ impl Tree<'_> {
     /// client does not resume it (LEAF-19).
     pub(crate) fn has_only_sidechains(&self) -> bool {
         let nodes = || self.nodes().filter(|node| !self.is_removed(*node));
-        let is_sidechain = |node: NodeId| self.entry(node).flags().contains(Flags::SIDECHAIN);
+        let is_sidechain = |node: NodeId| self.is_side_entry(&self.entry(node));
         let mut messages = nodes()
             .filter(|node| self.entry(*node).kind().is_message())
             .peekable();
@@ -610,6 +610,7 @@ impl<'t, 'i> Walk<'t, 'i> {
             self.decisions.push(bridge);
             return Via::BRIDGE;
         } else if self.tree.lineage(child).parent() != above.uuid()
+            && !self.tree.is_stream_form()
             && !self.tree.recovery.tombstones.was_below_tombstone(child)
         {
             self.decisions.push(Decision::Progress { entry, parent });

@@ -306,7 +306,8 @@ fn path_of(
         return Err(Unclosed::Sidechain);
     }
     let is_lost = |node| tree.parent(node) == Parent::Lost;
-    if tree.recovery.has_lost_parents() || tree.nodes().any(is_lost) {
+    // Whether the lines of a file name parents only the whole file shows.
+    if tree.recovery.has_lost_parents() || tree.nodes().any(is_lost) || tree.is_stream_form() {
         return Err(Unclosed::Parent);
     }
     let is_root = |node| {

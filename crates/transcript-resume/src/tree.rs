@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use transcript_format::client_version::ClientVersion;
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{ContentKind, Flags};
-use transcript_reader::{Boundary, EntryNo, EntryRef, Id, Index, OtherFiles, Preserved};
+use transcript_reader::{
+    Boundary, EntryNo, EntryRef, Id, Index, OtherFiles, Preserved, is_stream_form,
+};
 
 use crate::answers::OtherAnswers;
 use crate::decision::{Decision, SpliceForm};
@@ -100,6 +102,9 @@ pub struct Tree<'i> {
     named: HashMap<Id, Option<EntryNo>>,
     /// Whether all messages are sidechain entries: the file of a subagent is its own main chain.
     pub(crate) is_all_sidechain: bool,
+    /// Whether the entries are linked in file order, as the file is in the stream form; never under
+    /// `vendor`.
+    is_stream_form: bool,
     /// Decisions about the tree as a whole.
     pub(crate) decisions: Vec<Decision>,
     /// What policy `recover` changed; empty under `vendor`.
@@ -204,13 +209,18 @@ impl<'i> Tree<'i> {
             node_of: vec![ParentSlot::OPEN; index.len()],
             named: HashMap::new(),
             is_all_sidechain: false,
+            is_stream_form: policy == Policy::Recover
+                && is_stream_form(index.entries().filter(is_there)),
             decisions: Vec::new(),
             recovery: Recovery::default(),
             other_answers: OtherAnswers::new(),
             client: None,
         };
         tree.collect_nodes(is_there);
-        tree.link();
+        match tree.is_stream_form {
+            true => tree.link_in_order(),
+            false => tree.link(),
+        }
         tree.removed = vec![false; tree.content.len()];
         tree.find_sidechains();
         if policy == Policy::Recover {
@@ -220,7 +230,7 @@ impl<'i> Tree<'i> {
         tree.splice();
         tree.remove_tombstoned();
         tree.build_children();
-        if policy == Policy::Recover {
+        if policy == Policy::Recover && !tree.is_stream_form {
             tree.find_floor(is_there);
         }
         tree
@@ -231,7 +241,7 @@ impl<'i> Tree<'i> {
     pub(crate) fn find_sidechains(&mut self) {
         self.is_all_sidechain = self.nodes().all(|node| {
             let entry = self.entry(node);
-            entry.flags().contains(Flags::SIDECHAIN)
+            self.is_side_entry(&entry)
                 || !entry.kind().is_message()
                 || entry.is_salvaged()
                 || self.is_foreign(node)
@@ -353,7 +363,15 @@ impl<'i> Tree<'i> {
     /// Returns whether the node belongs to a subagent within a file of a main conversation.
     #[must_use]
     pub fn is_sidechain(&self, node: NodeId) -> bool {
-        !self.is_all_sidechain && self.entry(node).flags().contains(Flags::SIDECHAIN)
+        !self.is_all_sidechain && self.is_side_entry(&self.entry(node))
+    }
+
+    /// Returns whether an entry says that it belongs to a subagent. A client does not know how a
+    /// line of the stream form says so.
+    pub(crate) fn is_side_entry(&self, entry: &EntryRef<'_>) -> bool {
+        let flags = entry.flags();
+        flags.contains(Flags::SIDECHAIN)
+            && (self.policy == Policy::Recover || !flags.contains(Flags::SIDECHAIN_OF_STREAM))
     }
 
     /// Returns the entries that a compaction kept in the conversation, as the policy found them;
@@ -468,6 +486,34 @@ impl<'i> Tree<'i> {
             let parent = self.resolve(&self.lineage(node), &mut walk);
             self.parents.push(parent);
         }
+    }
+
+    /// Links the entries of a file in the stream form: each follows the one before it of the same
+    /// session and the same subagent.
+    fn link_in_order(&mut self) {
+        let mut last: HashMap<(Option<&str>, Option<&str>), NodeId> = HashMap::new();
+        let mut sessions = StreamSessions::of(self.index);
+        let mut parents = Vec::with_capacity(self.content.len());
+        for node in self.nodes() {
+            let entry = self.lineage(node);
+            let is_side = entry.flags().contains(Flags::SIDECHAIN);
+            let agent = entry.agent().filter(|_| is_side);
+            let before = last.insert((sessions.session_of(&entry), agent), node);
+            parents.push(before.map_or(ParentSlot::ROOT, |before| ParentSlot(before.0)));
+        }
+        self.parents = parents;
+        if let Some(first) = self.content.first() {
+            self.decisions.push(Decision::StreamForm {
+                entry: *first,
+                entries: self.content.len() as u32,
+            });
+        }
+    }
+
+    /// Returns whether the entries are linked in file order, as the file is in the stream form.
+    #[must_use]
+    pub fn is_stream_form(&self) -> bool {
+        self.is_stream_form
     }
 
     /// The line whose parent counts. Under `vendor` it is the one whose body counts (FILE-7);
@@ -823,6 +869,40 @@ impl<'i> Tree<'i> {
                 self.next_sibling[child.at()] = first;
             }
         }
+    }
+}
+
+/// The sessions of a file in the stream form.
+struct StreamSessions<'i> {
+    /// Those that a line of the client names: the input of the SDK may name another one, or none, and
+    /// belongs to the session around it.
+    of_client: HashSet<&'i str>,
+    /// That of the entry before.
+    last: Option<&'i str>,
+}
+
+impl<'i> StreamSessions<'i> {
+    fn of(index: &'i Index) -> Self {
+        let of_client = |entry: &EntryRef<'i>| entry.kind() != EntryKind::User;
+        let named = index.entries().filter(of_client);
+        let mut sessions = Self {
+            of_client: named.filter_map(|entry| entry.session()).collect(),
+            last: None,
+        };
+        let mut entries = index.entries();
+        sessions.last = entries.find_map(|entry| sessions.named_by(&entry));
+        sessions
+    }
+
+    fn named_by(&self, entry: &EntryRef<'i>) -> Option<&'i str> {
+        let session = entry.session();
+        session.filter(|session| self.of_client.contains(session))
+    }
+
+    /// Returns the session of the next entry.
+    fn session_of(&mut self, entry: &EntryRef<'i>) -> Option<&'i str> {
+        self.last = self.named_by(entry).or(self.last);
+        self.last
     }
 }
 

@@ -351,7 +351,7 @@ impl FollowedConversation {
             match kind {
                 LineKind::Pin => self.turn.add_last_prompt(&mut updates),
                 LineKind::Tombstone => {
-                    if let Some(id) = self.tombstones.add(&entry, index) {
+                    for id in self.tombstones.add(&entry, index) {
                         self.place.restore(id, index);
                         self.turn.forget(|offset| {
                             let entry = entry_at(index, offset);
@@ -405,17 +405,19 @@ fn entry_of(event: &mut EventKind) -> Option<&mut FollowedEntry> {
 struct Tombstones(HashMap<Id, EntryNo>);
 
 impl Tombstones {
-    /// Adds a tombstone. Returns the uuid that it names if an entry has it that was not tombstoned
+    /// Adds a tombstone. Returns those uuids that it names which an entry has that was not tombstoned
     /// before.
-    fn add(&mut self, tombstone: &EntryRef<'_>, index: &Index) -> Option<Id> {
-        let id = tombstone.tombstone()?;
-        let before = self.0.insert(id, tombstone.number());
-        let earlier = index.with_uuid(id);
-        let last = earlier
-            .take_while(|number| *number < tombstone.number())
-            .filter(|number| is_entry(&index.entry(*number)))
-            .last()?;
-        before.is_none_or(|before| before < last).then_some(id)
+    fn add(&mut self, tombstone: &EntryRef<'_>, index: &Index) -> Vec<Id> {
+        let is_new = |id: &Id| {
+            let before = self.0.insert(*id, tombstone.number());
+            let earlier = index.with_uuid(*id);
+            let last = earlier
+                .take_while(|number| *number < tombstone.number())
+                .filter(|number| is_entry(&index.entry(*number)))
+                .last();
+            last.is_some_and(|last| before.is_none_or(|before| before < last))
+        };
+        tombstone.tombstones().filter(is_new).collect()
     }
 
     /// Returns whether an earlier line is the same entry. One that was tombstoned in between counts

@@ -153,9 +153,11 @@ impl<'t, 'i> Count<'t, 'i> {
         self.first_copy(&entry).filter(|_| counts)
     }
 
-    /// Returns the first entry with the uuid of an entry.
+    /// Returns the first entry with the uuid of an entry. In the stream form, entries may have none.
     fn first_copy(&self, entry: &EntryRef<'_>) -> Option<EntryNo> {
-        let id = entry.uuid()?;
+        let Some(id) = entry.uuid() else {
+            return self.tree.is_stream_form().then_some(entry.number());
+        };
         match self.tree.index().has_repeated_uuids() {
             true => self.tree.index().with_uuid(id).next(),
             false => Some(entry.number()),

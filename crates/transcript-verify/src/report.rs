@@ -23,6 +23,9 @@ pub struct Report {
     pub lines: u64,
     /// The number of objects on them that may count as entries.
     pub entries: usize,
+    /// Whether the file is in the stream form: the output of the SDK (`stream-json`), or messages
+    /// without ids. No client reads it, so `vendor` means the same as `recover` everywhere.
+    pub is_stream_form: bool,
     /// How much of the conversation each policy shows.
     pub measure: ConversationMeasure,
     /// Why the client would not resume the session.

@@ -98,7 +98,12 @@ fn of_index(
         Some(others) => Tree::with_others(index, others),
         None => first,
     };
-    let client = Tree::new(index, Policy::Vendor);
+    // A client does not read the stream form, and its messages are those in the file.
+    let is_stream_form = tree.is_stream_form();
+    let client = match is_stream_form {
+        true => Tree::new(index, Policy::Recover),
+        false => Tree::new(index, Policy::Vendor),
+    };
     let (mut recover, mut vendor) = (tree.path(), client.path());
     let sent = bytes_of(index, &recover).max(bytes_of(index, &vendor));
     let mut findings = Vec::new();
@@ -191,6 +196,7 @@ fn of_index(
         session_id: session_id(source.path(), index),
         lines: index.line_count(),
         entries: index.len(),
+        is_stream_form,
         measure: ConversationMeasure::new(&tree, &recover, &vendor),
         refusal: vendor.refusal,
         lint: lints,

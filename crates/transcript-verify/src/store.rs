@@ -544,6 +544,7 @@ pub(crate) fn absent(path: PathBuf) -> Report {
         session_id: id,
         lines: 0,
         entries: 0,
+        is_stream_form: false,
         measure: ConversationMeasure::default(),
         refusal: None,
         lint: PolicyLint::default(),

@@ -165,6 +165,30 @@ impl Chains {
         self.main.is_rewound = true;
     }
 
+    /// Abandons the open calls of entries that were withdrawn.
+    pub(crate) fn leave(&mut self, withdrawn: &[EntryId]) {
+        let mut left = EntryIds::clone(&self.main.left);
+        left.extend(withdrawn.iter().cloned());
+        self.main.left = Arc::new(left);
+    }
+
+    /// Checks that the last entries of the conversation, oldest first, can be removed so that it ends
+    /// at `parent`.
+    pub(crate) fn check_last(
+        &self,
+        entries: &[EntryId],
+        parent: Option<&EntryId>,
+    ) -> Result<(), ErrorKind> {
+        let is_wrong = |parent| !self.knows(parent) || entries.contains(parent);
+        if !entries.iter().all(|entry| self.knows(entry)) || parent.is_some_and(is_wrong) {
+            return Err(ErrorKind::UnknownEntry);
+        }
+        match entries.last() == self.leaf() {
+            true => Ok(()),
+            false => Err(ErrorKind::NotTheLeaf),
+        }
+    }
+
     /// Returns the pin that the entries since the last call need, if they need one.
     pub(crate) fn take_new_pin(&mut self) -> Option<NewPin> {
         let has_left_pin = std::mem::take(&mut self.main.has_left_pin);
@@ -207,6 +231,10 @@ impl Chains {
 
     /// Places `draft` as the next entry, until [`commit`](Self::commit) or [`undo`](Self::undo).
     pub(crate) fn place(&mut self, draft: &Draft) -> Result<ChainPosition, ErrorKind> {
+        if draft.withdrawn().is_some() {
+            // No reader would honour it.
+            return Err(ErrorKind::InvalidEntry);
+        }
         if !draft.kind.is_chain() {
             if let Some(pin) = draft.pin {
                 self.change_main(|main| {

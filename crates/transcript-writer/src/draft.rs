@@ -13,6 +13,8 @@ use transcript_format::make::{self, NewEntry};
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_format::scan::{Flags, Scanner, ToolRole};
 
+use crate::error::ErrorKind;
+
 /// The id of an entry.
 ///
 /// `EntryId::from` accepts any string, because files contain any. [`parse`](str::parse) is for an id
@@ -120,6 +122,8 @@ pub struct Draft {
     pub(crate) keeps: Option<Vec<EntryId>>,
     /// The pin that a `last-prompt` line sets or clears.
     pub(crate) pin: Option<Pin>,
+    /// The entry that a tombstone of the stream protocol withdraws.
+    withdrawn: Option<EntryId>,
     has: Members,
     /// Why readers would not find it in the conversation, although it looks like a part of it.
     fault: Option<&'static str>,
@@ -230,6 +234,7 @@ impl Draft {
         Ok(Self {
             is_copy: true,
             fault: None,
+            withdrawn: None,
             ..Self::read(json)?
         })
     }
@@ -285,6 +290,7 @@ impl Draft {
             results: ids(ToolRole::Result),
             keeps: keeps(&object, envelope.kind()),
             pin: pin(&object, envelope.kind()),
+            withdrawn: withdrawn(&object, envelope.kind()),
             fault: fault(&object, envelope.kind()),
             needs_open_calls: false,
             has: Members {
@@ -363,6 +369,7 @@ impl Draft {
             results: Vec::new(),
             keeps: None,
             pin: None,
+            withdrawn: None,
             has: Members::default(),
             fault: None,
             needs_open_calls: false,
@@ -383,6 +390,12 @@ impl Draft {
         }
     }
 
+    /// Returns the kind of the entry.
+    #[must_use]
+    pub fn kind(&self) -> EntryKind {
+        self.kind
+    }
+
     /// Returns the ids of the calls that it makes.
     pub fn calls(&self) -> impl Iterator<Item = &str> {
         self.calls.iter().map(|id| &**id)
@@ -391,6 +404,14 @@ impl Draft {
     /// Returns the ids of the calls that it has results for.
     pub fn results(&self) -> impl Iterator<Item = &str> {
         self.results.iter().map(|id| &**id)
+    }
+
+    /// Returns the entry that it withdraws, if it is a tombstone of the stream protocol:
+    /// `{"type":"tombstone","message":{"uuid":"…",…}}`. It is never written as it is, as no reader
+    /// honours it: see [`Writer::record`](crate::Writer::record).
+    #[must_use]
+    pub fn withdrawn(&self) -> Option<&EntryId> {
+        self.withdrawn.as_ref()
     }
 
     /// Returns whether it is in the chain of a subagent, in the file of its caller.
@@ -425,6 +446,16 @@ impl Draft {
             pin: Some(Pin::of(&leaf)),
             ..Self::made(&make::last_prompt(prompt, Some(leaf), false))
         }
+    }
+
+    /// Creates a line that ends the conversation at `leaf`; before the first entry without one.
+    pub(crate) fn ending_at(leaf: Option<EntryId>) -> Self {
+        leaf.map_or_else(Self::unpin, Self::pin)
+    }
+
+    /// Creates the engine line that removes these entries from the conversation.
+    pub(crate) fn tombstones(entries: &[EntryId]) -> Result<Self, ErrorKind> {
+        Self::try_from(&make::tombstones(entries)).map_err(|_| ErrorKind::InvalidEntry)
     }
 
     /// Returns the entry that this line pins.
@@ -667,8 +698,19 @@ fn pin(object: &Object<'_>, kind: EntryKind) -> Option<Pin> {
     Some(Pin::of(&EntryId::from(&*object.str("leafUuid")?)))
 }
 
+/// Returns the entry that a tombstone of the stream protocol withdraws.
+fn withdrawn(object: &Object<'_>, kind: EntryKind) -> Option<EntryId> {
+    let message = (kind == EntryKind::Tombstone).then(|| object.object("message"));
+    let uuid = message.flatten()?.str("uuid")?;
+    (!uuid.is_empty()).then(|| EntryId::from(&*uuid))
+}
+
 /// Returns why an entry that looks like a part of the conversation is none.
 fn fault(object: &Object<'_>, kind: EntryKind) -> Option<&'static str> {
+    if kind == EntryKind::Tombstone {
+        let names_one = withdrawn(object, kind).is_some();
+        return (!names_one).then_some("a tombstone whose `message` has no `uuid`");
+    }
     let is_answer = kind == EntryKind::Assistant;
     if !is_answer && kind != EntryKind::User {
         let is_unknown = kind == EntryKind::Other;

@@ -124,7 +124,7 @@ impl Writer {
     /// [`ErrorKind::UnknownEntry`] when the entry is not in the file, and as for
     /// [`append`](Self::append). The conversation is unchanged then.
     pub fn rewind(&self, to: Option<EntryId>) -> Result<Written, Error> {
-        self.move_leaf(to, None)
+        self.move_leaf(to, &[])
     }
 
     /// Removes the last entry from the main conversation: the next one becomes a child of `parent`,
@@ -139,28 +139,36 @@ impl Writer {
     /// [`ErrorKind::NotTheLeaf`] when the entry is not the last one, [`ErrorKind::UnknownEntry`]
     /// when `parent` is not in the file, and as for [`append`](Self::append).
     pub fn tombstone(&self, entry: &EntryId, parent: Option<EntryId>) -> Result<Written, Error> {
-        self.move_leaf(parent, Some(entry))
+        self.tombstone_all(std::slice::from_ref(entry), parent)
     }
 
-    fn move_leaf(&self, to: Option<EntryId>, from: Option<&EntryId>) -> Result<Written, Error> {
+    /// Removes the last entries from the main conversation, as [`tombstone`](Self::tombstone) removes
+    /// one: `entries`, oldest first, are all that follow `parent`. One line marks all of them, so that
+    /// a crash leaves all or nothing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotTheLeaf`] when the conversation does not end with the last of them,
+    /// [`ErrorKind::UnknownEntry`] when one of them or `parent` is not in the file, and as for
+    /// [`append`](Self::append).
+    pub fn tombstone_all(
+        &self,
+        entries: &[EntryId],
+        parent: Option<EntryId>,
+    ) -> Result<Written, Error> {
+        self.move_leaf(parent, entries)
+    }
+
+    fn move_leaf(&self, to: Option<EntryId>, from: &[EntryId]) -> Result<Written, Error> {
         let shared = self.shared();
         let plan = |WriteState { chains, .. }: WriteState<'_>| {
-            if from.is_some() && chains.leaf() != from {
-                return Err(ErrorKind::NotTheLeaf);
-            }
-            if to
-                .as_ref()
-                .is_some_and(|to| !chains.knows(to) || from == Some(to))
-            {
+            let mut drafts = Vec::new();
+            if !from.is_empty() {
+                chains.check_last(from, to.as_ref())?;
+                drafts.push(Draft::tombstones(from)?);
+            } else if to.as_ref().is_some_and(|to| !chains.knows(to)) {
                 return Err(ErrorKind::UnknownEntry);
             }
-            let pin = to.clone().map_or_else(Draft::unpin, Draft::pin);
-            let mut drafts = Vec::new();
-            if let Some(from) = from {
-                let tombstone = Draft::try_from(&make::tombstone(from));
-                drafts.push(tombstone.map_err(|_| ErrorKind::InvalidEntry)?);
-            }
-            drafts.push(pin);
+            drafts.push(Draft::ending_at(to.clone()));
             Ok((drafts, to))
         };
         let settle = |chains: &mut Chains, to: &Option<EntryId>| chains.rewind(to.clone());

@@ -58,6 +58,6 @@ pub use end_repair::{Kept, Repair};
 pub use error::{Error, ErrorKind};
 pub use ids::EntryIds;
 pub use options::{OnBusy, SyncPolicy, WriterOptions};
-pub use record::{RecordOptions, RecordOutcome};
+pub use record::{RecordOptions, RecordOutcome, SkipReason, Skipped, Tombstoned};
 pub use sync::Rescue;
 pub use writer::{Stats, Ticket, Writer, Written};

@@ -1,6 +1,9 @@
 //! Appends those messages of a list that the file does not contain yet.
 
+use std::collections::HashSet;
+
 use transcript_format::kind::EntryKind;
+use transcript_format::named;
 
 use crate::chain::Chains;
 use crate::draft::{Draft, EntryId, Parent};
@@ -13,6 +16,22 @@ use crate::writer::{WriteState, Writer, Written};
 pub struct RecordOptions {
     start: Option<EntryId>,
     team: Option<Team>,
+    tombstoned: Tombstoned,
+}
+
+/// The entries of the file that tombstones among the messages name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
+pub struct Tombstoned {
+    /// Those at the end of the conversation, oldest first, with nothing between them.
+    pub last: Vec<EntryId>,
+    /// The entry before these; `None` for the start of the conversation.
+    pub parent: Option<EntryId>,
+    /// Those that are not part of the conversation.
+    pub aside: Vec<EntryId>,
+    /// Those that are tombstoned already.
+    pub already: Vec<EntryId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +50,13 @@ impl RecordOptions {
     /// end of the conversation by default.
     pub fn start(mut self, parent: EntryId) -> Self {
         self.start = Some(parent);
+        self
+    }
+
+    /// Sets which entries of the file the tombstones among the messages name, as only a reader of the
+    /// file knows where they are.
+    pub fn tombstoned(mut self, tombstoned: Tombstoned) -> Self {
+        self.tombstoned = tombstoned;
         self
     }
 
@@ -53,6 +79,38 @@ pub struct RecordOutcome {
     /// The last entry that was added; without one, the last known entry at the start of the list,
     /// or else the given parent.
     pub last: Option<EntryId>,
+    /// The messages that were not written, except those that are in the file: one element for each
+    /// type and reason.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Messages of a list that were not written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// Their `type`.
+    pub type_name: String,
+    /// Why.
+    pub reason: SkipReason,
+    /// How many there are.
+    pub count: usize,
+    /// The place of the first of them in the list, from 0.
+    pub first: usize,
+}
+
+named! {
+    /// Why a message of a list was not written.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum SkipReason {
+        /// Sessions do not store messages of its type, such as `progress`, `stream_event` and `result`.
+        NotStored = "not-stored": "sessions do not store messages of this type",
+        /// A tombstone of the same list names the message, or the message is a tombstone that was
+        /// written before.
+        Tombstoned = "tombstoned": "it is tombstoned",
+        /// It is a tombstone of an entry that is neither in the file nor in the list.
+        UnknownEntry = "unknown-entry": "it is a tombstone of an entry that is not in the file",
+    }
 }
 
 /// What to add of a list of messages.
@@ -61,12 +119,13 @@ struct Plan {
     drafts: Vec<Draft>,
     /// The parent of the first entry.
     start: Option<EntryId>,
+    skipped: Vec<Skipped>,
 }
 
 impl Writer {
     /// Appends those of `messages` whose uuid is not in the file, with one write: all of them or
     /// none. Only user, assistant, system and attachment entries are written; progress, stream
-    /// events and messages that only occur on a wire are skipped.
+    /// events and messages that only occur on a wire are [skipped](RecordOutcome::skipped).
     ///
     /// The parent of the first new message is the last of the known messages at the start of the
     /// list. If the list does not start with a known one, it is [`RecordOptions::start`], or else
@@ -75,44 +134,113 @@ impl Writer {
     /// become children of them, and the entries after a known summary must not either. The parents
     /// in `messages` are ignored. A result becomes a child of its call, a boundary a new root.
     ///
+    /// A tombstone among the messages ([`Draft::withdrawn`]) removes the message that it names. If
+    /// that is not in the file, it is not written. If it is, [`RecordOptions::tombstoned`] has to
+    /// contain it, and it is removed as [`tombstone_all`](Self::tombstone_all) does, in the same
+    /// write as the new messages.
+    ///
     /// # Errors
-    /// [`ErrorKind::UnknownParent`] when [`RecordOptions::start`] is not in the file, and as for
-    /// [`append`](Self::append).
+    /// [`ErrorKind::UnknownParent`] when [`RecordOptions::start`] is not in the file,
+    /// [`ErrorKind::NotTheLeaf`] when a tombstone names an entry of the file that
+    /// [`RecordOptions::tombstoned`] does not contain, or the conversation does not end with the
+    /// entries there, and as for [`append`](Self::append).
     pub fn record(
         &self,
         mut messages: Vec<Draft>,
         options: RecordOptions,
     ) -> Result<RecordOutcome, Error> {
-        let RecordOptions { start, team } = options;
+        let RecordOptions {
+            start,
+            team,
+            tombstoned,
+        } = options;
         self.shared().identify(&mut messages);
         let plan = |now: WriteState<'_>| {
-            let Plan { mut drafts, start } = Plan::new(now.chains, messages, start);
+            let mut plan = Plan::new(now.chains, messages, start, &tombstoned)?;
             if let Some(team) = &team {
-                for draft in &mut drafts {
+                for draft in &mut plan.drafts {
                     draft.set("teamName", &team.name);
                     draft.set("agentName", &team.agent);
                 }
             }
-            Ok::<_, ErrorKind>((drafts, start))
+            let is_end_moved = !tombstoned.last.is_empty();
+            let has_new = !plan.drafts.is_empty();
+            let mut lines = Vec::new();
+            if is_end_moved {
+                now.chains
+                    .check_last(&tombstoned.last, tombstoned.parent.as_ref())?;
+            }
+            let removed = [&*tombstoned.last, &*tombstoned.aside].concat();
+            if !removed.is_empty() {
+                lines.push(Draft::tombstones(&removed)?);
+            }
+            lines.append(&mut plan.drafts);
+            if is_end_moved && !has_new {
+                lines.push(Draft::ending_at(tombstoned.parent.clone()));
+            }
+            Ok::<_, ErrorKind>((lines, (plan.start, plan.skipped, has_new)))
         };
-        let (entries, start) = self.shared().append_planned(plan, |_, _| {})?;
+        let settle = |chains: &mut Chains, (_, _, has_new): &(_, _, bool)| match (
+            tombstoned.last.is_empty(),
+            has_new,
+        ) {
+            (true, _) => {}
+            (false, true) => chains.leave(&tombstoned.last),
+            (false, false) => chains.rewind(tombstoned.parent.clone()),
+        };
+        let (mut entries, (start, skipped, _)) = self.shared().append_planned(plan, settle)?;
+        // Not the lines about tombstones.
+        entries.retain(|entry| entry.uuid.is_some());
         let last = entries.last().and_then(|entry| entry.uuid.clone());
         Ok(RecordOutcome {
             entries,
             last: last.or(start),
+            skipped,
         })
     }
 }
 
 impl Plan {
-    fn new(chains: &Chains, messages: Vec<Draft>, start: Option<EntryId>) -> Self {
+    fn new(
+        chains: &Chains,
+        messages: Vec<Draft>,
+        start: Option<EntryId>,
+        tombstoned: &Tombstoned,
+    ) -> Result<Self, ErrorKind> {
         let mut plan = Self {
             start,
             ..Self::default()
         };
+        let named = messages.iter().filter_map(Draft::withdrawn);
+        let withdrawn: HashSet<EntryId> = named.cloned().collect();
+        let of_list: HashSet<EntryId> = match withdrawn.is_empty() {
+            true => HashSet::new(),
+            false => messages.iter().filter_map(|one| one.uuid.clone()).collect(),
+        };
         let mut new = crate::ids::EntryIds::new();
-        for message in messages.into_iter().filter(is_kept_on_disk) {
+        for (at, message) in messages.into_iter().enumerate() {
+            if let Some(named) = message.withdrawn() {
+                let is_known = chains.knows(named);
+                let is_now = tombstoned.last.contains(named) || tombstoned.aside.contains(named);
+                if tombstoned.already.contains(named) {
+                    plan.skip(at, &message, SkipReason::Tombstoned);
+                } else if is_known && !is_now {
+                    return Err(ErrorKind::NotTheLeaf);
+                } else if !is_known && !of_list.contains(named) {
+                    plan.skip(at, &message, SkipReason::UnknownEntry);
+                }
+                continue;
+            }
+            if !is_kept_on_disk(&message) {
+                plan.skip(at, &message, SkipReason::NotStored);
+                continue;
+            }
             match &message.uuid {
+                Some(uuid) if withdrawn.contains(uuid) => {
+                    if !chains.knows(uuid) {
+                        plan.skip(at, &message, SkipReason::Tombstoned);
+                    }
+                }
                 Some(uuid) if chains.knows(uuid) => {
                     if plan.drafts.is_empty() && !chains.is_kept(uuid) {
                         plan.start = message.uuid;
@@ -122,7 +250,12 @@ impl Plan {
                 _ => plan.drafts.push(message),
             }
         }
-        let mut parent = plan.start.as_ref().or(chains.leaf()).cloned();
+        let is_end_moved = !tombstoned.last.is_empty();
+        if is_end_moved && plan.start.is_none() {
+            plan.start.clone_from(&tombstoned.parent);
+        }
+        let end = chains.leaf().filter(|_| !is_end_moved);
+        let mut parent = plan.start.as_ref().or(end).cloned();
         for (at, draft) in plan.drafts.iter_mut().enumerate() {
             if draft.keeps.is_some() {
                 if let Some(before) = &parent
@@ -135,12 +268,28 @@ impl Plan {
                 let is_answer = chains.has_call_of(draft);
                 draft.set_parent(match &plan.start {
                     Some(start) if at == 0 && !is_answer => Parent::Entry(start.clone()),
+                    None if at == 0 && is_end_moved => Parent::Root,
                     _ => Parent::Chain,
                 });
             }
             parent.clone_from(&draft.uuid);
         }
-        plan
+        Ok(plan)
+    }
+
+    /// Notes that a message is not written.
+    fn skip(&mut self, at: usize, message: &Draft, reason: SkipReason) {
+        let type_name = message.text_of("type").unwrap_or_default();
+        let is_alike = |one: &&mut Skipped| one.reason == reason && one.type_name == type_name;
+        match self.skipped.iter_mut().find(is_alike) {
+            Some(alike) => alike.count += 1,
+            None => self.skipped.push(Skipped {
+                type_name,
+                reason,
+                count: 1,
+                first: at,
+            }),
+        }
     }
 }
 

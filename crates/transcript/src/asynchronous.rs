@@ -134,7 +134,11 @@ impl AsyncSession {
         InvalidEntry: From<D::Error>,
     {
         let mut draft = self.config.draft(entry)?;
-        self.check(std::slice::from_mut(&mut draft)).await?;
+        let drafts = std::slice::from_mut(&mut draft);
+        if let Some(withdrawn) = self.config.withdrawn(drafts)? {
+            return self.tombstone_all(&withdrawn).await;
+        }
+        self.check(drafts).await?;
         Ok(self.writer.append(draft).await?)
     }
 
@@ -147,6 +151,9 @@ impl AsyncSession {
         drafts: impl IntoIterator<Item = Draft>,
     ) -> Result<Vec<Written>, Error> {
         let mut drafts: Vec<Draft> = drafts.into_iter().collect();
+        if let Some(withdrawn) = self.config.withdrawn(&drafts)? {
+            return Ok(vec![self.tombstone_all(&withdrawn).await?]);
+        }
         self.check(&mut drafts).await?;
         Ok(self.writer.append_all(drafts).await?)
     }
@@ -183,7 +190,7 @@ impl AsyncSession {
         messages: Vec<Draft>,
         options: RecordOptions,
     ) -> Result<RecordOutcome, Error> {
-        self.blocking(move |_, writer| Ok(writer.record(messages, options)?))
+        self.blocking(move |config, writer| config.record(writer, messages, options))
             .await
     }
 
@@ -262,6 +269,16 @@ impl AsyncSession {
     pub async fn tombstone(&self, entry: &EntryId) -> Result<Written, Error> {
         let entry = entry.clone();
         self.blocking(move |config, writer| config.tombstone(writer, &entry))
+            .await
+    }
+
+    /// Removes the last entries from the conversation; see [`Session::tombstone_all`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn tombstone_all(&self, entries: &[EntryId]) -> Result<Written, Error> {
+        let entries = entries.to_vec();
+        self.blocking(move |config, writer| config.tombstone_all(writer, &entries))
             .await
     }
 

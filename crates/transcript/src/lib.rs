@@ -170,7 +170,8 @@ pub use transcript_tail as follow;
 pub use transcript_verify as verify;
 pub use transcript_writer::{
     AgentId, AgentMeta, Compacted, Draft, EntryId, InvalidEntry, InvalidEntryId, Kept, OnBusy,
-    RecordOptions, RecordOutcome, Repair, Rescue, SyncPolicy, Ticket, TurnEnd, Writer, Written,
+    RecordOptions, RecordOutcome, Repair, Rescue, SkipReason, Skipped, SyncPolicy, Ticket, TurnEnd,
+    Writer, Written,
 };
 
 /// The README, as a doctest, so that its examples compile.

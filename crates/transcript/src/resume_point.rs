@@ -7,7 +7,7 @@ use transcript_format::scan::{Flags, Scanner, ToolRole};
 use transcript_reader::{Bodies, EntryNo, EntryRef, Id, Index, Preserved, Source};
 use transcript_resume::{ConversationPath, LeafReason, NodeId, Parent, Policy, Tree, Via};
 use transcript_storage::Fingerprint;
-use transcript_writer::{Draft, EntryId, EntryIds, ResumePoint};
+use transcript_writer::{Draft, EntryId, EntryIds, ResumePoint, Tombstoned};
 
 use crate::error::Error;
 use crate::history::History;
@@ -240,6 +240,47 @@ pub(crate) fn above(tree: &Tree<'_>, entry: &EntryId) -> Option<EntryId> {
     let number = index.with_uuid(index.id(&entry.to_string())?).last()?;
     let parent = index.entry(number).parent()?;
     Some(EntryId::from(&*index.id_text(parent)))
+}
+
+/// Finds those of the entries with the ids `named` that are in the file, and where they are. `None`
+/// when one is followed in the conversation by an entry that is not among them.
+pub(crate) fn tombstoned(tree: &Tree<'_>, named: &[EntryId]) -> Option<Tombstoned> {
+    let index = tree.index();
+    let mut last_tombstone: HashMap<Id, EntryNo> = HashMap::new();
+    last_tombstone.extend(index.tombstones().map(|(line, id)| (id, line)));
+    let is_gone = |id: Id| {
+        let tombstone = last_tombstone.get(&id);
+        tombstone.is_some_and(|line| index.with_uuid(id).all(|copy| copy < *line))
+    };
+    let mut found = Tombstoned::default();
+    let mut left: HashSet<EntryId> = HashSet::new();
+    for name in named {
+        let id = index.id(&name.to_string());
+        let id = id.filter(|id| index.with_uuid(*id).next().is_some());
+        match id {
+            None => {}
+            Some(id) if is_gone(id) => found.already.push(name.clone()),
+            Some(_) => _ = left.insert(name.clone()),
+        }
+    }
+    let path = tree.path();
+    let on_path = path.entries.iter().rev();
+    let mut on_path = on_path
+        .filter_map(|entry| entry_id(&index.entry(entry.entry_no()), index))
+        .peekable();
+    while let Some(entry) = on_path.next_if(|id| left.contains(id)) {
+        left.remove(&entry);
+        found.last.push(entry);
+    }
+    found.last.reverse();
+    found.parent = on_path.peek().cloned();
+    if on_path.any(|id| left.contains(&id)) {
+        return None;
+    }
+    // In the order of the list.
+    let aside = named.iter().filter(|id| left.remove(*id));
+    found.aside = aside.cloned().collect();
+    Some(found)
 }
 
 #[cfg(test)]

@@ -254,7 +254,7 @@ fn with_fork(session: &Session, answer: Answer<'static>) -> Answer<'static> {
 
 fn run(session: &Session, command: &Command<'_>) -> Result<Answer<'static>, CommandError> {
     match command {
-        Command::Append(append) => Ok(Answer::written(session.append_all(drafts(append)?)?)),
+        Command::Append(append) => append_batch(session, drafts(append)?),
         Command::Meta { entry } => Ok(Answer::written(session.append_all(metadata(entry)?)?)),
         Command::Hello => Ok(Answer::hello(VERSION)),
         Command::Sync => {
@@ -265,7 +265,8 @@ fn run(session: &Session, command: &Command<'_>) -> Result<Answer<'static>, Comm
             let drafts = messages.iter().map(|message| Draft::entry(message.text()));
             let recorded =
                 session.record(drafts.collect::<Result<Vec<_>, _>>()?, RecordOptions::new())?;
-            Ok(Answer::written_with_leaf(recorded.entries, recorded.last))
+            let answer = Answer::written_with_leaf(recorded.entries, recorded.last);
+            Ok(answer.skipping(recorded.skipped))
         }
         Command::Compact(compact) => {
             let preserved = compact.preserved.iter();
@@ -293,11 +294,10 @@ pub fn append_each(
     batches: Vec<Vec<Draft>>,
 ) -> Vec<Result<Answer<'static>, CommandError>> {
     let one = |drafts: Vec<Draft>| {
-        let written = session.append_all(drafts);
-        let answer = written.map(|written| with_fork(session, Answer::written(written)));
-        answer.map_err(CommandError::from)
+        let answer = append_batch(session, drafts);
+        answer.map(|answer| with_fork(session, answer))
     };
-    if batches.len() == 1 {
+    if batches.len() == 1 || batches.iter().any(|batch| is_withdrawal(batch)) {
         return batches.into_iter().map(one).collect();
     }
     match session.append_all(batches.iter().flatten().cloned()) {
@@ -322,7 +322,7 @@ pub fn append_each_then(
     batches: Vec<Vec<Draft>>,
     then: impl FnOnce(Vec<Result<Answer<'static>, CommandError>>) + Send + 'static,
 ) -> Option<Vec<Result<Answer<'static>, CommandError>>> {
-    if !session.writer().syncs_each() {
+    if !session.writer().syncs_each() || batches.iter().any(|batch| is_withdrawal(batch)) {
         return Some(append_each(session, batches));
     }
     let fork = session.forked_from().map(|_| session.path().to_owned());
@@ -349,6 +349,22 @@ pub fn append_each_then(
         // Nothing is written. The error may concern only some of them.
         Err(_) => Some(append_each(session, batches)),
     }
+}
+
+/// Appends the entries of one command, and answers it.
+fn append_batch(session: &Session, drafts: Vec<Draft>) -> Result<Answer<'static>, CommandError> {
+    let is_withdrawal = is_withdrawal(&drafts);
+    let written = session.append_all(drafts)?;
+    Ok(match is_withdrawal {
+        // As `tombstone`.
+        true => Answer::written_with_leaf(Vec::new(), session.leaf()),
+        false => Answer::written(written),
+    })
+}
+
+/// Returns whether an append removes entries.
+fn is_withdrawal(drafts: &[Draft]) -> bool {
+    drafts.iter().any(|draft| draft.withdrawn().is_some())
 }
 
 /// Returns the answers to appends with the given numbers of entries.
@@ -462,6 +478,11 @@ fn metadata(entry: &Json<'_>) -> Result<Vec<Draft>, CommandError> {
     if kind.is_some_and(EntryKind::is_chain) {
         return Err(CommandError::bad_command(
             "the entry is part of the conversation; write it with append",
+        ));
+    }
+    if kind == Some(EntryKind::Tombstone) {
+        return Err(CommandError::bad_command(
+            "the entry removes another one; write it with append or tombstone",
         ));
     }
     Ok(vec![Draft::entry(entry.text())?])

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use transcript_format::cut_reply;
 use transcript_format::ids::Uuid;
 use transcript_format::json::Json;
+use transcript_format::kind::EntryKind;
 use transcript_format::make::{self, Compaction, NewEntry};
 use transcript_format::object::{Object, Raw};
 use transcript_messages::{BlockKind, Message, SyntheticKind};
@@ -237,18 +238,26 @@ impl Session {
     /// and no reader would find it there: see [`Draft::check_conversation`]; a result whose call is
     /// not in the conversation ([`UnknownCall`](WriteError::UnknownCall)) or has a result
     /// ([`AnsweredCall`](WriteError::AnsweredCall)).
+    ///
+    /// A tombstone of the stream protocol ([`Draft::withdrawn`]) is not written as it is: it removes the
+    /// entry that it names, as [`tombstone`](Self::tombstone) does.
     pub fn append<D>(&self, entry: D) -> Result<Written, Error>
     where
         D: TryInto<Draft>,
         InvalidEntry: From<D::Error>,
     {
         let mut draft = self.config.draft(entry)?;
-        self.config
-            .check(&self.writer, std::slice::from_mut(&mut draft))?;
+        let drafts = std::slice::from_mut(&mut draft);
+        if let Some(withdrawn) = self.config.withdrawn(drafts)? {
+            return self.config.tombstone_all(&self.writer, &withdrawn);
+        }
+        self.config.check(&self.writer, drafts)?;
         Ok(self.writer.append(draft)?)
     }
 
-    /// Writes entries with one write: a crash leaves all of them or none.
+    /// Writes entries with one write: a crash leaves all of them or none. Tombstones remove what they
+    /// name, as [`tombstone_all`](Self::tombstone_all) does; they cannot be mixed with entries, which
+    /// [`record`](Self::record) can.
     ///
     /// A kill of the process never loses acknowledged entries; a power cut may, until the next
     /// sync.
@@ -260,6 +269,10 @@ impl Session {
         drafts: impl IntoIterator<Item = Draft>,
     ) -> Result<Vec<Written>, Error> {
         let mut drafts: Vec<Draft> = drafts.into_iter().collect();
+        if let Some(withdrawn) = self.config.withdrawn(&drafts)? {
+            let written = self.config.tombstone_all(&self.writer, &withdrawn)?;
+            return Ok(vec![written]);
+        }
         self.config.check(&self.writer, &mut drafts)?;
         Ok(self.writer.append_all(drafts)?)
     }
@@ -342,18 +355,21 @@ impl Session {
         Ok(self.writer.queue(draft)?)
     }
 
-    /// Appends those of `messages` whose uuid is not in the file; see [`Writer::record`].
+    /// Appends those of `messages` whose uuid is not in the file; see [`Writer::record`]. Messages that
+    /// tombstones in the list name are removed from the conversation in the same write, or not written
+    /// at all if they are not in the file.
     ///
     /// A crash leaves all of them or none.
     ///
     /// # Errors
-    /// As for [`append`](Self::append).
+    /// When a tombstone names no entry, [`NotTheLeaf`](WriteError::NotTheLeaf) when entries of the
+    /// conversation follow one that a tombstone names, and as for [`append`](Self::append).
     pub fn record(
         &self,
         messages: Vec<Draft>,
         options: RecordOptions,
     ) -> Result<RecordOutcome, Error> {
-        Ok(self.writer.record(messages, options)?)
+        self.config.record(&self.writer, messages, options)
     }
 
     /// Restarts the conversation with a summary; the entries that `keep` selects are preserved word for
@@ -472,6 +488,18 @@ impl Session {
     /// When it is not the last entry, and as for [`append`](Self::append).
     pub fn tombstone(&self, entry: &EntryId) -> Result<Written, Error> {
         self.config.tombstone(&self.writer, entry)
+    }
+
+    /// Removes the last entries from the conversation, such as all parts of an answer that a fallback
+    /// to another model withdraws, in any order; see [`Writer::tombstone_all`].
+    ///
+    /// A crash leaves the conversation as it was before or after the call.
+    ///
+    /// # Errors
+    /// When one of them is not in the file, when another entry follows them, and as for
+    /// [`append`](Self::append).
+    pub fn tombstone_all(&self, entries: &[EntryId]) -> Result<Written, Error> {
+        self.config.tombstone_all(&self.writer, entries)
     }
 
     /// Ends a turn: records where the conversation ends, and appends those lines of `turn` (title,
@@ -656,6 +684,23 @@ impl SessionConfig {
         draft.map_err(|error| Error::entry(&self.path, InvalidEntry::from(error)))
     }
 
+    /// Returns the entries that `drafts` withdraw, if these are tombstones; `None` if there is no
+    /// tombstone among them.
+    pub(crate) fn withdrawn(&self, drafts: &[Draft]) -> Result<Option<Vec<EntryId>>, Error> {
+        let withdrawn: Vec<EntryId> = drafts
+            .iter()
+            .filter_map(|draft| draft.withdrawn().cloned())
+            .collect();
+        match withdrawn.len() {
+            0 => Ok(None),
+            all if all == drafts.len() => Ok(Some(withdrawn)),
+            _ => Err(Error::new(
+                ErrorKind::Write(WriteError::InvalidEntry),
+                &self.path,
+            )),
+        }
+    }
+
     /// Checks that entries that look like a part of the conversation become one.
     pub(crate) fn check(&self, writer: &Writer, drafts: &mut [Draft]) -> Result<(), Error> {
         let unknown = self.check_drafts(writer, drafts)?;
@@ -673,9 +718,12 @@ impl SessionConfig {
         let mut made: HashSet<String> = HashSet::new();
         let mut unknown = Vec::new();
         for draft in drafts {
-            draft
-                .check_conversation()
-                .map_err(|error| Error::entry(&self.path, error))?;
+            self.check_conversation(draft)?;
+            if draft.withdrawn().is_some() {
+                // It would have no effect.
+                let kind = ErrorKind::Write(WriteError::InvalidEntry);
+                return Err(Error::new(kind, &self.path));
+            }
             let is_open = |call: &str| made.contains(call) || writer.has_open_call(call);
             if draft.results().next().is_some() {
                 let new: Vec<String> = draft
@@ -693,6 +741,11 @@ impl SessionConfig {
             made.extend(draft.calls().map(str::to_owned));
         }
         Ok(unknown)
+    }
+
+    fn check_conversation(&self, draft: &Draft) -> Result<(), Error> {
+        let checked = draft.check_conversation();
+        checked.map_err(|error| Error::entry(&self.path, error))
     }
 
     /// Checks that these calls are in the conversation and have no result there.
@@ -842,6 +895,53 @@ impl SessionConfig {
         let tree = Tree::new(history.index(), self.options.policy);
         let above = resume_point::above(&tree, entry);
         Ok(writer.tombstone(entry, above)?)
+    }
+
+    pub(crate) fn tombstone_all(
+        &self,
+        writer: &Writer,
+        entries: &[EntryId],
+    ) -> Result<Written, Error> {
+        let refused = |kind| Error::new(ErrorKind::Write(kind), &self.path);
+        let history = self.read_again(writer)?;
+        let tree = Tree::new(history.index(), self.options.policy);
+        let found = resume_point::tombstoned(&tree, entries);
+        let found = found.ok_or_else(|| refused(WriteError::NotTheLeaf))?;
+        let named: HashSet<&EntryId> = entries.iter().collect();
+        if found.last.len() < named.len() {
+            let is_known = |entry: &EntryId| history.index().id(&entry.to_string()).is_some();
+            return Err(refused(match entries.iter().all(is_known) {
+                true => WriteError::NotTheLeaf,
+                false => WriteError::UnknownEntry,
+            }));
+        }
+        Ok(writer.tombstone_all(&found.last, found.parent)?)
+    }
+
+    pub(crate) fn record(
+        &self,
+        writer: &Writer,
+        messages: Vec<Draft>,
+        options: RecordOptions,
+    ) -> Result<RecordOutcome, Error> {
+        let tombstones = || {
+            let tombstones = messages.iter();
+            tombstones.filter(|message| message.kind() == EntryKind::Tombstone)
+        };
+        if tombstones().next().is_none() {
+            return Ok(writer.record(messages, options)?);
+        }
+        tombstones().try_for_each(|tombstone| self.check_conversation(tombstone))?;
+        let named: Vec<EntryId> = tombstones()
+            .filter_map(|tombstone| tombstone.withdrawn().cloned())
+            .collect();
+        let history = self.read_again(writer)?;
+        let tree = Tree::new(history.index(), self.options.policy);
+        let Some(tombstoned) = resume_point::tombstoned(&tree, &named) else {
+            let kind = ErrorKind::Write(WriteError::NotTheLeaf);
+            return Err(Error::new(kind, &self.path));
+        };
+        Ok(writer.record(messages, options.tombstoned(tombstoned))?)
     }
 
     pub(crate) fn fork(&self, writer: &Writer, options: &ForkOptions) -> Result<PathBuf, Error> {

@@ -382,7 +382,8 @@ impl Usage<'_> {
     pub fn context_size(&self, session: &str) -> Option<ContextSize> {
         let is_own = |request: &Request<'_>| {
             let file = &self.files[request.file as usize];
-            file.agent.is_none() && !request.copy.is_sidechain && *file.session == *session
+            let is_of_agent = file.agent.is_some() || request.copy.is_sidechain;
+            !is_of_agent && !request.copy.is_result && *file.session == *session
         };
         let last = self.requests.iter().filter(is_own);
         let last = last.max_by_key(|request| (request.time(), request.copy.offset))?;

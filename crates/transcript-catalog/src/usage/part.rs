@@ -54,7 +54,7 @@ impl Names {
 pub(super) struct Count(NonZeroU64);
 
 impl Count {
-    fn new(count: u64) -> Option<Self> {
+    pub(super) fn new(count: u64) -> Option<Self> {
         NonZeroU64::new(count.checked_add(1)?).map(Self)
     }
 }
@@ -237,6 +237,9 @@ pub(super) struct Copy {
     pub(super) git_branch: Name,
     /// In nano-dollars.
     pub(super) reported: Option<Count>,
+    /// Whether this is no request, but the result of a run without any, which reports its cost.
+    #[serde(skip)]
+    pub(super) is_result: bool,
     pub(super) calls: Vec<ToolCall>,
     pub(super) steps: Steps,
     /// What results in the same file say about searches, which is not known yet when a part is read.
@@ -323,6 +326,21 @@ pub(super) struct Counted {
     pub(super) models: Vec<(String, Counts, Option<u64>)>,
 }
 
+/// The running total of a process of the SDK, as a `result` line reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(super) struct RunTotal {
+    pub(super) offset: u64,
+    /// A hash of its session.
+    #[serde(with = "postcard::fixint::le")]
+    pub(super) session: u64,
+    /// A hash of its uuid; 0 for none.
+    #[serde(with = "postcard::fixint::le")]
+    pub(super) line: u64,
+    pub(super) time: Time,
+    /// In nano-dollars.
+    pub(super) cost: u64,
+}
+
 /// What a part of a file says.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Part {
@@ -336,6 +354,8 @@ pub(super) struct Part {
     pub(super) boundaries: Vec<(u64, Option<i64>)>,
     /// The last one.
     pub(super) counted: Option<Counted>,
+    /// In order.
+    pub(super) run_totals: Vec<RunTotal>,
 }
 
 impl Part {
@@ -390,9 +410,22 @@ impl Reader {
                 self.part.boundaries.push((offset, millis(&body.object)));
             }
             "cost-state" => self.part.counted = Some(Counted::read(&body.object)),
+            "result" => self.read_result(&body.object, offset),
             _ => {}
         }
         Ok(())
+    }
+
+    fn read_result(&mut self, entry: &Object<'_>, offset: u64) {
+        if let Some(cost) = nano_dollars(entry.get("total_cost_usd")) {
+            self.part.run_totals.push(RunTotal {
+                offset,
+                session: hash(text(entry, "session_id").as_bytes()),
+                line: mark(&text(entry, "uuid")),
+                time: millis(entry).map_or_else(Time::default, Time),
+                cost,
+            });
+        }
     }
 
     fn read_answer(&mut self, body: &Body<'_>, (offset, len): (u64, usize), session: &str) {
@@ -412,17 +445,18 @@ impl Reader {
             (true, true) => None,
         };
         let is_of_api = is_message_id_of_api(&id);
-        let marks = Marks::of(entry, message);
+        let named = FormNames::of(entry);
+        let marks = Marks::of(entry, message, named);
         let names = &mut self.names;
         let counts = usage.as_ref().map(Counts::read).unwrap_or_default();
-        let mut named = |key| match &usage {
+        let mut of_usage = |key| match &usage {
             Some(usage) => names.number(&text(usage, key)),
             None => 0,
         };
         let (service_tier, inference_geo, speed) = (
-            named("service_tier"),
-            named("inference_geo"),
-            named("speed"),
+            of_usage("service_tier"),
+            of_usage("inference_geo"),
+            of_usage("speed"),
         );
         let steps = match &usage {
             Some(usage) => Steps::read(names, usage, counts.output),
@@ -437,17 +471,19 @@ impl Reader {
             first_time: time,
             time,
             is_forked: entry.object("forkedFrom").is_some(),
-            is_sidechain: entry.bool("isSidechain") == Some(true),
-            is_own: text(entry, "sessionId") == session,
+            is_sidechain: entry.bool("isSidechain") == Some(true)
+                || named.is_stream() && !text(entry, named.agent).is_empty(),
+            is_own: text(entry, named.session) == session,
             has_stop: message.str("stop_reason").is_some(),
             counts,
             model: names.number(&model),
             service_tier,
             inference_geo,
             speed,
-            agent: names.number(&text(entry, "agentId")),
+            agent: names.number(&text(entry, named.agent)),
             git_branch: names.number(&text(entry, "gitBranch")),
             reported: nano_dollars(entry.get("costUSD")).and_then(Count::new),
+            is_result: false,
             calls: calls(names, body, offset),
             steps,
             client_searches: 0,
@@ -581,18 +617,58 @@ fn nano_dollars(dollars: Option<Raw<'_>>) -> Option<u64> {
     Some((dollars * 1e9).round() as u64)
 }
 
+/// The names of members that differ between the forms of an entry.
+struct FormNames {
+    session: &'static str,
+    /// In the stream form, a subagent has the name of the call that started it.
+    agent: &'static str,
+    request: &'static str,
+}
+
+impl FormNames {
+    const CLIENT: Self = Self {
+        session: "sessionId",
+        agent: "agentId",
+        request: "requestId",
+    };
+    const STREAM: Self = Self {
+        session: "session_id",
+        agent: "parent_tool_use_id",
+        request: "request_id",
+    };
+
+    fn is_stream(&self) -> bool {
+        self.session == Self::STREAM.session
+    }
+
+    /// Returns those of an entry.
+    fn of(entry: &Object<'_>) -> &'static Self {
+        let is_of_client = entry.get("parentUuid").is_some()
+            || !text(entry, Self::CLIENT.session).is_empty()
+            || text(entry, Self::STREAM.session).is_empty();
+        match is_of_client {
+            true => &Self::CLIENT,
+            false => &Self::STREAM,
+        }
+    }
+}
+
+/// Returns a hash of a text, 0 for the empty one.
+fn mark(text: &str) -> u64 {
+    match text.is_empty() {
+        true => 0,
+        false => hash(text.as_bytes()).max(1),
+    }
+}
+
 impl Marks {
-    fn of(entry: &Object<'_>, message: &Object<'_>) -> Self {
-        let mark = |text: &str| match text.is_empty() {
-            true => 0,
-            false => hash(text.as_bytes()).max(1),
-        };
+    fn of(entry: &Object<'_>, message: &Object<'_>, named: &FormNames) -> Self {
         let of = |key| mark(&text(entry, key));
         let copied = entry.object("forkedFrom");
         let copied = copied.map_or(0, |from| mark(&text(&from, "messageUuid")));
         let content = message.get("content");
         Self {
-            request: of("requestId"),
+            request: of(named.request),
             first_line: if copied == 0 { of("uuid") } else { copied },
             last_line: of("uuid"),
             line_before: of("parentUuid"),

@@ -22,7 +22,7 @@ use crate::sidecar::{Kind, Piece, Stored};
 /// The number changes with the format, and with what counts. The version of the crate is not part of it:
 /// the sums of deleted sessions stay.
 pub(super) const KIND: Kind = Kind {
-    magic: "transcript usage 2",
+    magic: "transcript usage 3",
     extension: "usage",
 };
 /// What is kept about the usage of the files of a catalog.
@@ -40,10 +40,11 @@ const PART: u64 = 4 << 20;
 
 /// What a line has that says something about usage: its type, or a name in it. The escapes are those
 /// with which such a text could be written as well.
-const WANTED: [&str; 10] = [
+const WANTED: [&str; 11] = [
     "\"assistant\"",
     "\"searchCount\"",
     "\"cost-state\"",
+    "\"total_cost_usd\"",
     "\"compact_boundary\"",
     "\\u002",
     "\\u003",

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::mem;
 use std::num::NonZeroU128;
 
-use super::part::{Copy, Counted, Counts, Name, Names, Part, Step, Time, known};
+use super::part::{Copy, Count, Counted, Counts, Name, Names, Part, RunTotal, Step, Time, known};
 use super::tokens::Tokens;
 
 /// One call of the API and its answer: the copy that owns it, with what the others say.
@@ -25,6 +25,8 @@ pub(super) struct Requests {
     pub(super) facts: Vec<FileFacts>,
     /// What results of the client's `WebSearch` say: file, hash of the call, searches.
     searches: Vec<(u32, u64, u64)>,
+    /// The files with running totals.
+    runs: Vec<Place>,
     /// The number of searches whose call is not in their file.
     pub(super) unmatched_searches: u64,
 }
@@ -35,6 +37,8 @@ pub(super) struct FileFacts {
     /// The offset and the time of the compaction boundaries, in order.
     pub(super) boundaries: Vec<(u64, Option<i64>)>,
     pub(super) counted: Option<Counted>,
+    /// In order, until they are added to the requests.
+    run_totals: Vec<RunTotal>,
     /// The number of requests of which it has a copy that another session owns.
     pub(super) copies: u64,
 }
@@ -70,6 +74,10 @@ impl Requests {
         if part.counted.is_some() {
             facts.counted = part.counted;
         }
+        if !part.run_totals.is_empty() && facts.run_totals.is_empty() {
+            self.runs.push(place);
+        }
+        facts.run_totals.extend(part.run_totals);
         let searches = part.searches.into_iter();
         self.searches
             .extend(searches.map(|(call, searches)| (place.file, call, searches)));
@@ -88,6 +96,7 @@ impl Requests {
     /// Makes one request of all copies of each.
     pub(super) fn merge(&mut self) {
         self.add_searches();
+        self.add_run_totals();
         let count = self.parts.iter().map(|(_, copies)| copies.len()).sum();
         let mut first_of: HashMap<NonZeroU128, At> = HashMap::with_capacity(count);
         let mut groups: HashMap<NonZeroU128, Vec<At>> = HashMap::new();
@@ -215,6 +224,38 @@ impl Requests {
             }
         }
         self.parts[at.0 as usize].1[at.1 as usize] = owner;
+    }
+
+    /// Adds the cost that each result reports to the last request before it. The total of a result
+    /// is that of its process so far, so its cost is what it is more than the total before; a total
+    /// that is smaller is the first of another process.
+    fn add_run_totals(&mut self) {
+        for place in std::mem::take(&mut self.runs) {
+            let totals = mem::take(&mut self.facts[place.file as usize].run_totals);
+            let mut before: HashMap<u64, u64> = HashMap::new();
+            let costs = totals.into_iter().map(|total| {
+                let last = before.insert(total.session, total.cost).unwrap_or(0);
+                let cost = total.cost.checked_sub(last).unwrap_or(total.cost);
+                RunTotal { cost, ..total }
+            });
+            let mut costs = costs.peekable();
+            let of_file = |(other, _): &&mut (Place, Vec<Copy>)| other.file == place.file;
+            let copies = self.parts.iter_mut().filter(of_file);
+            let mut copies = copies.flat_map(|(_, copies)| copies).peekable();
+            while let Some(copy) = copies.next() {
+                let end = copies.peek().map(|next| next.offset);
+                let is_before = |total: &RunTotal| end.is_none_or(|end| total.offset < end);
+                while let Some(total) = costs.next_if(is_before) {
+                    let reported = known(copy.reported).saturating_add(total.cost);
+                    copy.reported = Count::new(reported);
+                }
+            }
+            // Without any request.
+            let results: Vec<Copy> = costs.map(result_without_request).collect();
+            if !results.is_empty() {
+                self.parts.push((place, results));
+            }
+        }
     }
 
     /// Adds the searches of the client's `WebSearch` to the copies that made the calls.
@@ -372,6 +413,21 @@ impl<'r> Request<'r> {
     fn is_side_call(&self, step: &Step) -> bool {
         !step.is_message || step.model != 0 && step.model != self.copy.model
     }
+}
+
+/// Returns what stands for the result of a run that made no request.
+fn result_without_request(total: RunTotal) -> Copy {
+    let mut copy = Copy {
+        id: NonZeroU128::new(total.line.into()),
+        offset: total.offset,
+        first_time: total.time,
+        time: total.time,
+        reported: Count::new(total.cost),
+        is_result: true,
+        ..Copy::default()
+    };
+    copy.marks.first_line = total.line;
+    copy
 }
 
 /// Returns the tokens that counts of the file stand for.

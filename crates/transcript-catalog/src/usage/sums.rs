@@ -177,10 +177,12 @@ impl Sum {
     /// Adds what a request has once, whatever it calls.
     fn add_request(&mut self, request: Request<'_>, is_deleted: bool) {
         let sums = &mut self.sums;
-        sums.requests += 1;
-        sums.incomplete += u64::from(request.is_incomplete());
-        sums.of_deleted += u64::from(is_deleted);
-        sums.web_fetch = sums.web_fetch.saturating_add(request.web_fetch());
+        if !request.copy.is_result {
+            sums.requests += 1;
+            sums.incomplete += u64::from(request.is_incomplete());
+            sums.of_deleted += u64::from(is_deleted);
+            sums.web_fetch = sums.web_fetch.saturating_add(request.web_fetch());
+        }
         if request.copy.reported.is_some() {
             let reported = request.copy.reported;
             let sum = sums.reported_cost.unwrap_or(0);

@@ -86,3 +86,12 @@ pub fn engine_line(fields: &ObjectBuf) -> NewEntry {
 pub fn tombstone(uuid: impl fmt::Display) -> NewEntry {
     engine_line(&ObjectBuf::new().with("tombstone", Json::id(uuid)))
 }
+
+/// Creates a tombstone for several entries: one line, of which a crash leaves all or nothing.
+pub fn tombstones<I: fmt::Display>(uuids: impl IntoIterator<Item = I>) -> NewEntry {
+    let uuids: Vec<Json> = uuids.into_iter().map(Json::id).collect();
+    match uuids.as_slice() {
+        [uuid] => engine_line(&ObjectBuf::new().with("tombstone", uuid.clone())),
+        _ => engine_line(&ObjectBuf::new().with("tombstones", Json::array(uuids))),
+    }
+}

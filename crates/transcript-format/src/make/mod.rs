@@ -37,7 +37,7 @@ pub use message::{
 };
 pub use metadata::{
     agent_name, ai_title, attachment, custom_title, engine_line, last_prompt, metadata, mode,
-    permission_mode, tag, tombstone,
+    permission_mode, tag, tombstone, tombstones,
 };
 pub use system::{
     Compaction, Level, Trigger, compact_boundary, informational, local_command, system,

@@ -14,7 +14,8 @@ bitflags! {
     /// Properties of one line, one bit each.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Flags: u32 {
-        /// `isSidechain` is true: the entry belongs to a subagent.
+        /// `isSidechain` is true, or in the stream form `parent_tool_use_id` is set: the entry belongs
+        /// to a subagent.
         const SIDECHAIN = 1;
         /// `teamName` is set: the entry belongs to a teammate.
         const TEAM = 1 << 1;
@@ -66,6 +67,12 @@ bitflags! {
         /// A user entry that a client wrote by itself: a notification, a request to continue, the
         /// message of a hook. Not set by the scanner, which does not read texts, but by the index.
         const AUTOMATIC = 1 << 23;
+        /// The line is one of the output of the SDK, `stream-json`: it has `session_id` and neither
+        /// `sessionId` nor `parentUuid`.
+        const STREAM_FORM = 1 << 24;
+        /// [`Self::SIDECHAIN`] is set by `parent_tool_use_id` alone, which a client that reads a file
+        /// does not know.
+        const SIDECHAIN_OF_STREAM = 1 << 25;
     }
 }
 
@@ -158,7 +165,9 @@ struct Parts {
     leaf_uuid: Option<Span>,
     source_tool_assistant_uuid: Option<Span>,
     session_id: Option<Span>,
+    stream_session_id: Option<Span>,
     agent_id: Option<Span>,
+    parent_tool_use_id: Option<Span>,
     timestamp: Option<Span>,
     client_version: Option<Span>,
     message: Option<Span>,
@@ -210,9 +219,10 @@ impl<'a> Envelope<'a> {
         leaf_uuid;
         /// `sourceToolAssistantUUID`, of tool results.
         source_tool_assistant_uuid;
-        /// `sessionId`.
+        /// `sessionId`; in the [stream form](Flags::STREAM_FORM) `session_id`.
         session_id;
-        /// `agentId`.
+        /// `agentId`; in the [stream form](Flags::STREAM_FORM) `parent_tool_use_id`, the call that
+        /// started the subagent.
         agent_id;
         /// `timestamp`.
         timestamp;
@@ -561,8 +571,29 @@ impl<'l> Reader<'l, '_> {
         }
         let names_parent = seen & (1 << Member::ParentUuid as u32) != 0;
         self.parts.flags.set(Flags::PARENT_ABSENT, !names_parent);
+        if !names_parent && self.parts.session_id.is_none() {
+            self.read_as_stream_form();
+        }
         self.check_parts(members);
         Ok(())
+    }
+
+    /// Takes the session and the subagent from the names that they have in the stream form, if the
+    /// line is of that form.
+    fn read_as_stream_form(&mut self) {
+        let parts = &mut *self.parts;
+        let named = |span: Option<Span>| span.filter(|span| !span.is_empty());
+        parts.session_id = named(parts.stream_session_id);
+        if parts.session_id.is_none() {
+            return;
+        }
+        parts.flags |= Flags::STREAM_FORM;
+        if let Some(call) = named(parts.parent_tool_use_id) {
+            if !parts.flags.contains(Flags::SIDECHAIN) {
+                parts.flags |= Flags::SIDECHAIN | Flags::SIDECHAIN_OF_STREAM;
+            }
+            parts.agent_id = parts.agent_id.or(Some(call));
+        }
     }
 
     /// Reads one member of the entry. Returns a bit for its name, 0 for unknown names.
@@ -591,6 +622,15 @@ impl<'l> Reader<'l, '_> {
                 return Ok(0);
             }
             Member::SessionId => self.parts.session_id = self.id()?,
+            // In a file of a client these two say nothing about the links.
+            Member::StreamSessionId => {
+                self.parts.stream_session_id = self.text_or_skip(1)?;
+                return Ok(0);
+            }
+            Member::ParentToolUseId => {
+                self.parts.parent_tool_use_id = self.text_or_skip(1)?;
+                return Ok(0);
+            }
             Member::IsSidechain => self.flag(Flags::SIDECHAIN)?,
             Member::Message => {
                 let start = self.cursor.pos();
@@ -896,10 +936,11 @@ names! {
         7: Message = b"message" Subtype = b"subtype" AgentId = b"agentId" Version = b"version";
         8: TeamName = b"teamName" Explicit = b"explicit" LeafUuid = b"leafUuid";
         9: Timestamp = b"timestamp" SessionId = b"sessionId" IsVirtual = b"isVirtual" RequestId = b"requestId";
-        10: ParentUuid = b"parentUuid" Attachment = b"attachment";
+        10: ParentUuid = b"parentUuid" Attachment = b"attachment" StreamSessionId = b"session_id";
         11: IsSidechain = b"isSidechain";
         16: IsCompactSummary = b"isCompactSummary";
         17: IsApiErrorMessage = b"isApiErrorMessage" LogicalParentUuid = b"logicalParentUuid";
+        18: ParentToolUseId = b"parent_tool_use_id";
         23: SourceToolAssistantUuid = b"sourceToolAssistantUUID";
         25: IsVisibleInTranscriptOnly = b"isVisibleInTranscriptOnly";
     }

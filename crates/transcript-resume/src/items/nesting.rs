@@ -351,8 +351,11 @@ pub fn sidechains(tree: &Tree<'_>) -> Vec<(Origin, ConversationPath)> {
                 .or_insert(found.len()),
         };
         if number == found.len() {
+            let agent = entry.agent().map(str::to_owned);
             let origin = Origin {
-                agent: entry.agent().map(str::to_owned),
+                // In the stream form a subagent has the name of the call that started it.
+                tool_use_id: agent.clone().filter(|_| tree.is_stream_form()),
+                agent,
                 ..Origin::default()
             };
             found.push((origin, ConversationPath::default()));

@@ -118,6 +118,13 @@ impl Window {
         found.ok().map(|place| place as u32)
     }
 
+    /// Returns the place of the last entry.
+    pub(super) fn last_entry(&self) -> u32 {
+        let is_entry = |entry: &WindowEntry| entry.kind == Kind::Entry;
+        let last = self.entries.iter().rposition(is_entry);
+        last.unwrap_or_default() as u32
+    }
+
     /// Returns the last place that shares `key`, if it is near the end.
     pub(super) fn last_with(&self, key: Shared, index: &Index) -> Option<u32> {
         let has_it = |(_, entry): &(usize, &WindowEntry)| {

@@ -286,11 +286,8 @@ fn unneeded_progress(
         if !stays {
             progress.push(entry.number());
         } else if !moved.contains_key(&entry.number()) {
-            named.extend(
-                [entry.parent(), entry.leaf_uuid(), entry.tombstone()]
-                    .iter()
-                    .flatten(),
-            );
+            let of_line = [entry.parent(), entry.leaf_uuid()].into_iter().flatten();
+            named.extend(of_line.chain(entry.tombstones()));
             if let Some(boundary) = index.boundary(entry.number()) {
                 named.extend(boundary.ids().chain(boundary.logical_parent));
             }

@@ -84,9 +84,12 @@ impl<'r> Planner<'r> {
         let mut step = Step::default();
         self.lines(&mut step);
         self.copies(&mut step)?;
-        self.ids(&mut step, new_id);
-        self.links(&mut step, false);
-        self.results(&mut step, new_id)?;
+        // Lines in the stream form have no links, and need none.
+        if !self.tree.is_stream_form() {
+            self.ids(&mut step, new_id);
+            self.links(&mut step, false);
+            self.results(&mut step, new_id)?;
+        }
         self.media(&mut step)?;
         Ok(step)
     }

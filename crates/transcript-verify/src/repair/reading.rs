@@ -61,9 +61,10 @@ impl Reading {
     }
 
     /// Links the entries under `policy`, without those that are unusable: the client skips these
-    /// lines, too (FILE-1).
+    /// lines, too (FILE-1). A client does not read the stream form, so there is one tree of it.
     pub(super) fn tree(&self, policy: Policy) -> Tree<'_> {
         let tree = match policy {
+            _ if self.index.is_stream_form() => Tree::new(&self.index, Policy::Recover),
             Policy::Recover if !self.others.is_empty() => {
                 Tree::with_others(&self.index, &self.others)
             }

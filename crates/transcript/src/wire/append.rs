@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use transcript_format::object::{JsonKind, Object, Raw, Str};
-use transcript_writer::{EntryId, ErrorKind, InvalidEntry, Written};
+use transcript_writer::{EntryId, ErrorKind, InvalidEntry, Skipped, Written};
 
 use super::text::Json;
 use super::{Name, SCHEMA};
@@ -264,6 +264,25 @@ pub struct WrittenEntries {
     /// The uuid of the entry from which the conversation continues; `None` for metadata, and before
     /// the first entry.
     pub uuid: Option<String>,
+    /// The messages of a `record` that were not written, except those that are in the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<SkippedMessages>,
+}
+
+/// Messages of one type that a `record` did not write, for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct SkippedMessages {
+    /// Their type, such as `stream_event`.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// `not-stored`, `tombstoned` or `unknown-entry`.
+    pub reason: Name,
+    /// How many there are.
+    pub count: u64,
+    /// The place of the first of them in the list of messages, from 0.
+    pub first: u64,
 }
 
 /// An entry that was written.
@@ -336,9 +355,24 @@ impl Answer<'_> {
             written: Some(WrittenEntries {
                 entries: entries.collect(),
                 uuid: text(leaf),
+                skipped: Vec::new(),
             }),
             ..Self::done()
         }
+    }
+
+    /// The same answer, with the messages that were not written.
+    pub(crate) fn skipping(mut self, skipped: Vec<Skipped>) -> Self {
+        if let Some(written) = &mut self.written {
+            let skipped = skipped.into_iter().map(|skipped| SkippedMessages {
+                type_name: skipped.type_name,
+                reason: skipped.reason.name().into(),
+                count: skipped.count as u64,
+                first: skipped.first as u64,
+            });
+            written.skipped = skipped.collect();
+        }
+        self
     }
 
     /// The same answer, with the path of the fork that is written.

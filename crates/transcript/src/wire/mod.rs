@@ -49,8 +49,8 @@ mod verify;
 use std::borrow::Cow;
 
 pub use append::{
-    Answer, Append, Command, CommandError, CommandLine, CompactCommand, WrittenEntries,
-    WrittenEntry, WrittenFork,
+    Answer, Append, Command, CommandError, CommandLine, CompactCommand, SkippedMessages,
+    WrittenEntries, WrittenEntry, WrittenFork,
 };
 #[cfg(feature = "archive")]
 pub use archive::{

@@ -23,6 +23,10 @@ pub struct VerifyRecord {
     pub lines: u64,
     /// The number of objects on them that may count as entries.
     pub entries: u64,
+    /// Whether the file is in the stream form, as the output of the SDK (`stream-json`) is; `vendor`
+    /// then means the same as `recover`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stream_form: bool,
     /// How many messages the conversation has.
     pub conversation: u64,
     /// How many of these each policy shows.
@@ -229,6 +233,7 @@ impl VerifyRecord {
             session_id: report.session_id.clone(),
             lines: report.lines,
             entries: report.entries as u64,
+            stream_form: report.is_stream_form,
             conversation: measure.conversation as u64,
             visible: VisibleRecord {
                 vendor: measure.vendor as u64,

@@ -129,6 +129,18 @@ impl Members {
         self.get(name)?.get("type")?.as_str()
     }
 
+    /// Returns the session of a line in the stream form; `None` for every other line.
+    fn stream_session(&self) -> Option<&str> {
+        let is_of_client = self.get("parentUuid").is_some() || self.id("sessionId").is_some();
+        self.id("session_id").filter(|_| !is_of_client)
+    }
+
+    /// Returns the call that started the subagent of a line in the stream form.
+    fn stream_call(&self) -> Option<&str> {
+        self.stream_session()?;
+        self.id("parent_tool_use_id")
+    }
+
     fn fields(&self) -> Fields {
         let kind = EntryKind::from_name(self.id("type").unwrap_or_default());
         let sub_name = match kind {
@@ -152,8 +164,8 @@ impl Members {
             self.id("logicalParentUuid"),
             self.get("leafUuid").and_then(Value::as_str),
             self.id("sourceToolAssistantUUID"),
-            self.id("sessionId"),
-            self.id("agentId"),
+            self.id("sessionId").or(self.stream_session()),
+            self.id("agentId").or(self.stream_call()),
             self.id("timestamp"),
             message.and_then(|message| message.get("id")?.as_str()),
             self.get("requestId").and_then(Value::as_str),
@@ -217,6 +229,10 @@ impl Members {
             Flags::PARENT_ODD,
             parent.is_some_and(|parent| !is_plain(parent)),
         );
+        flags.set(Flags::STREAM_FORM, self.stream_session().is_some());
+        if self.stream_call().is_some() && !flags.contains(Flags::SIDECHAIN) {
+            flags |= Flags::SIDECHAIN | Flags::SIDECHAIN_OF_STREAM;
+        }
         let others = [
             "message",
             "teamName",
