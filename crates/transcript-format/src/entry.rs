@@ -18,10 +18,12 @@ use crate::metadata::Metadata;
 use crate::object::{FromRaw, Object, ParseObjectError, Raw, Str};
 use crate::progress::Progress;
 use crate::schema::{View, schema};
+use crate::stream_messages::StreamMessage;
 use crate::system::System;
 use crate::tool_result::{Todo, ToolUseResult};
 use crate::{
-    attachment, compact, content, context_refs, metadata, progress, system, tool_result, usage,
+    attachment, compact, content, context_refs, metadata, progress, stream_messages, system,
+    tool_result, usage,
 };
 
 /// One entry: a raw line and its top-level members.
@@ -79,6 +81,7 @@ impl<'a> Entry<'a> {
             EntryKind::Attachment => Body::Attachment(object.into()),
             EntryKind::Progress => Body::Progress(object.into()),
             kind if Metadata::knows(kind) => Body::Metadata(Metadata::new(kind, object)),
+            kind if StreamMessage::knows(kind) => Body::Stream(StreamMessage::new(kind, object)),
             _ => Body::Other(object.raw()),
         }
     }
@@ -119,6 +122,7 @@ pub fn views() -> impl Iterator<Item = &'static View> {
         attachment::VIEWS,
         progress::VIEWS,
         metadata::VIEWS,
+        stream_messages::VIEWS,
     ]
     .into_iter()
     .flatten()
@@ -140,6 +144,8 @@ pub enum Body<'a> {
     Progress(Progress<'a>),
     /// State of the session outside the chain.
     Metadata(Metadata<'a>),
+    /// A message of the SDK that is not an entry.
+    Stream(StreamMessage<'a>),
     /// A kind without a view, kept unchanged.
     Other(Raw<'a>),
 }

@@ -42,6 +42,7 @@ pub mod progress;
 pub mod salvage;
 pub mod scan;
 pub mod schema;
+pub mod stream_messages;
 pub mod system;
 pub mod texts;
 pub mod time;

@@ -55,6 +55,8 @@ schema! {
         cache_read_input_tokens: u64 = "cacheReadInputTokens", "the input tokens read from the cache";
         cache_creation_input_tokens: u64 = "cacheCreationInputTokens", "the input tokens written to the cache";
         web_search_requests: u64 = "webSearchRequests", "the web searches";
+        context_window: u64 = "contextWindow", "the size of the context, in tokens";
+        max_output_tokens: u64 = "maxOutputTokens", "the maximum number of output tokens";
         cost_usd: f64 = "costUSD", "the cost in US dollars";
     }
 }

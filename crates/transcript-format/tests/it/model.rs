@@ -302,6 +302,7 @@ fn every_kind_has_a_fixture_that_its_view_fits_or_that_is_kept() {
                     (progress.object().raw(), progress.misfits())
                 }
                 Body::Metadata(metadata) => (metadata.raw(), metadata.misfits()),
+                Body::Stream(message) => (message.raw(), message.misfits()),
                 Body::Other(raw) => (*raw, Vec::new()),
                 other => panic!("{name}: no view: {other:?}"),
             };
