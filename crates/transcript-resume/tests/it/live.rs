@@ -25,7 +25,7 @@ fn expected(bytes: &[u8], path: &Path) -> (Option<EntryNo>, Vec<PathEntry>) {
 }
 
 #[track_caller]
-fn assert_equal(live: &mut LiveConversation, bytes: &[u8], path: &Path, at: &str) {
+pub(crate) fn assert_equal(live: &mut LiveConversation, bytes: &[u8], path: &Path, at: &str) {
     let (leaf, entries) = expected(bytes, path);
     let pairs = live.path().iter().zip(&entries);
     let equal = pairs.take_while(|(one, other)| one == other).count();

@@ -25,6 +25,7 @@ mod sent;
 mod state;
 mod stored;
 mod story;
+mod stream_form;
 mod strict;
 mod superset;
 mod tail_first;
