@@ -690,9 +690,12 @@ impl<'t, 'i> Walk<'t, 'i> {
         decisions.extend(out.map(|node| Decision::Tombstoned {
             entry: self.tree.entry_no_of(node),
         }));
-        let is_shown = |entry_no: EntryNo| self.tree.node(entry_no).is_some_and(is_on_path);
+        let is_shown = |decision: &Decision| {
+            let node = self.tree.node(decision.entry());
+            matches!(decision, Decision::StreamForm { .. }) || node.is_some_and(is_on_path)
+        };
         let of_tree = self.tree.decisions.iter().copied();
-        decisions.extend(of_tree.filter(|decision| is_shown(decision.entry())));
+        decisions.extend(of_tree.filter(is_shown));
         let entries = &self.chain;
         let entries = entries
             .iter()

@@ -603,3 +603,38 @@ fn blocks_start_at_full_hours_and_end_after_five_or_a_pause() {
     let active: Vec<bool> = blocks.iter().map(|block| block.is_active).collect();
     assert_eq!(active, [false, false, false, true], "{blocks:?}");
 }
+
+#[test]
+fn the_running_total_of_a_process_is_counted_once() {
+    let fixture = |name: &str| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1/stream");
+        fs::read_to_string(folder.join(name)).unwrap()
+    };
+    // Two results of one process; one process after another, and another session.
+    for (name, requests, reported) in [
+        ("talk.jsonl", 5, 750_000_000),
+        ("two-runs.jsonl", 3, 1_000_000_000),
+        ("no-request.jsonl", 0, 10_000_000),
+    ] {
+        let store = Store::new();
+        store.write("p/s1.jsonl", fixture(name));
+        for by in [By::Session, By::Model, By::Day, By::Agent, By::Tool] {
+            let (rows, total) = rows_with(store.root(), &[by], &UsageOptions::new());
+            assert_eq!(
+                (total.requests, total.reported_cost),
+                (requests, Some(reported)),
+                "{name}"
+            );
+            let sum: u128 = rows.iter().filter_map(|row| row.sums.reported_cost).sum();
+            assert_eq!(sum, reported, "{name} by {by:?}");
+        }
+        // A copy of the file adds nothing.
+        store.write("p/s2.jsonl", fixture(name));
+        let total = total(store.root());
+        assert_eq!(
+            (total.requests, total.reported_cost),
+            (requests, Some(reported)),
+            "{name}"
+        );
+    }
+}

@@ -479,7 +479,19 @@ fn a_wrong_command_is_answered_and_the_next_one_works() {
         ),
         ("{\"op\":\"record\",\"messages\":{}}", "bad-command"),
         ("{\"op\":\"compact\"}", "bad-command"),
-        ("{\"op\":\"tombstone\",\"uuid\":\"gone\"}", "not-the-leaf"),
+        ("{\"op\":\"tombstone\",\"uuid\":\"gone\"}", "unknown-entry"),
+        (
+            "{\"op\":\"append\",\"entry\":{\"type\":\"tombstone\",\"message\":{\"uuid\":\"gone\"}}}",
+            "unknown-entry",
+        ),
+        (
+            "{\"op\":\"append\",\"entry\":{\"type\":\"tombstone\",\"message\":{\"secret\":1}}}",
+            "invalid-entry",
+        ),
+        (
+            "{\"op\":\"meta\",\"entry\":{\"type\":\"tombstone\",\"message\":{\"uuid\":\"secret\"}}}",
+            "bad-command",
+        ),
         ("{\"op\":\"rewind\",\"to\":\"gone\"}", "unknown-entry"),
         (
             "{\"op\":\"append\",\"entry\":{\"type\":\"user\",\"uuid\":\"u1\",\"message\":{\"content\":\"secret\"}}}",
@@ -1038,6 +1050,52 @@ fn recording_adds_what_is_not_there() {
     assert_eq!(answers[1]["uuid"], "c");
     assert_eq!(answers[2]["uuid"], Value::Null);
     assert_eq!(session.entries().len(), 3);
+}
+
+#[test]
+fn a_tombstone_of_the_stream_protocol_is_the_operation_that_it_names() {
+    let tombstone =
+        |uuid: &str| json!({"type": "tombstone", "message": {"type": "assistant", "uuid": uuid}});
+    let part = |uuid: &str| {
+        json!({"type": "assistant", "uuid": uuid, "message": {"role": "assistant", "model": "m",
+            "id": uuid, "content": [{"type": "text", "text": uuid}]}})
+    };
+    let session = Session::new();
+    let said = session.append(&[
+        json!({"op": "append", "user": "Question"}),
+        json!({"op": "append", "entry": part("p1")}),
+        json!({"op": "append", "entry": tombstone("p1")}),
+        json!({"op": "append", "entry": part("p2")}),
+        json!({"op": "append", "entry": part("p3")}),
+        json!({"op": "record", "messages": [{"type": "stream_event"}, tombstone("p2"), tombstone("p3"),
+            tombstone("gone"), part("p4")]}),
+    ]);
+    let prompt = &said[0]["uuid"];
+    assert_eq!(said[2], json!({"ok": true, "entries": [], "uuid": prompt}));
+    assert_eq!(said[3]["entries"][0]["parentUuid"], *prompt);
+    assert_eq!(said[5]["entries"][0]["parentUuid"], *prompt);
+    let skipped = json!([
+        {"type": "stream_event", "reason": "not-stored", "count": 1, "first": 0},
+        {"type": "tombstone", "reason": "unknown-entry", "count": 1, "first": 3},
+    ]);
+    assert_eq!(said[5]["skipped"], skipped);
+    assert_eq!(session.leaf(), "p4");
+    let lines = session.entries();
+    assert!(lines.iter().all(|line| line["type"] != "tombstone"));
+    for policy in ["recover", "vendor"] {
+        let request = transcript(&[
+            "resume",
+            "--request",
+            "--policy",
+            policy,
+            session.path.to_str().unwrap(),
+        ]);
+        let text = stdout(&request);
+        assert!(
+            text.contains("p4") && !text.contains("p1") && !text.contains("p3"),
+            "{text}"
+        );
+    }
 }
 
 #[test]

@@ -33,6 +33,31 @@ fn a_clean_session_exits_with_0_and_a_lossy_one_with_3() {
 }
 
 #[test]
+fn the_output_of_the_sdk_is_no_damaged_session() {
+    let output = transcript(&["verify", &path("stream/talk.jsonl")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let expected = "talk.jsonl: clean, output of the SDK (stream-json), 7 messages\n";
+    assert!(stdout(&output).ends_with(expected), "{}", stdout(&output));
+    let output = transcript(&["verify", "--json", &path("stream/plain.jsonl")]);
+    let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(report["streamForm"], true);
+    assert_eq!(report["verdict"], "clean");
+    assert_eq!(
+        report["visible"],
+        serde_json::json!({"vendor": 2, "recover": 2})
+    );
+    let output = transcript(&["repair", &path("stream/talk.jsonl")]);
+    assert!(
+        stdout(&output).starts_with("nothing to repair"),
+        "{}",
+        stdout(&output)
+    );
+    // Elsewhere the field is absent.
+    let output = transcript(&["verify", "--json", &fixture("linear.jsonl")]);
+    assert!(!stdout(&output).contains("streamForm"));
+}
+
+#[test]
 fn a_folder_has_a_line_for_each_session_and_the_findings_of_damaged_ones_below() {
     let output = transcript(&["verify", &path("findings")]);
     assert_eq!(output.status.code(), Some(3));

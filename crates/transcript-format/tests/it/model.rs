@@ -19,9 +19,10 @@ use transcript_format::metadata::Metadata;
 use transcript_format::object::{FromRaw, Object, ParseObjectError, Raw, unescape};
 use transcript_format::progress::{Progress, ProgressBody};
 use transcript_format::schema::Field;
+use transcript_format::stream_messages::StreamMessage;
 use transcript_format::system::{System, SystemBody};
 use transcript_format::tool_result::{ToolOutput, ToolUseResult};
-use transcript_format::usage::Usage;
+use transcript_format::usage::{ModelUsage, Usage};
 
 const ENTRY_FIXTURES: &[&str] = &[
     "entries/messages.jsonl",
@@ -837,6 +838,15 @@ impl Survey {
                     self.fields(&name, &object, &[inner.fields()], &["type"]);
                 }
             }
+            Body::Stream(message) => {
+                self.misfits(&name, &message.misfits());
+                self.fields(
+                    &name,
+                    entry.object(),
+                    &[Entry::FIELDS, message.fields()],
+                    &[],
+                );
+            }
             Body::Metadata(metadata) => {
                 self.misfits(&name, &metadata.misfits());
                 self.fields(
@@ -1018,4 +1028,67 @@ fn compare_block(block: &Block<'_>, value: &Value) {
         }
         _ => {}
     }
+}
+
+#[test]
+fn messages_of_the_sdk_have_views() {
+    let lines = fixture("entries/wire.jsonl");
+    let of_kind = |kind: EntryKind| lines.iter().filter(move |line| entry(line).kind() == kind);
+    let message = |line: &String| match Entry::parse(line).unwrap().body() {
+        Body::Stream(message) => message.raw().text().to_owned(),
+        other => panic!("{other:?}"),
+    };
+    for line in of_kind(EntryKind::StreamEvent).chain(of_kind(EntryKind::ToolUseSummary)) {
+        assert_eq!(message(line), *line);
+    }
+    let success = of_kind(EntryKind::Result)
+        .find(|line| line.contains("\"success\""))
+        .unwrap();
+    let Body::Stream(StreamMessage::Result(result)) = entry(success).body() else {
+        panic!()
+    };
+    assert_eq!(result.num_turns(), Some(454));
+    assert_eq!(
+        (result.duration_ms(), result.duration_api_ms()),
+        (Some(451), Some(452))
+    );
+    assert_eq!(result.total_cost_usd(), Some(457.5));
+    assert_eq!(result.usage().unwrap().input_tokens(), Some(458));
+    assert_eq!(result.permission_denials().unwrap().len(), 1);
+    let by_model = result.model_usage().unwrap();
+    let usage = ModelUsage::from(by_model.members()[0].1.object().unwrap());
+    assert_eq!(
+        (usage.cost_usd(), usage.context_window()),
+        (Some(481.5), Some(482))
+    );
+    let summaries = of_kind(EntryKind::ToolUseSummary).map(|line| match entry(line).body() {
+        Body::Stream(StreamMessage::ToolUseSummary(summary)) => {
+            summary.preceding_tool_use_ids().unwrap().len()
+        }
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(summaries.collect::<Vec<_>>(), [2, 2]);
+    let tombstone = r#"{"type":"tombstone","message":{"type":"assistant","uuid":"u"}}"#;
+    let Body::Stream(StreamMessage::Tombstone(tombstone)) = entry(tombstone).body() else {
+        panic!()
+    };
+    assert_eq!(tombstone.message().unwrap().uuid().as_deref(), Some("u"));
+
+    let init = r#"{"type":"system","subtype":"init","apiKeySource":"none","tools":["Read"],
+        "mcp_servers":[{"name":"tides","status":"connected"}],"permissionMode":"plan"}"#;
+    let SystemBody::Init(init) = system(init) else {
+        panic!()
+    };
+    assert_eq!(init.api_key_source().as_deref(), Some("none"));
+    assert_eq!(init.tools().unwrap(), ["Read"]);
+    assert_eq!(
+        init.mcp_servers().unwrap()[0].status().as_deref(),
+        Some("connected")
+    );
+    assert_eq!(init.permission_mode().as_deref(), Some("plan"));
+    let patch = r#"{"type":"system","subtype":"task_updated","patch":{"status":"failed"}}"#;
+    let SystemBody::TaskUpdated(task) = system(patch) else {
+        panic!()
+    };
+    assert_eq!(task.patch().unwrap().status().as_deref(), Some("failed"));
 }

@@ -481,6 +481,8 @@ fn tombstones_are_read_alike_at_any_place() {
         own(",\"tombstone\":\"\",\"parentUuid\":\"none\""),
         own(",\"tombstone\":[\"none\"],\"leafUuid\":\"none\""),
         own(""),
+        own(",\"tombstones\":[\"t1\",\"\",\"odd \u{e9}\",\"t2\"]"),
+        own(",\"tombstones\":[],\"tombstone\":\"t3\""),
         // The word in another place, or on another line.
         own(",\"why\":{\"tombstone\":\"none\"}"),
         "{\"type\":\"tombstone\",\"tombstone\":\"none\"}\n".to_owned(),
@@ -502,7 +504,15 @@ fn tombstones_are_read_alike_at_any_place() {
             .tombstones()
             .map(|(line, id)| (line.get() - first, index.id_text(id)));
         let named: Vec<_> = named.collect();
-        let wanted = [(0, uuid), (2, "odd \u{e9}"), (8, "none")];
+        let wanted = [
+            (0, uuid),
+            (2, "odd \u{e9}"),
+            (6, "t1"),
+            (6, "odd \u{e9}"),
+            (6, "t2"),
+            (7, "t3"),
+            (10, "none"),
+        ];
         assert_eq!(
             named,
             wanted.map(|(line, id)| (line, id.to_owned())),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use transcript::{
     AgentId, AgentMeta, AsyncSession, Compaction, Draft, EntryId, ErrorKind, ForkOptions, Keep,
-    RecordOptions, Session, Trigger, TurnEnd,
+    RecordOptions, Session, SkipReason, Trigger, TurnEnd, make,
 };
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_writer::{ErrorKind as WriteError, ResumePoint, SyncPolicy};
@@ -228,6 +228,248 @@ fn a_tombstone_takes_back_the_last_entry_and_no_other() {
     }
 }
 
+/// A tombstone as the engine of a client sends it.
+fn withdrawal(uuid: &str) -> Draft {
+    let line = json!({"type": "tombstone", "message": {"type": "assistant", "uuid": uuid}});
+    Draft::entry(&line.to_string()).unwrap()
+}
+
+fn part_of_answer(uuid: &str) -> Draft {
+    let content = json!([{"type": "text", "text": uuid}]);
+    let line = json!({"type": "assistant", "uuid": uuid,
+        "message": {"role": "assistant", "id": uuid, "model": "m", "content": content}});
+    Draft::entry(&line.to_string()).unwrap()
+}
+
+/// A session whose answer has three parts so far; returns its prompt.
+fn half_an_answer(session: &Session) -> EntryId {
+    let prompt = say(session, "Question");
+    let parts = ["p1", "p2", "p3"].map(part_of_answer);
+    session.append_all(parts).unwrap();
+    prompt
+}
+
+/// The parts of the withdrawn answer, and the answer that replaces it.
+fn fallback() -> Vec<Draft> {
+    let parts = ["p1", "p2", "p3"].map(part_of_answer);
+    let withdrawn = ["p1", "p2", "p3"].map(withdrawal);
+    let list = parts.into_iter().chain(withdrawn);
+    list.chain([part_of_answer("whole")]).collect()
+}
+
+#[test]
+fn a_list_with_tombstones_removes_what_they_name_and_adds_the_rest_in_one_write() {
+    let place = Place::new();
+    let session = create(&place.path);
+    let prompt = half_an_answer(&session);
+    let recorded = session.record(fallback(), RecordOptions::new()).unwrap();
+    assert_eq!(recorded.entries.len(), 1);
+    assert_eq!(recorded.entries[0].parent, Some(prompt.clone()));
+    assert_eq!(recorded.last, Some(EntryId::from("whole")));
+    assert_eq!(recorded.skipped, []);
+    let expected = [prompt.to_string(), "whole".into()];
+    for policy in POLICIES {
+        assert_eq!(path_of(&place.path, policy), expected);
+    }
+    // The same list again changes nothing, and what follows it continues.
+    let size = fs::metadata(&place.path).unwrap().len();
+    let again = session.record(fallback(), RecordOptions::new()).unwrap();
+    assert!(again.entries.is_empty());
+    assert_eq!(fs::metadata(&place.path).unwrap().len(), size);
+    let [skipped] = &again.skipped[..] else {
+        panic!("{:?}", again.skipped)
+    };
+    assert_eq!(skipped.reason, SkipReason::Tombstoned);
+    assert_eq!((skipped.count, skipped.first), (3, 3));
+    let mut longer = fallback();
+    longer.push(Draft::user("More"));
+    let recorded = session.record(longer, RecordOptions::new()).unwrap();
+    assert_eq!(recorded.entries[0].parent, Some(EntryId::from("whole")));
+    for policy in POLICIES {
+        assert_eq!(path_of(&place.path, policy).len(), 3);
+    }
+    session.close().unwrap();
+    assert_eq!(
+        Session::open(&place.path, &options()).unwrap().leaf(),
+        recorded.last
+    );
+}
+
+#[test]
+fn tombstones_alone_end_the_conversation_before_what_they_name() {
+    let place = Place::new();
+    let session = create(&place.path);
+    let prompt = half_an_answer(&session);
+    let withdrawn = ["p1", "p2", "p3"].map(withdrawal).to_vec();
+    let recorded = session.record(withdrawn, RecordOptions::new()).unwrap();
+    assert_eq!(
+        (recorded.entries.len(), recorded.last),
+        (0, Some(prompt.clone()))
+    );
+    assert_eq!(session.leaf(), Some(prompt.clone()));
+    for policy in POLICIES {
+        assert_eq!(path_of(&place.path, policy), [prompt.to_string()]);
+    }
+    // One after another, the last first, and all at once in any order, do the same.
+    for at_once in [false, true] {
+        let name = format!(
+            "{}999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl",
+            u8::from(at_once)
+        );
+        let place = place.path.with_file_name(name);
+        let session = create(&place);
+        let prompt = half_an_answer(&session);
+        if at_once {
+            let names = ["p2", "p3", "p1"].map(EntryId::from);
+            session.tombstone_all(&names).unwrap();
+        } else {
+            for uuid in ["p3", "p2", "p1"] {
+                session.append(withdrawal(uuid)).unwrap();
+            }
+        }
+        assert_eq!(session.leaf(), Some(prompt.clone()));
+        for policy in POLICIES {
+            assert_eq!(path_of(&place, policy), [prompt.to_string()]);
+        }
+    }
+}
+
+#[test]
+fn a_tombstone_that_cannot_take_effect_is_never_acknowledged() {
+    let place = Place::new();
+    let session = create(&place.path);
+    half_an_answer(&session);
+    let bytes = fs::read(&place.path).unwrap();
+    let kind = |error: transcript::Error| match error.kind() {
+        ErrorKind::Write(kind) => kind,
+        kind => panic!("{kind:?}"),
+    };
+    let refused = |draft| kind(session.append(draft).unwrap_err());
+    assert_eq!(refused(withdrawal("p1")), WriteError::NotTheLeaf);
+    assert_eq!(refused(withdrawal("gone")), WriteError::UnknownEntry);
+    let nameless = |text: &str| Draft::entry(text).unwrap();
+    for text in [
+        r#"{"type":"tombstone"}"#,
+        r#"{"type":"tombstone","message":{"uuid":7}}"#,
+    ] {
+        assert_eq!(refused(nameless(text)), WriteError::InvalidEntry);
+        let list = vec![nameless(text)];
+        let error = session.record(list, RecordOptions::new()).unwrap_err();
+        assert_eq!(kind(error), WriteError::InvalidEntry);
+    }
+    let mixed = [part_of_answer("p4"), withdrawal("p3")];
+    assert_eq!(
+        kind(session.append_all(mixed).unwrap_err()),
+        WriteError::InvalidEntry
+    );
+    assert_eq!(
+        kind(session.queue(withdrawal("p3")).unwrap_err()),
+        WriteError::InvalidEntry
+    );
+    let error = session.writer().append(withdrawal("p3")).unwrap_err();
+    assert_eq!(error.kind(), WriteError::InvalidEntry);
+    let list = vec![withdrawal("p2")];
+    let error = session.record(list, RecordOptions::new()).unwrap_err();
+    assert_eq!(kind(error), WriteError::NotTheLeaf);
+    assert_eq!(fs::read(&place.path).unwrap(), bytes);
+    // A list answers for one of an entry that was never written.
+    let list = vec![
+        withdrawal("gone"),
+        part_of_answer("p4"),
+        part_of_answer("q"),
+        withdrawal("q"),
+    ];
+    let recorded = session.record(list, RecordOptions::new()).unwrap();
+    assert_eq!(recorded.last, Some(EntryId::from("p4")));
+    let skipped = recorded.skipped.iter();
+    let skipped = skipped.map(|one| (&*one.type_name, one.reason, one.count, one.first));
+    let expected = [
+        ("tombstone", SkipReason::UnknownEntry, 1, 0),
+        ("assistant", SkipReason::Tombstoned, 1, 2),
+    ];
+    assert_eq!(skipped.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn an_entry_of_an_abandoned_branch_is_withdrawn_without_moving_the_end() {
+    let place = Place::new();
+    let session = create(&place.path);
+    let prompt = half_an_answer(&session);
+    session.rewind(Some(prompt)).unwrap();
+    let end = answer_text(&session, "right");
+    let list = vec![withdrawal("p2"), withdrawal("p3")];
+    let recorded = session.record(list, RecordOptions::new()).unwrap();
+    assert_eq!(recorded.skipped, []);
+    assert_eq!(session.leaf(), Some(end.clone()));
+    for policy in POLICIES {
+        assert_eq!(path_of(&place.path, policy).last(), Some(&end.to_string()));
+    }
+    let (lines, _) = lines(&place.path);
+    assert_eq!(lines.last().unwrap()["tombstones"], json!(["p2", "p3"]));
+}
+
+/// Which parts of the withdrawn answer are shown when a kill leaves the first bytes of a write.
+fn shown_parts(place: &Path, bytes: &[u8], from: usize) -> Vec<usize> {
+    let cut = |len: usize| {
+        fs::write(place, &bytes[..len]).unwrap();
+        let path = path_of(place, transcript::Policy::Recover);
+        path.iter()
+            .filter(|id| ["p1", "p2", "p3"].contains(&&***id))
+            .count()
+    };
+    let mut shown: Vec<usize> = (from..=bytes.len()).map(cut).collect();
+    shown.dedup();
+    shown
+}
+
+#[test]
+fn a_kill_at_any_byte_leaves_all_parts_of_a_withdrawn_answer_or_none() {
+    let place = Place::new();
+    let session = create(&place.path);
+    let prompt = half_an_answer(&session);
+    session.sync().unwrap();
+    let from = fs::metadata(&place.path).unwrap().len() as usize;
+    session.record(fallback(), RecordOptions::new()).unwrap();
+    session.close().unwrap();
+    let bytes = fs::read(&place.path).unwrap();
+    let copy = place
+        .path
+        .with_file_name("0999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    assert_eq!(shown_parts(&copy, &bytes, from), [3, 0]);
+    // A line for each part, as one call after another writes them, can leave a part of them.
+    let mut naive = bytes[..from].to_vec();
+    for part in ["p3", "p2", "p1"] {
+        naive.extend(make::tombstone(part).text().into_bytes());
+        naive.push(b'\n');
+    }
+    assert_eq!(shown_parts(&copy, &naive, from), [3, 2, 1, 0]);
+    // What a kill left is continued.
+    fs::write(&copy, &bytes[..from + 40]).unwrap();
+    let session = Session::open(&copy, &options()).unwrap();
+    let recorded = session.record(fallback(), RecordOptions::new()).unwrap();
+    assert_eq!(recorded.entries[0].parent, Some(prompt));
+}
+
+#[test]
+fn a_list_answers_for_the_messages_that_it_does_not_store() {
+    let place = Place::new();
+    let session = create(&place.path);
+    let other = |kind: &str| Draft::entry(&json!({"type": kind, "session_id": "s"}).to_string());
+    let kinds = ["stream_event", "result", "stream_event", "progress"];
+    let mut list: Vec<Draft> = kinds.iter().map(|kind| other(kind).unwrap()).collect();
+    list.insert(1, part_of_answer("p1"));
+    let recorded = session.record(list, RecordOptions::new()).unwrap();
+    assert_eq!(recorded.entries.len(), 1);
+    let skipped = recorded.skipped.iter();
+    let skipped = skipped.map(|one| (&*one.type_name, one.reason.name(), one.count, one.first));
+    let expected = [
+        ("stream_event", "not-stored", 2, 0),
+        ("result", "not-stored", 1, 2),
+        ("progress", "not-stored", 1, 4),
+    ];
+    assert_eq!(skipped.collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn a_fork_has_the_conversation_and_no_id_of_its_source() {
     let place = Place::new();
@@ -315,6 +557,14 @@ async fn tasks_do_the_same_with_a_session() {
     assert_eq!(path_of(&copy, POLICIES[0]).len(), 3);
     let leaf = session.leaf().unwrap();
     session.tombstone(&leaf).await.unwrap();
+    session.append(part_of_answer("p1")).await.unwrap();
+    session.append(withdrawal("p1")).await.unwrap();
+    session.append(part_of_answer("p2")).await.unwrap();
+    let list = vec![withdrawal("p2")];
+    let recorded = session.record(list, RecordOptions::new()).await.unwrap();
+    assert_eq!(recorded.last, session.leaf());
+    let unknown = session.append_all([withdrawal("p3")]).await.unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::Write(WriteError::UnknownEntry));
     session.rewind(first.uuid.clone()).await.unwrap();
     assert_eq!(session.leaf(), first.uuid);
     let kept = Vec::from_iter(first.uuid);
