@@ -385,6 +385,21 @@ export interface Written {
   len: number;
 }
 
+/** Messages of one type that `record` did not append, for one reason. */
+export interface Skipped {
+  type: string;
+  /** `tombstoned` messages are named by a tombstone in the list, or are tombstones that were written before. */
+  reason: 'not-stored' | 'tombstoned' | 'unknown-entry';
+  count: number;
+  /** The place of the first of them in the list, from 0. */
+  first: number;
+}
+
+/** The entries that `record` appended, and what it skipped, apart from messages that the session has. */
+export interface Recorded extends Array<Written> {
+  skipped: Skipped[];
+}
+
 /** The request that continues a session. */
 export interface SessionRequest {
   model: string | null;
@@ -547,8 +562,11 @@ export class Session {
   appendReply(reply: StreamReply): Promise<Written[]>;
   /** Queues an entry: it is written within 100 ms, before later appends. Resolves to its uuid. */
   queue(entry: Added): Promise<string | null>;
-  /** Appends the messages whose uuid the session does not have yet, in one write. */
-  record(messages: Iterable<Entry>): Promise<Written[]>;
+  /**
+   * Appends the messages whose uuid the session does not have yet, in one write. Messages that a `tombstone` in the list
+   * names are removed from the conversation in the same write, or not appended.
+   */
+  record(messages: Iterable<Entry>): Promise<Recorded>;
   /** Restarts the conversation with a summary; the entries `preserved` stay in the context word for word. */
   compact(
     summary: string,
@@ -556,7 +574,7 @@ export class Session {
   ): Promise<{ boundary: Written; summary: Written }>;
   /** Continues from an entry, named by its uuid, the start of one, or its line; `null` from the start. */
   rewind(to: string | number | null): Promise<void>;
-  /** Removes the last entry of the conversation. */
+  /** Removes the last entry of the conversation; `record` removes several in one write. */
   tombstone(uuid: string | number): Promise<void>;
   /** Copies the conversation, up to the entry `at`, into a new session. Resolves to its path. */
   fork(options?: { at?: string | number; title?: string; out?: Path }): Promise<string>;

@@ -239,7 +239,9 @@ class Session {
   }
 
   async record(messages) {
-    return written(await this.#run(`{"op":"record","messages":[${list(messages)}]}`));
+    const answer = await this.#run(`{"op":"record","messages":[${list(messages)}]}`);
+    const { entries, skipped } = JSON.parse(answer);
+    return Object.assign(entries, { skipped: skipped ?? [] });
   }
 
   async compact(summary, options) {

@@ -194,6 +194,12 @@ class Sessions(Folder):
             assert last is not None
             message = {"type": "user", "uuid": last, "message": {"role": "user", "content": "four"}}
             self.assertEqual(session.record([message]), [])
+            event = {"type": "stream_event"}
+            withdrawn = {"type": "tombstone", "message": {"uuid": "gone"}}
+            recorded = session.record([event, message, withdrawn, event])
+            skipped = [transcript.Skipped("stream_event", "not-stored", 2, 0)]
+            skipped.append(transcript.Skipped("tombstone", "unknown-entry", 1, 2))
+            self.assertEqual((recorded, recorded.skipped), ([], skipped))
             session.tombstone(last)
             previews = [entry["preview"] for entry in session.entries() if entry["role"] is not None]
             self.assertEqual(previews[-2:], ["two", "three"])

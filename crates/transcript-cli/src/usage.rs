@@ -751,7 +751,7 @@ impl Reporter<'_> {
         }
         if let Some(reported) = sums.reported_cost {
             notes.push(format!(
-                "old clients wrote that their requests cost {}",
+                "the clients themselves computed a cost of {}",
                 dollars(reported)
             ));
         }

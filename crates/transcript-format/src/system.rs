@@ -261,7 +261,7 @@ schema! {
             spawn_depth: u64 = "spawn_depth", "the nesting depth; 1 directly under the main conversation";
             parent_task_id: Str<'a> = "parent_task_id", "the task that started it";
             workflow_name: Str<'a> = "workflow_name", "the name of its workflow";
-            skip_transcript: bool = "skip_transcript", "whether it is left out of the conversation";
+            skip_transcript: bool = "skip_transcript", "whether it is omitted from the conversation";
             ambient: bool = "ambient", "whether it belongs to no turn";
         }
 

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use memchr::memchr;
 use serde_json::{Map, Value};
 use transcript_format::ids::Uuid;
+use transcript_format::json::Json;
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::lines::DEFAULT_LINE_CAP;
 use transcript_format::make::{self, NewEntry};
@@ -608,6 +609,16 @@ impl Draft {
 
     /// Writes the line, including the newline.
     pub(crate) fn write(&self, line: &mut String, fill: &Fill<'_>) {
+        // A message of the stream protocol names its subagent by the call that started it.
+        let agent = match &self.chain {
+            Some(agent) if fill.agent.is_empty() && !agent.is_empty() => Json::id(agent),
+            _ => Json::null(),
+        };
+        let agent = if agent.is_null() {
+            fill.agent
+        } else {
+            agent.text()
+        };
         line.push('{');
         if self.kind.is_chain() {
             if !self.has.parent {
@@ -619,7 +630,7 @@ impl Draft {
                 line.push(',');
             }
             if !self.has.sidechain {
-                let is_sidechain = !fill.agent.is_empty();
+                let is_sidechain = !agent.is_empty();
                 line.push_str("\"isSidechain\":");
                 line.push_str(if is_sidechain { "true," } else { "false," });
             }
@@ -644,7 +655,7 @@ impl Draft {
             }
         };
         if self.kind.is_chain() {
-            add(self.has.agent, "agentId", fill.agent);
+            add(self.has.agent, "agentId", agent);
             add(self.has.timestamp, "timestamp", fill.timestamp);
             add(self.has.user_type, "userType", "\"external\"");
             add(self.has.cwd, "cwd", fill.cwd);

@@ -256,7 +256,9 @@ impl Plan {
         }
         let end = chains.leaf().filter(|_| !is_end_moved);
         let mut parent = plan.start.as_ref().or(end).cloned();
+        let first = plan.drafts.iter().position(|draft| !draft.is_sidechain());
         for (at, draft) in plan.drafts.iter_mut().enumerate() {
+            let is_first = Some(at) == first;
             if draft.keeps.is_some() {
                 if let Some(before) = &parent
                     && !draft.has_member("logicalParentUuid")
@@ -267,8 +269,8 @@ impl Plan {
             } else {
                 let is_answer = chains.has_call_of(draft);
                 draft.set_parent(match &plan.start {
-                    Some(start) if at == 0 && !is_answer => Parent::Entry(start.clone()),
-                    None if at == 0 && is_end_moved => Parent::Root,
+                    Some(start) if is_first && !is_answer => Parent::Entry(start.clone()),
+                    None if is_first && is_end_moved => Parent::Root,
                     _ => Parent::Chain,
                 });
             }

@@ -47,7 +47,7 @@ from ._sdk import (
     rename_session,
     tag_session,
 )
-from ._session import AsyncSession, Compacted, Resumed, Session, StreamReply, Written
+from ._session import AsyncSession, Compacted, Recorded, Resumed, Session, Skipped, StreamReply, Written
 from ._transcript import version as __version__
 
 __all__ = [
@@ -63,11 +63,13 @@ __all__ = [
     "NotFoundError",
     "NotResumableError",
     "Policy",
+    "Recorded",
     "Records",
     "Resumed",
     "SDKSessionInfo",
     "Session",
     "SessionMessage",
+    "Skipped",
     "StreamReply",
     "TranscriptError",
     "Written",

@@ -48,6 +48,29 @@ class Written(NamedTuple):
     len: int
 
 
+class Skipped(NamedTuple):
+    """Messages of one type that ``record`` did not append, for one reason.
+
+    ``reason`` is ``not-stored``, ``tombstoned`` or ``unknown-entry``, ``first`` the place of the first of them in the
+    list, from 0.
+    """
+
+    type: str
+    reason: str
+    count: int
+    first: int
+
+
+class Recorded(list[Written]):
+    """The entries that ``record`` appended, and what it skipped, apart from messages that the session has."""
+
+    skipped: list[Skipped]
+
+    def __init__(self, entries: Iterable[Written], skipped: Iterable[Skipped]) -> None:
+        super().__init__(entries)
+        self.skipped = list(skipped)
+
+
 class Compacted(NamedTuple):
     """What a compaction wrote."""
 
@@ -103,6 +126,13 @@ def _written(answer: str) -> list[Written]:
         Written(entry["uuid"], entry["parentUuid"], entry["offset"], entry["len"])
         for entry in parsed(answer)["entries"]
     ]
+
+
+def _recorded(answer: str) -> Recorded:
+    skipped = parsed(answer).get("skipped", [])
+    return Recorded(
+        _written(answer), (Skipped(one["type"], one["reason"], one["count"], one["first"]) for one in skipped)
+    )
 
 
 def _options(
@@ -357,9 +387,13 @@ class Session(_Open):
         answer = self._native.run('{"op":"queue",' + _append(entry, user, assistant))
         return parsed(answer)["uuid"]
 
-    def record(self, messages: Iterable[Entry]) -> list[Written]:
-        """Append the messages whose uuid the session does not have yet, in one write."""
-        return _written(self._native.run(f'{{"op":"record","messages":[{_list(messages)}]}}'))
+    def record(self, messages: Iterable[Entry]) -> Recorded:
+        """Append the messages whose uuid the session does not have yet, in one write.
+
+        Messages that a ``tombstone`` in the list names are removed from the conversation in the same write, or not
+        appended.
+        """
+        return _recorded(self._native.run(f'{{"op":"record","messages":[{_list(messages)}]}}'))
 
     def compact(
         self,
@@ -550,9 +584,9 @@ class AsyncSession(_Open):
         answer = await self._run('{"op":"queue",' + _append(entry, user, assistant))
         return parsed(answer)["uuid"]
 
-    async def record(self, messages: Iterable[Entry]) -> list[Written]:
+    async def record(self, messages: Iterable[Entry]) -> Recorded:
         """As :meth:`Session.record`."""
-        return _written(await self._run(f'{{"op":"record","messages":[{_list(messages)}]}}'))
+        return _recorded(await self._run(f'{{"op":"record","messages":[{_list(messages)}]}}'))
 
     async def compact(
         self,

@@ -113,5 +113,5 @@ fn the_commands_of_append_take_names() {
             serde_json::from_str::<serde_json::Value>(line).unwrap()["error"]["kind"].clone()
         })
         .collect();
-    assert_eq!(kinds, ["ambiguous", "not-the-leaf"]);
+    assert_eq!(kinds, ["ambiguous", "unknown-entry"]);
 }

@@ -451,6 +451,44 @@ fn a_kill_at_any_byte_leaves_all_parts_of_a_withdrawn_answer_or_none() {
 }
 
 #[test]
+fn messages_of_a_subagent_of_the_stream_protocol_are_a_sidechain() {
+    let place = Place::new();
+    let session = create(&place.path);
+    let message = |uuid: &str, call: Option<&str>| {
+        let line = json!({"type": "user", "uuid": uuid, "session_id": "s", "parent_tool_use_id": call,
+            "message": {"role": "user", "content": uuid}});
+        Draft::entry(&line.to_string()).unwrap()
+    };
+    let list = [
+        ("u1", None),
+        ("s1", Some("c1")),
+        ("u2", None),
+        ("s2", Some("c1")),
+    ];
+    let list = list.map(|(uuid, call)| message(uuid, call)).to_vec();
+    let recorded = session.record(list, RecordOptions::new()).unwrap();
+    let parents = recorded.entries.iter().map(|entry| entry.parent.as_ref());
+    let parents = parents.map(|parent| parent.map(ToString::to_string));
+    let expected = [None, None, Some("u1"), Some("s1")];
+    assert_eq!(
+        parents.collect::<Vec<_>>(),
+        expected.map(|id| id.map(str::to_owned))
+    );
+    for policy in POLICIES {
+        assert_eq!(path_of(&place.path, policy), ["u1", "u2"]);
+    }
+    let (lines, _) = lines(&place.path);
+    let marks = lines
+        .iter()
+        .map(|line| (line["isSidechain"].clone(), line["agentId"].clone()));
+    let (main, side) = ((json!(false), Value::Null), (json!(true), json!("c1")));
+    assert_eq!(
+        marks.collect::<Vec<_>>(),
+        [main.clone(), side.clone(), main, side]
+    );
+}
+
+#[test]
 fn a_list_answers_for_the_messages_that_it_does_not_store() {
     let place = Place::new();
     let session = create(&place.path);
