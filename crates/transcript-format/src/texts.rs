@@ -140,3 +140,46 @@ pub fn is_placeholder_result(text: &str) -> bool {
         || text.starts_with(MEDIA_TOO_LARGE)
         || text.starts_with(OMITTED)
 }
+
+/// How a call was denied, by the fixed start of its result; the first one that fits counts.
+const DENIALS: [(&str, &str); 5] = [
+    (
+        "The user doesn't want to proceed with this tool use. The tool use was rejected",
+        "user-rejected",
+    ),
+    (
+        "The user doesn't want to take this action right now.",
+        "user-rejected",
+    ),
+    (
+        "Permission for this tool use was denied. The tool use was rejected",
+        "subagent-denied",
+    ),
+    (
+        "Permission for this action was denied by the Claude Code auto mode classifier.",
+        "auto-mode-denied",
+    ),
+    ("Permission for this action has been denied.", "denied"),
+];
+
+/// What a client puts around the reason of a denial: before it and, if it is not the end of the text, after it.
+const REASONS: [(&str, &str); 2] = [
+    ("the user said:\n", "\n\nNote: The user's next message may"),
+    ("Reason: ", ". If you have other tasks"),
+];
+
+/// Returns how the result of a tool says that its call was denied, and why: `user-rejected` (by the
+/// person, as clients write it to `toolDenialKind`), `subagent-denied`, `auto-mode-denied` (by the
+/// classifier) or `denied`. `None` for other results.
+#[must_use]
+pub fn denial(text: &str) -> Option<(&'static str, Option<&str>)> {
+    let text = text.trim();
+    let (start, kind) = DENIALS.iter().find(|(start, _)| text.starts_with(start))?;
+    let rest = &text[start.len()..];
+    let reason = REASONS.iter().find_map(|(before, after)| {
+        let (_, reason) = rest.split_once(before)?;
+        let reason = reason.split_once(after).map_or(reason, |(own, _)| own);
+        Some(reason.trim()).filter(|reason| !reason.is_empty())
+    });
+    Some((kind, reason))
+}

@@ -52,8 +52,11 @@ schema! {
     ModelUsage {
         input_tokens: u64 = "inputTokens", "the input tokens outside of the cache";
         output_tokens: u64 = "outputTokens", "the tokens of the replies";
+        thinking_tokens: u64 = "thinkingTokens", "those of them that were spent on thinking";
         cache_read_input_tokens: u64 = "cacheReadInputTokens", "the input tokens read from the cache";
         cache_creation_input_tokens: u64 = "cacheCreationInputTokens", "the input tokens written to the cache";
+        cache_creation_ephemeral_5m_input_tokens: u64 = "cacheCreationEphemeral5mInputTokens", "those of them that are kept for five minutes";
+        cache_creation_ephemeral_1h_input_tokens: u64 = "cacheCreationEphemeral1hInputTokens", "those of them that are kept for one hour";
         web_search_requests: u64 = "webSearchRequests", "the web searches";
         context_window: u64 = "contextWindow", "the size of the context, in tokens";
         max_output_tokens: u64 = "maxOutputTokens", "the maximum number of output tokens";

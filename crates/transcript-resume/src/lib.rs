@@ -39,8 +39,8 @@ pub use decision::{Confidence, Decision, Evidence, GapReason, LeafReason, Splice
 pub use live::{LiveConversation, LiveState};
 pub use path::{BranchOff, ConversationPath, OmittedCalls, PathEntry, Refusal, Via};
 pub use state::{
-    Costs, FileHistory, ModelCosts, PathState, PullRequest, QueuedPrompt, TitleSource, Todo, Usage,
-    UsageTotals, Worktree,
+    Costs, Denial, FileAccess, FileHistory, KnownFile, ModelCosts, ModelFallback, PathState,
+    PullRequest, QueuedPrompt, TitleSource, Todo, Usage, UsageTotals, Worktree,
 };
 pub use story::{Chapter, Story};
 pub use tail_first::{Unclosed, close, is_turn_closed};

@@ -23,6 +23,42 @@ pub fn attachment(attachment: &Object<'_>, rendered: &[&str]) -> NewEntry {
         .with("renderedRole", "system")
 }
 
+/// Creates a progress entry: the status of a call that is running, as an object with a `type`
+/// ([`ProgressKind`](crate::kind::ProgressKind), or one of the caller's own). `tool_use_id` is the run
+/// that reports; `parent_tool_use_id` the call that started it, often the same id.
+///
+/// ```
+/// use transcript_format::make;
+/// use transcript_format::object::Object;
+///
+/// let data = Object::parse(r#"{"type":"bash_progress","output":"3 of 9"}"#)?;
+/// let entry = make::progress("bash-progress-0", "toolu_01", &data)?;
+/// # assert!(entry.text().contains(r#""parentToolUseID":"toolu_01""#));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// When `data` has no `type`, or an empty one: readers could not tell what it reports.
+pub fn progress(
+    tool_use_id: &str,
+    parent_tool_use_id: &str,
+    data: &Object<'_>,
+) -> Result<NewEntry, InvalidProgress> {
+    if data.str("type").is_none_or(|kind| kind.is_empty()) {
+        return Err(InvalidProgress);
+    }
+    let entry = NewEntry::new(EntryKind::Progress)
+        .with("data", data.raw())
+        .with("toolUseID", tool_use_id)
+        .with("parentToolUseID", parent_tool_use_id);
+    Ok(entry)
+}
+
+/// Why an object is not the data of a progress entry: its `type` is missing, or not a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the data of a progress entry needs a `type` that is a text")]
+pub struct InvalidProgress;
+
 /// Creates a metadata line of any other kind; [`NewEntry::with`] adds its fields.
 pub fn metadata(kind: EntryKind) -> NewEntry {
     NewEntry::new(kind)

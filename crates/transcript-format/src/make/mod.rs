@@ -36,8 +36,8 @@ pub use message::{
     assistant_text, compact_summary, meta, synthetic, tool_result, user, user_blocks,
 };
 pub use metadata::{
-    agent_name, ai_title, attachment, custom_title, engine_line, last_prompt, metadata, mode,
-    permission_mode, tag, tombstone, tombstones,
+    InvalidProgress, agent_name, ai_title, attachment, custom_title, engine_line, last_prompt,
+    metadata, mode, permission_mode, progress, tag, tombstone, tombstones,
 };
 pub use system::{
     Compaction, Level, Trigger, compact_boundary, informational, local_command, system,

@@ -9,12 +9,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
 use transcript_format::metadata::{self, WorktreeSession};
 use transcript_format::object::{FromRaw, Object, Raw, Str};
-use transcript_format::system::TurnDuration;
+use transcript_format::system::{MicrocompactBoundary, TurnDuration};
 use transcript_format::title::{NEAR, TitleLines, TitleSource};
 use transcript_format::usage::ModelUsage;
 use transcript_reader::{EntryNo, EntryRef, Id, Index, SessionFile, SessionRow, title_beside};
 
-use super::{PathState, set};
+use super::{ModelFallback, PathState, set};
 use crate::branches::is_prompt;
 use crate::path::ConversationPath;
 use crate::request::BodySource;
@@ -129,10 +129,18 @@ pub struct ModelCosts {
     pub input_tokens: Option<u64>,
     /// Tokens of the answers.
     pub output_tokens: Option<u64>,
-    /// Input tokens written to the cache.
-    pub cache_creation_input_tokens: Option<u64>,
+    /// Those of them that were spent on thinking.
+    pub thinking_tokens: Option<u64>,
     /// Input tokens read from the cache.
     pub cache_read_input_tokens: Option<u64>,
+    /// Input tokens written to the cache.
+    pub cache_creation_input_tokens: Option<u64>,
+    /// Those of them that are kept for five minutes.
+    #[serde(rename = "cacheCreationEphemeral5mInputTokens")]
+    pub cache_creation_ephemeral_5m_input_tokens: Option<u64>,
+    /// Those of them that are kept for an hour.
+    #[serde(rename = "cacheCreationEphemeral1hInputTokens")]
+    pub cache_creation_ephemeral_1h_input_tokens: Option<u64>,
     /// Searches of the web by the API.
     pub web_search_requests: Option<u64>,
     /// US dollars.
@@ -297,6 +305,10 @@ pub(super) struct Sweep<'i> {
     pull_requests: PullRequests,
     files: Files,
     turns: Option<(u64, u64)>,
+    /// The calls and attachments whose texts a microcompaction removed from the context.
+    cleared: BTreeSet<String>,
+    /// The last change to another model.
+    fallback: Option<ModelFallback>,
 }
 
 impl<'i> Sweep<'i> {
@@ -321,7 +333,17 @@ impl<'i> Sweep<'i> {
             pull_requests: PullRequests::default(),
             files: Files::default(),
             turns: None,
+            cleared: BTreeSet::new(),
+            fallback: None,
         }
+    }
+
+    pub(super) fn index(&self) -> &'i Index {
+        self.index
+    }
+
+    pub(super) fn take_cleared(&mut self) -> BTreeSet<String> {
+        std::mem::take(&mut self.cleared)
     }
 
     /// Adds the next lines, up to the `end`th of the file.
@@ -355,6 +377,7 @@ impl<'i> Sweep<'i> {
             | EntryKind::PrLink
             | EntryKind::FileHistorySnapshot
             | EntryKind::FileHistoryDelta => Object::parse(bodies.body(line)?),
+            EntryKind::System if self.is_about_the_path(line) => Object::parse(bodies.body(line)?),
             EntryKind::System if self.ends_a_turn(line) => Object::parse(bodies.body(line)?),
             _ if self.queue.has_taken && is_sent(line) => Object::parse(bodies.body(line)?),
             _ => return Ok(()),
@@ -363,13 +386,40 @@ impl<'i> Sweep<'i> {
         match line.kind() {
             EntryKind::QueueOperation => self.queue.add(line.number(), &body.into()),
             EntryKind::PrLink => self.pull_requests.add(&body.into()),
-            EntryKind::System => self.add_turn(&body.into()),
+            EntryKind::System => match line.system_kind() {
+                Some(SystemKind::MicrocompactBoundary) => self.add_cleared(&body.into()),
+                Some(SystemKind::ModelRefusalFallback) => {
+                    self.fallback = Some(ModelFallback::read(line, body));
+                }
+                _ => self.add_turn(&body.into()),
+            },
             EntryKind::User | EntryKind::Attachment => {
                 self.queue.take_pending(sent_text(&body).as_deref());
             }
             _ => self.add_files(line.kind(), body),
         }
         Ok(())
+    }
+
+    /// Returns whether a line reports a change of the context or of the model, on the path or right
+    /// below it.
+    fn is_about_the_path(&self, line: &EntryRef<'_>) -> bool {
+        let is_wanted = matches!(
+            line.system_kind(),
+            Some(SystemKind::MicrocompactBoundary | SystemKind::ModelRefusalFallback)
+        );
+        let mut ids = [line.uuid(), line.parent()].into_iter().flatten();
+        is_wanted && ids.any(|id| self.on_path.contains(&id))
+    }
+
+    fn add_cleared(&mut self, line: &MicrocompactBoundary<'_>) {
+        let Some(metadata) = line.microcompact_metadata() else {
+            return;
+        };
+        let calls = metadata.compacted_tool_ids().unwrap_or_default();
+        let attachments = metadata.cleared_attachment_uuids().unwrap_or_default();
+        let ids = calls.into_iter().chain(attachments);
+        self.cleared.extend(ids.map(Str::into_owned));
     }
 
     /// Returns whether a line contains the duration of a turn of the path. The last turn ends after
@@ -443,6 +493,7 @@ impl<'i> Sweep<'i> {
     ) -> Result<HashMap<EntryKind, EntryNo>, B::Error> {
         state.queued_prompts = self.queue.finish(self.index, bodies)?;
         state.pull_requests = self.pull_requests.list;
+        state.model_fallback = self.fallback;
         state.timed_turns = self.turns.map(|(turns, _)| turns);
         state.turn_duration_ms = self.turns.map(|(_, sum)| sum);
         if !self.files.of_prompt.is_empty() {
@@ -608,6 +659,14 @@ fn worktree(body: &str) -> Option<Worktree> {
     })
 }
 
+impl Costs {
+    /// Reads a `cost-state` line; `None` if it is not an object.
+    #[must_use]
+    pub fn read(line: &str) -> Option<Self> {
+        costs(line)
+    }
+}
+
 fn costs(body: &str) -> Option<Costs> {
     let line = metadata::CostState::from(Object::parse(body).ok()?);
     let model = |(model, raw): &(Str<'_>, Raw<'_>)| {
@@ -616,8 +675,13 @@ fn costs(body: &str) -> Option<Costs> {
             model: model.clone().into_owned(),
             input_tokens: counts.input_tokens(),
             output_tokens: counts.output_tokens(),
-            cache_creation_input_tokens: counts.cache_creation_input_tokens(),
+            thinking_tokens: counts.thinking_tokens(),
             cache_read_input_tokens: counts.cache_read_input_tokens(),
+            cache_creation_input_tokens: counts.cache_creation_input_tokens(),
+            cache_creation_ephemeral_5m_input_tokens: counts
+                .cache_creation_ephemeral_5m_input_tokens(),
+            cache_creation_ephemeral_1h_input_tokens: counts
+                .cache_creation_ephemeral_1h_input_tokens(),
             web_search_requests: counts.web_search_requests(),
             cost_usd: counts.cost_usd(),
         })

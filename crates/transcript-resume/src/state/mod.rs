@@ -1,6 +1,10 @@
 //! The settings of a session at the end of a path, and its token usage.
 
+mod calls;
+mod earlier;
+mod files;
 mod metadata;
+mod model;
 mod todos;
 mod usage;
 
@@ -16,9 +20,15 @@ use transcript_reader::{EntryNo, EntryRef, Index};
 use crate::path::ConversationPath;
 use crate::request::{self, BodySource};
 use crate::tree::Tree;
+pub use calls::Denial;
+use calls::{OpenCalls, ResultBlock, is_commit};
+pub use files::{FileAccess, KnownFile};
+use files::{KnownFiles, Place};
 use metadata::Sweep;
 pub(crate) use metadata::title;
 pub use metadata::{Costs, FileHistory, ModelCosts, PullRequest, QueuedPrompt, Worktree};
+use model::ModelChoice;
+pub use model::ModelFallback;
 pub use todos::Todo;
 use todos::Todos;
 pub(crate) use usage::NO_MODEL;
@@ -41,6 +51,8 @@ pub struct PathState {
     pub relocated_cwd: Option<String>,
     /// The git branch of [`Self::cwd`]; `HEAD` outside of a repository.
     pub git_branch: Option<String>,
+    /// How the client that wrote the last entry was started, such as `cli` or `sdk-py`.
+    pub entrypoint: Option<String>,
     /// The version of the client that wrote the last entry.
     pub version: Option<String>,
     /// The versions on the path, in order of first use.
@@ -49,6 +61,12 @@ pub struct PathState {
     pub model: Option<String>,
     /// The models that answered, in order of first use.
     pub models: Option<Vec<String>>,
+    /// The model that the last command `/model` chose: its argument, else the name that the client
+    /// showed. `None` after a return to the default, and when a model was chosen outside of the
+    /// session.
+    pub model_override: Option<String>,
+    /// The last change to another model because one refused.
+    pub model_fallback: Option<ModelFallback>,
     /// The permission mode, from an entry of the path or a `permission-mode` line, whichever is
     /// last in the file.
     pub permission_mode: Option<String>,
@@ -63,6 +81,15 @@ pub struct PathState {
     /// The to-do list at the end of the path; empty when it was cleared. Its state from before a
     /// compaction is known again from the first entry that repeats it.
     pub todos: Option<Vec<Todo>>,
+    /// The files that the model has read or written, each once, those accessed last at the end. Those
+    /// from before the last compaction are [not in the context](KnownFile::in_context) any more.
+    pub files: Option<Vec<KnownFile>>,
+    /// The calls that were denied, in the order of their results.
+    pub denials: Option<Vec<Denial>>,
+    /// The number of commits that the client recognised in the output of commands (`gitOperation`),
+    /// without amended ones. Clients before 2.1.156 record none, and commits by other means than a
+    /// command of the session are not known. Includes those before the last compaction.
+    pub commits: Option<u64>,
     /// The files that a client can restore, for each prompt of the path that has a snapshot.
     pub file_history: Option<Vec<FileHistory>>,
     /// The worktree that the session works in; `None` also after it left the worktree.
@@ -93,9 +120,9 @@ impl PathState {
     /// name. [`request::RequestOptions::request_with_state`] returns both with a request.
     ///
     /// Holds one body at a time. Of `summary`, title, tag, mode, agent, worktree and cost lines
-    /// only the last of each kind is read; lines about queues, files and pull requests all are. The
-    /// memory used grows with the answers of the path and the files that are tracked at its
-    /// prompts.
+    /// only the last of each kind is read; lines about queues, files and pull requests all are, and
+    /// before the last compaction the results of calls. The memory used grows with the answers of the
+    /// path and the files that are tracked at its prompts or were read.
     ///
     /// # Errors
     /// Those of `bodies`.
@@ -157,6 +184,11 @@ impl PathState {
 /// them.
 pub(crate) struct StateReader<'i> {
     metadata: Sweep<'i>,
+    /// The entries before the last compaction whose results count.
+    earlier: Vec<EntryNo>,
+    calls: OpenCalls,
+    denials: Vec<Denial>,
+    work: Work,
     state: PathState,
     permission_mode_at: Option<EntryNo>,
     versions: Distinct,
@@ -169,6 +201,10 @@ impl<'i> StateReader<'i> {
     pub(crate) fn new(index: &'i Index, path: &ConversationPath) -> Self {
         Self {
             metadata: Sweep::new(index, path),
+            earlier: earlier::entries(index, path),
+            calls: OpenCalls::default(),
+            denials: Vec::new(),
+            work: Work::default(),
             state: PathState::default(),
             permission_mode_at: None,
             versions: Distinct::default(),
@@ -194,6 +230,7 @@ impl<'i> StateReader<'i> {
         let text = |key: &str| object.get(key).and_then(Raw::str);
         set(&mut state.cwd, text("cwd"));
         set(&mut state.git_branch, text("gitBranch"));
+        set(&mut state.entrypoint, text("entrypoint"));
         if set(&mut state.version, text("version")) {
             self.versions.add(state.version.as_deref());
         }
@@ -208,21 +245,49 @@ impl<'i> StateReader<'i> {
                 if let Some(result) = &body.tool_use_result {
                     self.todos.add_result(result);
                 }
+                let file = self.add_results(entry_ref, body);
+                self.work.add(self.metadata.index(), entry_ref, body, file);
             }
             EntryKind::Assistant => self.add_answer(body),
             EntryKind::Attachment => match entry_ref.attachment_kind() {
                 Some(AttachmentKind::TaskReminder) => self.todos.add_reminder(object, true),
                 Some(AttachmentKind::TodoReminder) => self.todos.add_reminder(object, false),
-                _ => {}
+                _ => self.work.add(self.metadata.index(), entry_ref, body, None),
             },
+            EntryKind::System => self.work.add(self.metadata.index(), entry_ref, body, None),
             _ => {}
         }
+    }
+
+    /// Adds the results of a user entry. Returns the file that the input of the call named.
+    fn add_results(&mut self, entry_ref: &EntryRef<'_>, body: &Body<'_>) -> Option<String> {
+        let named = body.object.str("toolDenialKind");
+        let named = named.as_deref().filter(|kind| !kind.is_empty());
+        let mut file = None;
+        for result in ResultBlock::all(body) {
+            let call = self.calls.take(result.call.as_deref());
+            let (tool, of_call) = call.map_or((None, None), |call| (call.tool, call.file));
+            if let Some((kind, reason)) = result.denial(named) {
+                let place = place(self.metadata.index(), entry_ref, body);
+                self.denials.push(Denial {
+                    call: result.call.map(Str::into_owned),
+                    tool,
+                    kind,
+                    reason,
+                    line: place.line,
+                    timestamp: place.timestamp,
+                });
+            }
+            file = file.or(of_call);
+        }
+        file
     }
 
     fn add_answer(&mut self, body: &Body<'_>) {
         let Some(message) = &body.message else {
             return;
         };
+        self.calls.add(body);
         self.usage.add_message(&body.object, message);
         let model = message.str("model").filter(|name| name != NO_MODEL);
         if set(&mut self.state.model, model) {
@@ -232,15 +297,97 @@ impl<'i> StateReader<'i> {
 
     /// Adds the metadata lines.
     pub(crate) fn finish<B: BodySource>(
-        self,
+        mut self,
         bodies: &mut B,
     ) -> Result<(PathState, Vec<Usage>), B::Error> {
         let mut state = self.state;
         state.versions = self.versions.finish();
         state.models = self.models.finish();
         state.todos = self.todos.finish();
+        let index = self.metadata.index();
+        let mut before = Work::default();
+        for entry_no in self.earlier {
+            let entry_ref = index.entry(entry_no);
+            let text = bodies.body(&entry_ref)?;
+            if earlier::may_count(text)
+                && let Ok(body) = Body::parse(text)
+            {
+                before.add(index, &entry_ref, &body, None);
+            }
+        }
+        let cleared = self.metadata.take_cleared();
+        let commits = self.work.commits + before.commits;
+        state.commits = (commits > 0).then_some(commits);
+        state.files = self.work.files.finish(before.files, &cleared);
+        state.model_override = self.work.model.finish(before.model);
+        state.denials = (!self.denials.is_empty()).then_some(self.denials);
         metadata::read(self.metadata, bodies, &mut state, self.permission_mode_at)?;
         Ok((state, self.usage.models()))
+    }
+}
+
+/// What the results of calls and the texts of the client say, of a part of a conversation.
+#[derive(Debug, Default)]
+struct Work {
+    files: KnownFiles,
+    commits: u64,
+    model: ModelChoice,
+}
+
+impl Work {
+    /// Adds an entry. `file` is the file that the input of its call named.
+    fn add(
+        &mut self,
+        index: &Index,
+        entry_ref: &EntryRef<'_>,
+        body: &Body<'_>,
+        file: Option<String>,
+    ) {
+        let place = || place(index, entry_ref, body);
+        match entry_ref.kind() {
+            EntryKind::Attachment => self.files.add_attachment(&body.object, place),
+            EntryKind::System => {
+                if let Some(text) = body.object.str("content") {
+                    self.model.add(&text);
+                }
+            }
+            _ => {
+                if let Some(result) = &body.tool_use_result {
+                    let failed = ResultBlock::all(body).any(|block| block.is_error);
+                    if !failed {
+                        self.files.add_result(result, file.as_deref(), place);
+                    }
+                    self.commits += u64::from(is_commit(result));
+                }
+                if let Some(text) = tagged_text(body) {
+                    self.model.add(&text);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the text of a message that starts with a tag, as those of commands and their output do.
+fn tagged_text<'a>(body: &Body<'a>) -> Option<Str<'a>> {
+    let content = body.message.as_ref()?.get("content")?;
+    let first = || {
+        let (_, block) = body.blocks.as_ref()?.first()?;
+        block.as_ref()?.str("text")
+    };
+    let text = match content.text().starts_with('"') {
+        true => content.str(),
+        false => first(),
+    }?;
+    text.trim_start().starts_with('<').then_some(text)
+}
+
+fn place(index: &Index, entry_ref: &EntryRef<'_>, body: &Body<'_>) -> Place {
+    let call = ResultBlock::all(body).find_map(|result| result.call);
+    Place {
+        call: call.map(Str::into_owned),
+        uuid: entry_ref.uuid().map(|id| index.id_text(id)),
+        line: entry_ref.known_line(),
+        timestamp: body.object.str("timestamp").map(Str::into_owned),
     }
 }
 

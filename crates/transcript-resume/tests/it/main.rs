@@ -31,6 +31,7 @@ mod superset;
 mod tail_first;
 mod tombstones;
 mod usage;
+mod work;
 
 use std::io::Write;
 

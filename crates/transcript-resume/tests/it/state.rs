@@ -123,7 +123,7 @@ fn what_no_line_says_is_null() {
     let Value::Object(mut state) = serde_json::to_value(read.state).unwrap() else {
         panic!("a state is an object");
     };
-    assert_eq!(state.len(), 25);
+    assert_eq!(state.len(), 31);
     let last = state.remove("lastInteraction");
     assert_eq!(last, Some(json!("2026-11-01T10:00:00Z")));
     for (key, value) in state {
@@ -572,7 +572,7 @@ fn the_client_counts_on_from_its_last_line() {
     let line = |fields: &str| metadata_line("cost-state", fields);
     let first = line(r#","totalCostUSD":9.5"#);
     let last = line(
-        r#","totalCostUSD":1.25,"totalAPIDuration":10,"totalAPIDurationWithoutRetries":9,"totalToolDuration":8,"totalDuration":70,"startTime":1790000000000,"totalLinesAdded":3,"totalLinesRemoved":0,"hasUnknownModelCost":false,"modelUsage":{"claude-x":{"inputTokens":1,"outputTokens":2,"cacheReadInputTokens":3,"cacheCreationInputTokens":4,"webSearchRequests":0,"costUSD":1.25},"bad":7}"#,
+        r#","totalCostUSD":1.25,"totalAPIDuration":10,"totalAPIDurationWithoutRetries":9,"totalToolDuration":8,"totalDuration":70,"startTime":1790000000000,"totalLinesAdded":3,"totalLinesRemoved":0,"hasUnknownModelCost":false,"modelUsage":{"claude-x":{"inputTokens":1,"outputTokens":2,"thinkingTokens":1,"cacheReadInputTokens":3,"cacheCreationInputTokens":4,"cacheCreationEphemeral5mInputTokens":4,"webSearchRequests":0,"costUSD":1.25},"bad":7}"#,
     );
     assert_eq!(
         printed(&[&first, &last])["costs"],
@@ -581,7 +581,9 @@ fn the_client_counts_on_from_its_last_line() {
             "apiDurationWithoutRetriesMs": 9, "toolDurationMs": 8, "durationMs": 70,
             "startTime": 1_790_000_000_000_u64, "linesAdded": 3, "linesRemoved": 0,
             "models": [{"model": "claude-x", "inputTokens": 1, "outputTokens": 2,
-                "cacheReadInputTokens": 3, "cacheCreationInputTokens": 4,
+                "thinkingTokens": 1, "cacheReadInputTokens": 3, "cacheCreationInputTokens": 4,
+                "cacheCreationEphemeral5mInputTokens": 4,
+                "cacheCreationEphemeral1hInputTokens": null,
                 "webSearchRequests": 0, "costUSD": 1.25}],
         })
     );

@@ -1,0 +1,93 @@
+//! The entries of a conversation before its last compaction, as far as the state needs them.
+
+use std::collections::HashSet;
+
+use transcript_format::kind::{AttachmentKind, EntryKind};
+use transcript_format::scan::{Flags, ToolRole};
+use transcript_reader::{EntryNo, EntryRef, Index};
+
+use crate::path::ConversationPath;
+
+/// Returns the entries above the compaction that `path` starts at, in file order, that have results
+/// of calls, texts of files, or a text of the person or of the client. None of the path, and none if
+/// only the end of the file was read.
+pub(super) fn entries(index: &Index, path: &ConversationPath) -> Vec<EntryNo> {
+    let on_path = || path.entries.iter().map(|entry| entry.entry_no());
+    let boundary = on_path()
+        .filter(|entry| index.entry(*entry).is_boundary())
+        .max();
+    let (Some(boundary), 0) = (boundary, index.starts_at()) else {
+        return Vec::new();
+    };
+    let on_path: HashSet<EntryNo> = on_path().collect();
+    let mut above = HashSet::new();
+    let mut calls = HashSet::new();
+    let mut next = Some(boundary);
+    // Links may form a cycle.
+    while let Some(entry_no) = next.filter(|entry_no| above.insert(*entry_no)) {
+        let entry = index.entry(entry_no);
+        let made = entry
+            .tools()
+            .iter()
+            .filter(|end| end.role() == ToolRole::Use);
+        calls.extend(made.map(|end| end.key()));
+        next = before(index, &entry);
+    }
+    let counts = |entry: &EntryRef<'_>| match entry.kind() {
+        // The results of parallel calls are beside the chain.
+        EntryKind::User => {
+            let mut ends = entry.tools().iter();
+            above.contains(&entry.number())
+                || ends.any(|end| end.role() == ToolRole::Result && calls.contains(&end.key()))
+        }
+        EntryKind::Attachment => above.contains(&entry.number()) && has_file(entry),
+        _ => false,
+    };
+    let entries = (0..boundary.get()).map(|number| index.entry(EntryNo::new(number)));
+    let entries = entries.filter(|entry| {
+        !entry.flags().contains(Flags::SIDECHAIN)
+            && !on_path.contains(&entry.number())
+            && counts(entry)
+    });
+    entries.map(|entry| entry.number()).collect()
+}
+
+/// Returns whether the text of an entry may be about a file, a commit or the model: most are not, and
+/// need not be parsed.
+pub(super) fn may_count(body: &str) -> bool {
+    const SIGNS: [&str; 6] = [
+        "\"filePath\"",
+        "\"gitOperation\"",
+        "\"notebook_path\"",
+        "\"attachment\"",
+        "/model</command-name>",
+        "Set model to ",
+    ];
+    SIGNS.iter().any(|sign| body.contains(sign))
+}
+
+/// Returns the entry that the conversation continued from: the parent, or for a boundary the one that
+/// it names.
+fn before(index: &Index, entry: &EntryRef<'_>) -> Option<EntryNo> {
+    let names = index.boundary(entry.number());
+    let named = names.into_iter().flat_map(|names| {
+        let ends = [names.logical_parent, names.ends[1]];
+        ends.into_iter().flatten()
+    });
+    let mut ids = entry.parent().into_iter().chain(named);
+    ids.find_map(|id| index.with_uuid(id).next())
+}
+
+fn has_file(entry: &EntryRef<'_>) -> bool {
+    matches!(
+        entry.attachment_kind(),
+        Some(
+            AttachmentKind::File
+                | AttachmentKind::NestedMemory
+                | AttachmentKind::SelectedLinesInIde
+                | AttachmentKind::PlanFileReference
+                | AttachmentKind::EditedTextFile
+                | AttachmentKind::CompactFileReference
+        )
+    )
+}
