@@ -105,7 +105,8 @@ impl fmt::Display for EntryId {
 ///
 /// Its bytes stay as they are. Fields that an entry of its kind needs and that are missing are
 /// added when it is written: `uuid`, `parentUuid`, `timestamp`, `sessionId`, `cwd`, `version`,
-/// `isSidechain`, `userType`, and `sourceToolAssistantUUID` for tool results.
+/// `isSidechain`, `userType`, `gitBranch` and `entrypoint` if the writer knows them, and
+/// `sourceToolAssistantUUID` for tool results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Draft {
@@ -172,6 +173,8 @@ struct Members {
     session: bool,
     cwd: bool,
     version: bool,
+    git_branch: bool,
+    entrypoint: bool,
     sidechain: bool,
     user_type: bool,
     source: bool,
@@ -301,6 +304,8 @@ impl Draft {
                 session: has("sessionId"),
                 cwd: has("cwd"),
                 version: has("version"),
+                git_branch: has("gitBranch"),
+                entrypoint: has("entrypoint"),
                 sidechain: has("isSidechain"),
                 user_type: has("userType"),
                 source: has("sourceToolAssistantUUID"),
@@ -658,11 +663,13 @@ impl Draft {
             add(self.has.agent, "agentId", agent);
             add(self.has.timestamp, "timestamp", fill.timestamp);
             add(self.has.user_type, "userType", "\"external\"");
+            add(self.has.entrypoint, "entrypoint", fill.entrypoint);
             add(self.has.cwd, "cwd", fill.cwd);
         }
         add(self.has.session, "sessionId", fill.session);
         if self.kind.is_chain() {
             add(self.has.version, "version", fill.version);
+            add(self.has.git_branch, "gitBranch", fill.git_branch);
         }
         line.push_str("}\n");
     }
@@ -806,6 +813,8 @@ pub(crate) struct Fill<'a> {
     pub(crate) agent: &'a str,
     pub(crate) cwd: &'a str,
     pub(crate) version: &'a str,
+    pub(crate) git_branch: &'a str,
+    pub(crate) entrypoint: &'a str,
 }
 
 /// Returns `text` as JSON.

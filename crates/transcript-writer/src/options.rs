@@ -53,6 +53,8 @@ pub struct WriterOptions {
     pub(crate) agent: Option<AgentId>,
     pub(crate) cwd: String,
     pub(crate) version: String,
+    pub(crate) git_branch: String,
+    pub(crate) entrypoint: String,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     pub(crate) ids: Arc<dyn Fn() -> Uuid + Send + Sync>,
@@ -70,6 +72,8 @@ impl Default for WriterOptions {
             agent: None,
             cwd: String::new(),
             version: String::new(),
+            git_branch: String::new(),
+            entrypoint: String::new(),
             disk: Arc::new(RealDisk),
             clock: Arc::new(SystemTime::now),
             ids: Arc::new(|| Uuid(uuid::Uuid::new_v4().as_u128())),
@@ -142,6 +146,19 @@ impl WriterOptions {
     /// Sets the client version of entries that name none.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
+        self
+    }
+
+    /// Sets the git branch of entries that name none, as far as [`Writer::set_git_branch`] does not
+    /// change it later.
+    pub fn git_branch(mut self, branch: impl Into<String>) -> Self {
+        self.git_branch = branch.into();
+        self
+    }
+
+    /// Sets how the client was started, such as `cli` or `sdk-py`, for entries that do not say it.
+    pub fn entrypoint(mut self, entrypoint: impl Into<String>) -> Self {
+        self.entrypoint = entrypoint.into();
         self
     }
 

@@ -114,6 +114,8 @@ struct Core {
     agent: String,
     cwd: String,
     version: String,
+    git_branch: String,
+    entrypoint: String,
 }
 
 /// The state that a batch is planned from.
@@ -175,10 +177,6 @@ impl Writer {
         let stem = path.file_stem().map(|stem| stem.to_string_lossy());
         let session = options.session_id.clone();
         let session = session.or(stem.map(Into::into)).unwrap_or_default();
-        let json = |text: &str| match text {
-            "" => String::new(),
-            text => quoted(text),
-        };
         let agent = options.agent.as_ref().map_or("", AgentId::as_str);
         let most = options.queue_bytes / 2;
         let syncer = Syncer::new(Arc::clone(&options.disk), path, options.sync, most);
@@ -201,10 +199,12 @@ impl Writer {
                 is_closed: false,
                 clock: Arc::clone(&options.clock),
                 timestamp: (i64::MIN, String::new()),
-                session: json(&session),
-                agent: json(agent),
-                cwd: json(&options.cwd),
-                version: json(&options.version),
+                session: quoted_unless_empty(&session),
+                agent: quoted_unless_empty(agent),
+                cwd: quoted_unless_empty(&options.cwd),
+                version: quoted_unless_empty(&options.version),
+                git_branch: quoted_unless_empty(&options.git_branch),
+                entrypoint: quoted_unless_empty(&options.entrypoint),
             }),
             task: OnceLock::new(),
             syncer,
@@ -337,6 +337,29 @@ impl Writer {
     #[must_use]
     pub fn has_open_call(&self, id: &str) -> bool {
         self.shared.core().chains.is_open(id)
+    }
+
+    /// Sets the git branch of later entries that name none; an empty one for none. What is queued is
+    /// written first, with the branch before.
+    ///
+    /// # Errors
+    /// When a queued entry could not be written: see [`flush`](Self::flush). The branch is unchanged
+    /// then.
+    pub fn set_git_branch(&self, branch: &str) -> Result<(), Error> {
+        self.flush()?;
+        self.shared.core().git_branch = quoted_unless_empty(branch);
+        Ok(())
+    }
+
+    /// Sets the entrypoint of later entries that do not say it, as
+    /// [`set_git_branch`](Self::set_git_branch) does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_entrypoint(&self, entrypoint: &str) -> Result<(), Error> {
+        self.flush()?;
+        self.shared.core().entrypoint = quoted_unless_empty(entrypoint);
+        Ok(())
     }
 
     /// Returns the file.
@@ -960,6 +983,8 @@ impl Batch {
                 agent: &core.agent,
                 cwd: &core.cwd,
                 version: &core.version,
+                git_branch: &core.git_branch,
+                entrypoint: &core.entrypoint,
             },
         );
         let line = self.lines[offset..].trim_end_matches('\n');
@@ -972,6 +997,14 @@ impl Batch {
             offset: offset as u64,
             len: line.len() as u64,
         })
+    }
+}
+
+/// Returns a text as JSON, and nothing for an empty one: its field is not written.
+fn quoted_unless_empty(text: &str) -> String {
+    match text {
+        "" => String::new(),
+        text => quoted(text),
     }
 }
 
