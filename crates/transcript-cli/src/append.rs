@@ -34,6 +34,13 @@ pub(crate) struct Args {
     /// Working directory for entries that name none [default: the current one]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
+    /// Git branch for entries that name none [default: none]
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
+    /// How the program was started, such as cli or sdk-py, for entries that do not say it [default:
+    /// none]
+    #[arg(long, value_name = "NAME")]
+    entrypoint: Option<String>,
     /// What to do if another process writes to the session
     #[arg(long, value_enum, default_value_t = Busy::Fail, value_name = "ACTION")]
     on_busy: Busy,
@@ -119,6 +126,12 @@ fn open(args: &Args, path: &Path) -> Result<Session> {
             Busy::Wait => OnBusy::Share,
             Busy::Fork => OnBusy::Fork,
         });
+    if let Some(branch) = &args.branch {
+        options = options.git_branch(branch);
+    }
+    if let Some(entrypoint) = &args.entrypoint {
+        options = options.entrypoint(entrypoint);
+    }
     if let Some(id) = &args.session_id {
         options = options.session_id(id);
     }

@@ -1,7 +1,7 @@
 //! Copies a path into a session of its own, as lines. Uses no file, no clock and no randomness.
 //!
 //! A copy is a path and nothing else: one run of entries in the order of the path, each with a new
-//! id, then the folder if it is another one than that of the first line, then the title. Abandoned
+//! id, then the counts of the client, the folder if it is another one than that of the first line, and the title. Abandoned
 //! branches, entries of subagents and what a compaction summarized are not copied. Each line keeps its bytes except for those that tie it to its old place:
 //!
 //! - `uuid`, `sessionId`, `parentUuid` and `forkedFrom` are set, `isSidechain` becomes `false`;
@@ -80,7 +80,8 @@ pub struct Forked {
 
 /// Copies `path` of `tree`, and calls `write` with one line after the other, each without a line
 /// end: first the entries in the order of the path, then one `content-replacement` with all
-/// replacements of the source if it has any, then the `custom-title`.
+/// replacements of the source if it has any, the last `cost-state` if it has one, and the
+/// `custom-title`.
 ///
 /// Holds one body at a time, and about 150 bytes for each entry of the path. `new_id` has to return
 /// an id that it never returned before. It is called for all entries in order before any body is
@@ -138,6 +139,9 @@ pub fn fork<B: BodySource, E: From<B::Error>>(
         forked.leaf = copy.ids[place];
     }
     if let Some(line) = replacements(tree.index(), bodies, options, new_id)? {
+        write(&line)?;
+    }
+    if let Some(line) = costs(tree.index(), bodies, options)? {
         write(&line)?;
     }
     if let Some(home) = options.home.as_ref().filter(|_| first_cwd != options.home) {
@@ -454,6 +458,34 @@ fn replacements<B: BodySource>(
     }
     let line = side_line("content-replacement", options).with("replacements", Json::array(all));
     Ok(Some(finish(line, options, new_id)))
+}
+
+/// Returns the last line with the counts of the client: they continue in the copy, as they do when
+/// the session is resumed (META-3).
+fn costs<B: BodySource>(
+    index: &Index,
+    bodies: &mut B,
+    options: &ForkOptions,
+) -> Result<Option<String>, B::Error> {
+    let mut lines = index.entries().rev();
+    let Some(line) = lines.find(|line| line.kind() == EntryKind::CostState) else {
+        return Ok(None);
+    };
+    let Ok(body) = Object::parse(bodies.body(&line)?) else {
+        return Ok(None);
+    };
+    let session = Json::from(options.session.as_str());
+    let more = match body.get("sessionId") {
+        Some(_) => Vec::new(),
+        None => vec![("sessionId", session.clone())],
+    };
+    let edit = |key: &str, _: Raw<'_>| match key {
+        "sessionId" => Edit::set(&session),
+        _ => Edit::Keep,
+    };
+    let line = edited(&body, edit, &more);
+    // A salvaged line can span several lines.
+    Ok(Some(line.replace(['\n', '\r'], " ")))
 }
 
 fn side_line(kind: &str, options: &ForkOptions) -> ObjectBuf {

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use transcript_format::make::Compaction;
+use transcript_format::object::Object;
 use transcript_reader::Index;
+use transcript_resume::PathState;
 use transcript_resume::request::Request;
 use transcript_writer::asynchronous::AsyncWriter;
 use transcript_writer::{
@@ -13,6 +15,7 @@ use transcript_writer::{
 };
 
 use crate::conversation::{ConversationEntry, Keep, StoryEntry};
+use crate::counters::Counters;
 use crate::error::Error;
 use crate::options::{ForkOptions, SessionOptions};
 use crate::session::{Resumed, Session, SessionConfig};
@@ -235,6 +238,14 @@ impl AsyncSession {
         self.blocking(|config, writer| config.entries(writer)).await
     }
 
+    /// Returns the state of the session; see [`Session::state`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn state(&self) -> Result<PathState, Error> {
+        self.blocking(|config, writer| config.state(writer)).await
+    }
+
     /// Returns the entries of the whole conversation; see [`Session::story`].
     ///
     /// # Errors
@@ -287,7 +298,62 @@ impl AsyncSession {
     /// # Errors
     /// As there.
     pub async fn end_turn(&self, turn: TurnEnd) -> Result<Vec<Written>, Error> {
-        self.blocking(|_, writer| Ok(writer.end_turn(turn)?)).await
+        self.blocking(|config, writer| config.end_turn(writer, turn))
+            .await
+    }
+
+    /// Counts what the session costs; see [`Session::count`]. Waits
+    /// only while [`end_turn`](Self::end_turn) writes.
+    pub fn count<T>(&self, change: impl FnOnce(&mut Counters) -> T) -> T {
+        self.config.count(change)
+    }
+
+    /// Counts the replies that the counts in the file do not contain; see [`Session::count_missed`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn count_missed(
+        &self,
+        price: impl Fn(&str, &Object<'_>) -> Option<u128> + Send + 'static,
+    ) -> Result<usize, Error> {
+        self.blocking(move |config, _| config.count_missed(price))
+            .await
+    }
+
+    /// Returns the counts as they are now; see [`Session::counters`].
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.config.counters()
+    }
+
+    /// Completes the calls that have no result yet; see [`Session::complete_calls`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn complete_calls(&self, text: &str) -> Result<Vec<Written>, Error> {
+        let text = text.to_owned();
+        self.blocking(move |config, writer| config.complete_calls(writer, &text))
+            .await
+    }
+
+    /// Sets the git branch of later entries; see [`Session::set_git_branch`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn set_git_branch(&self, branch: &str) -> Result<(), Error> {
+        let branch = branch.to_owned();
+        self.blocking(move |config, writer| config.set_git_branch(writer, &branch))
+            .await
+    }
+
+    /// Sets how the client was started, for later entries; see [`Session::set_entrypoint`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn set_entrypoint(&self, entrypoint: &str) -> Result<(), Error> {
+        let entrypoint = entrypoint.to_owned();
+        self.blocking(move |config, writer| config.set_entrypoint(writer, &entrypoint))
+            .await
     }
 
     /// Copies the conversation into a new session; see [`Session::fork`].

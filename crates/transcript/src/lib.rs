@@ -108,6 +108,7 @@ mod archived;
 mod asynchronous;
 mod conversation;
 mod copying;
+mod counters;
 mod entry_name;
 mod error;
 mod fork_files;
@@ -135,6 +136,7 @@ pub use archived::{add_archived, list_archived, summarize};
 pub use asynchronous::AsyncSession;
 pub use conversation::{ConversationEntry, Keep, StoryEntry};
 pub use copying::NotCopied;
+pub use counters::Counters;
 pub use entry_name::{EntryMatch, entries_named};
 pub use error::{Error, ErrorKind};
 pub use history::{History, ReadEnd};
@@ -162,7 +164,8 @@ pub use transcript_reader::{EntryNo, Index, Listing, SessionRow, SessionState, S
 pub use transcript_redact as redact;
 pub use transcript_resume::request::{Fit, Request, RequestTokens};
 pub use transcript_resume::{
-    ConversationPath, PathState, Policy, Refusal, Tree, Unclosed, Usage, items,
+    ConversationPath, Costs, Denial, FileAccess, KnownFile, ModelCosts, ModelFallback, PathState,
+    Policy, Refusal, Tree, Unclosed, Usage, items,
 };
 pub use transcript_storage::ignore_file_size_signal;
 #[cfg(feature = "follow")]

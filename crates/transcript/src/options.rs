@@ -35,6 +35,20 @@ impl SessionOptions {
         self
     }
 
+    /// Sets the git branch of entries that name none;
+    /// [`Session::set_git_branch`](crate::Session::set_git_branch) changes it later.
+    pub fn git_branch(mut self, branch: impl Into<String>) -> Self {
+        self.writer = self.writer.git_branch(branch);
+        self
+    }
+
+    /// Sets how the client was started, such as `cli` or `sdk-py`, for entries that do not say it;
+    /// [`Session::set_entrypoint`](crate::Session::set_entrypoint) changes it later.
+    pub fn entrypoint(mut self, entrypoint: impl Into<String>) -> Self {
+        self.writer = self.writer.entrypoint(entrypoint);
+        self
+    }
+
     /// Sets the session id of entries that have none; the id of the session by default.
     pub fn session_id(mut self, id: impl Into<String>) -> Self {
         self.session_id = Some(id.into());
@@ -98,6 +112,11 @@ impl SessionOptions {
             request = request.fit(limit);
         }
         request
+    }
+
+    /// Returns the session id for entries that have none, if one was given.
+    pub(crate) fn session_id_given(&self) -> Option<&str> {
+        self.session_id.as_deref()
     }
 
     /// Returns the writer options for the session with this id.

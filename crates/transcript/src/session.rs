@@ -1,8 +1,10 @@
 //! A session that is open for appending.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use transcript_format::cut_reply;
 use transcript_format::ids::Uuid;
@@ -11,16 +13,18 @@ use transcript_format::kind::EntryKind;
 use transcript_format::make::{self, Compaction, NewEntry};
 use transcript_format::object::{Object, Raw};
 use transcript_messages::{BlockKind, Message, SyntheticKind};
-use transcript_reader::Index;
+use transcript_reader::{Bodies, Index};
 use transcript_resume::request::Request;
-use transcript_resume::{Policy, Tree, texts};
+use transcript_resume::{Costs, PathState, Policy, Tree, texts};
 use transcript_storage::Fingerprint;
 use transcript_writer::{
     AgentId, AgentMeta, Compacted, Draft, EntryId, ErrorKind as WriteError, InvalidEntry,
-    RecordOptions, RecordOutcome, Repair, ResumePoint, Ticket, TurnEnd, Writer, Written,
+    RecordOptions, RecordOutcome, Repair, ResumePoint, Ticket, TurnEnd, Writer, WriterOptions,
+    Written,
 };
 
 use crate::conversation::{ConversationEntry, Keep, StoryEntry};
+use crate::counters::Counters;
 use crate::error::{Error, ErrorKind};
 use crate::history::History;
 use crate::live_session::LiveSession;
@@ -69,6 +73,24 @@ pub(crate) struct SessionConfig {
     pub(crate) restored: Vec<Written>,
     /// What the last request was made of; `None` before the first one.
     live: Arc<Mutex<Option<LiveSession>>>,
+    counting: Arc<Mutex<Counting>>,
+    /// The options for the sessions of agents: branch and entrypoint may have changed.
+    writer_options: Arc<Mutex<WriterOptions>>,
+}
+
+/// The counters of an open session.
+#[derive(Debug)]
+struct Counting {
+    /// The id of the session, in the lines.
+    session: String,
+    counters: Counters,
+    /// Whether anything was counted: only then lines are written.
+    is_used: bool,
+    /// Up to when the time of the session was counted.
+    since: Instant,
+    /// The part of the file after the counts that the session was opened with; `None` once its replies
+    /// are counted.
+    missed: Option<Range<u64>>,
 }
 
 /// A session that was read and is open for writing.
@@ -110,7 +132,7 @@ impl Session {
         known.fingerprint = Some(Fingerprint::start());
         let writer = options.writer_of(None).create().open(path, known)?;
         Ok(Self {
-            config: SessionConfig::new(path, options, writer.repair()),
+            config: SessionConfig::new(path, options, None, writer.repair()),
             writer,
         })
     }
@@ -449,6 +471,15 @@ impl Session {
         self.config.entries(&self.writer)
     }
 
+    /// Returns the state of the session at the end of its conversation, from the file as it is now: the
+    /// files that the model knows, denials, the to-do list, title, mode; see [`History::state`].
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn state(&self) -> Result<PathState, Error> {
+        self.config.state(&self.writer)
+    }
+
     /// Returns the entries of the whole conversation, with those that compactions removed, from the
     /// file as it is now; see [`History::story`].
     ///
@@ -504,13 +535,112 @@ impl Session {
 
     /// Ends a turn: records where the conversation ends, and appends those lines of `turn` (title,
     /// mode, cost) again that a reader of the end of the file would miss; see [`Writer::end_turn`].
+    /// Once something was [counted](Self::count), it also writes the counts.
     ///
     /// A crash leaves all of these lines or none; they are not part of the conversation.
     ///
     /// # Errors
     /// As for [`append`](Self::append).
     pub fn end_turn(&self, turn: TurnEnd) -> Result<Vec<Written>, Error> {
-        Ok(self.writer.end_turn(turn)?)
+        self.config.end_turn(&self.writer, turn)
+    }
+
+    /// Counts what the session costs: a reply of the model, the time of a tool, lines of code. The
+    /// counts continue from those in the file, also in a fork, and [`end_turn`](Self::end_turn) writes
+    /// them to it, with the time for which the session was open. A session in which nothing is counted
+    /// keeps the counts that it has.
+    ///
+    /// A crash loses what was counted since the last end of a turn; [`count_missed`](Self::count_missed)
+    /// counts the replies again.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use transcript::{Draft, History, Policy, Session, SessionOptions, TurnEnd};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let session = Session::create(&path, &SessionOptions::new())?;
+    /// session.append(Draft::user("Which years have a leap day?"))?;
+    /// session.count(|counters| counters.add_lines(12, 3));
+    /// session.count(|counters| counters.add_tool(Duration::from_millis(40)));
+    /// session.end_turn(TurnEnd::new())?;
+    /// let state = History::open(&path)?.state(Policy::Recover)?;
+    /// assert_eq!(state.costs.and_then(|costs| costs.lines_added), Some(12));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn count<T>(&self, change: impl FnOnce(&mut Counters) -> T) -> T {
+        self.config.count(change)
+    }
+
+    /// Returns the counts as they are now: those of the file, and what was [counted](Self::count)
+    /// since.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.config.counters()
+    }
+
+    /// Counts the replies that were in the file when it was opened and that its counts do not contain:
+    /// those after the last `cost-state` line, all if there is none. That is what a kill in the middle of
+    /// a turn leaves. `price` returns the cost of a reply in billionths of a dollar, as
+    /// `CallPrices::cost` does. Returns the number of replies. How long they took is not known.
+    ///
+    /// A second call does nothing. A file without such replies is not read.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn count_missed(
+        &self,
+        price: impl Fn(&str, &Object<'_>) -> Option<u128> + Send + 'static,
+    ) -> Result<usize, Error> {
+        self.config.count_missed(price)
+    }
+
+    /// Completes the calls of the conversation that have no result yet, as after an interruption by
+    /// the person: each gets a result with `text`, marked as an error. A call whose input was cut with
+    /// its reply gets the text about that instead. With one write; nothing is written when no call is
+    /// open.
+    ///
+    /// The results are found in the conversation as the file has it now, so a call that another
+    /// process answered is not answered again.
+    ///
+    /// ```
+    /// use transcript::{Draft, Session, SessionOptions};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let session = Session::create(&path, &SessionOptions::new())?;
+    /// # session.append(Draft::user("How long is the year 2000?"))?;
+    /// let call = r#"{"id": "msg_01", "role": "assistant", "model": "m", "content":
+    ///     [{"type": "tool_use", "id": "toolu_01", "name": "Calendar", "input": {}}]}"#;
+    /// session.append_all(Draft::assistant(call)?)?;
+    /// // The person presses Esc.
+    /// assert_eq!(session.complete_calls("Stopped by the user")?.len(), 1);
+    /// assert_eq!(session.complete_calls("Stopped by the user")?.len(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append), and when the file cannot be read.
+    pub fn complete_calls(&self, text: &str) -> Result<Vec<Written>, Error> {
+        self.config.complete_calls(&self.writer, text)
+    }
+
+    /// Sets the git branch of later entries that name none; an empty one for none. What is queued is
+    /// written first, with the branch before.
+    ///
+    /// # Errors
+    /// When queued entries could not be written.
+    pub fn set_git_branch(&self, branch: &str) -> Result<(), Error> {
+        self.config.set_git_branch(&self.writer, branch)
+    }
+
+    /// Sets how the client was started, such as `cli` or `sdk-py`, for later entries that do not say
+    /// it; an empty text for nothing.
+    ///
+    /// # Errors
+    /// As for [`set_git_branch`](Self::set_git_branch).
+    pub fn set_entrypoint(&self, entrypoint: &str) -> Result<(), Error> {
+        self.config.set_entrypoint(&self.writer, entrypoint)
     }
 
     /// Copies the conversation into a new session with new ids, next to this one unless `options`
@@ -664,8 +794,16 @@ impl Session {
 }
 
 impl SessionConfig {
-    fn new(path: &Path, options: &SessionOptions, repair: Option<Repair>) -> Self {
+    /// `history` is what the file has; `None` for a new one.
+    fn new(
+        path: &Path,
+        options: &SessionOptions,
+        history: Option<&History>,
+        repair: Option<Repair>,
+    ) -> Self {
         Self {
+            counting: Arc::new(Mutex::new(Counting::new(path, options, history))),
+            writer_options: Arc::new(Mutex::new(options.writer.clone())),
             path: path.to_owned(),
             forked_from: None,
             options: options.clone(),
@@ -870,6 +1008,20 @@ impl SessionConfig {
         self.read_again(writer)?.entries(self.options.policy)
     }
 
+    pub(crate) fn state(&self, writer: &Writer) -> Result<PathState, Error> {
+        match self.read_again(writer) {
+            Ok(history) => history.state(self.options.policy),
+            // A session without an entry has no file yet.
+            Err(error)
+                if writer.leaf().is_none()
+                    && error.kind() == ErrorKind::Read(transcript_reader::ErrorKind::NotFound) =>
+            {
+                Ok(PathState::default())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     pub(crate) fn story(&self, writer: &Writer) -> Result<Vec<StoryEntry>, Error> {
         self.read_again(writer)?.story(self.options.policy)
     }
@@ -950,19 +1102,118 @@ impl SessionConfig {
         Ok(path)
     }
 
+    pub(crate) fn count<T>(&self, change: impl FnOnce(&mut Counters) -> T) -> T {
+        let mut counting = lock(&self.counting);
+        counting.is_used = true;
+        change(&mut counting.counters)
+    }
+
+    pub(crate) fn count_missed(
+        &self,
+        price: impl Fn(&str, &Object<'_>) -> Option<u128>,
+    ) -> Result<usize, Error> {
+        let mut counting = lock(&self.counting);
+        let Some(missed) = counting.missed.clone() else {
+            return Ok(0);
+        };
+        let replies = replies_in(&History::open(&self.path)?, &missed)?;
+        counting.missed = None;
+        counting.is_used |= !replies.is_empty();
+        for (model, usage) in &replies {
+            if let Ok(usage) = Object::parse(usage) {
+                let cost = price(model, &usage);
+                counting
+                    .counters
+                    .add_reply(model, &usage, cost, Duration::ZERO);
+            }
+        }
+        Ok(replies.len())
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        lock(&self.counting).counters.clone()
+    }
+
+    pub(crate) fn end_turn(&self, writer: &Writer, turn: TurnEnd) -> Result<Vec<Written>, Error> {
+        let mut counting = lock(&self.counting);
+        if !counting.is_used {
+            drop(counting);
+            return Ok(writer.end_turn(turn)?);
+        }
+        // If the line is not written, its time is counted at the end of the next turn.
+        let now = Instant::now();
+        let mut counters = counting.counters.clone();
+        counters.add_duration(now.saturating_duration_since(counting.since));
+        let line = self.draft(counters.line_of(&counting.session))?;
+        let written = writer.end_turn(turn.lines([line]))?;
+        counting.counters = counters;
+        counting.since = now;
+        Ok(written)
+    }
+
+    pub(crate) fn complete_calls(
+        &self,
+        writer: &Writer,
+        text: &str,
+    ) -> Result<Vec<Written>, Error> {
+        if writer.leaf().is_none() {
+            return Ok(Vec::new());
+        }
+        let request = self.request(writer)?;
+        let open = request.synthetic.iter().filter_map(|synthetic| {
+            let text = match synthetic.kind {
+                SyntheticKind::PendingResult | SyntheticKind::InterruptedResult => text,
+                SyntheticKind::CutCall => texts::CALL_CUT,
+                _ => return None,
+            };
+            let call = synthetic.block.call_id()?;
+            let output = Json::from(text);
+            let output = Raw::parse(output.text()).ok()?;
+            let result = make::ToolResult::text(call, text).failed().output(output);
+            Some(make::tool_result(result))
+        });
+        let drafts = open
+            .map(|entry| self.draft(entry))
+            .collect::<Result<Vec<_>, _>>()?;
+        match drafts.is_empty() {
+            true => Ok(Vec::new()),
+            false => Ok(writer.append_all(drafts)?),
+        }
+    }
+
+    pub(crate) fn set_git_branch(&self, writer: &Writer, branch: &str) -> Result<(), Error> {
+        writer.set_git_branch(branch)?;
+        let mut options = lock(&self.writer_options);
+        *options = options.clone().git_branch(branch);
+        Ok(())
+    }
+
+    pub(crate) fn set_entrypoint(&self, writer: &Writer, entrypoint: &str) -> Result<(), Error> {
+        writer.set_entrypoint(entrypoint)?;
+        let mut options = lock(&self.writer_options);
+        *options = options.clone().entrypoint(entrypoint);
+        Ok(())
+    }
+
     pub(crate) fn agent(&self, agent: &AgentId, meta: &AgentMeta) -> Result<Session, Error> {
         let path = agent.path(&self.path);
-        let writer = &self.options.writer;
+        let mut options = self.options.clone();
+        options.writer = lock(&self.writer_options).clone();
+        let writer = &options.writer;
         writer.write_agent_meta(&self.path, agent, meta)?;
-        let known = if path.exists() {
-            let history = History::open(&path)?;
-            history.resume_point(&Tree::new(history.index(), self.options.policy))?
-        } else {
-            ResumePoint::default()
+        let history = match path.exists() {
+            true => Some(History::open(&path)?),
+            false => None,
+        };
+        let known = match &history {
+            Some(history) => {
+                history.resume_point(&Tree::new(history.index(), self.options.policy))?
+            }
+            None => ResumePoint::default(),
         };
         let writer = writer.open_agent(&self.path, agent, known)?;
         Ok(Session {
-            config: Self::new(&path, &self.options, writer.repair()),
+            config: Self::new(&path, &options, history.as_ref(), writer.repair()),
             writer,
         })
     }
@@ -974,13 +1225,92 @@ impl SessionConfig {
     }
 }
 
+impl Counting {
+    fn new(path: &Path, options: &SessionOptions, history: Option<&History>) -> Self {
+        let named = history.and_then(History::session_id);
+        let stem = || {
+            path.file_stem()
+                .map(|stem| stem.to_string_lossy().into_owned())
+        };
+        let session = options
+            .session_id_given()
+            .map(str::to_owned)
+            .or(named)
+            .or_else(stem);
+        let last = history.and_then(|history| {
+            let mut lines = history.index().entries().rev();
+            lines.find(|line| line.kind() == EntryKind::CostState)
+        });
+        let costs = history.zip(last).and_then(|(history, line)| {
+            let mut bodies = Bodies::new(history.source());
+            // A line that changed on disk since it was indexed is skipped: opening the file detects it.
+            Costs::read(bodies.get(&line).ok()?.text)
+        });
+        let missed = history.and_then(|history| {
+            let start = last.map_or(0, |line| line.offset());
+            let mut lines = history.index().entries().rev();
+            let mut lines = lines.by_ref().take_while(|line| line.offset() >= start);
+            let has_reply = lines.any(|line| line.kind() == EntryKind::Assistant);
+            has_reply.then_some(start..history.index().byte_count())
+        });
+        Self {
+            session: session.unwrap_or_default(),
+            counters: costs.map_or_else(Counters::new, Counters::from),
+            is_used: false,
+            since: Instant::now(),
+            missed,
+        }
+    }
+}
+
+/// Returns the model and the usage of each reply in a part of a file, each reply once: its last line
+/// has the final usage.
+fn replies_in(history: &History, part: &Range<u64>) -> Result<Vec<(String, String)>, Error> {
+    let mut bodies = Bodies::new(history.source());
+    let mut replies: Vec<(String, String)> = Vec::new();
+    let mut places = HashMap::new();
+    let lines = history.index().entries();
+    let lines =
+        lines.filter(|line| line.kind() == EntryKind::Assistant && part.contains(&line.offset()));
+    for line in lines {
+        let Ok(body) = Object::parse(bodies.get(&line)?.text) else {
+            continue;
+        };
+        let Some(message) = body.object("message") else {
+            continue;
+        };
+        let (Some(model), Some(usage)) = (message.str("model"), message.object("usage")) else {
+            continue;
+        };
+        let reply = (model.into_owned(), usage.text().to_owned());
+        // A reply without an id is a line of its own.
+        let id = message.str("id").filter(|id| !id.is_empty());
+        let known = id.as_ref().and_then(|id| places.get(id.as_ref()).copied());
+        match known {
+            Some(place) => replies[place] = reply,
+            None => {
+                if let Some(id) = id {
+                    places.insert(id.into_owned(), replies.len());
+                }
+                replies.push(reply);
+            }
+        }
+    }
+    replies.retain(|(model, _)| model != make::SYNTHETIC_MODEL);
+    Ok(replies)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// How often a session is read again because it was replaced before it was opened for writing.
 const MAX_REPLACED: usize = 3;
 
 /// Opens a session at the end of its conversation: reads it, rewrites salvaged entries, and reads
 /// it again if it wrote any.
 fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
-    let mut config = SessionConfig::new(path, options, None);
+    let mut config = SessionConfig::new(path, options, None, None);
     let mut is_repaired = options.policy == Policy::Vendor;
     let mut replaced = 0;
     loop {
@@ -1022,6 +1352,7 @@ fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
             continue;
         }
         if lost.is_empty() {
+            config.counting = Arc::new(Mutex::new(Counting::new(path, options, Some(&history))));
             return Ok(Opened {
                 config,
                 writer,
@@ -1058,9 +1389,14 @@ fn persisted_drafts(request: &Request, leaf: Option<EntryId>) -> Result<Vec<Draf
     for synthetic in &request.synthetic {
         let entry = match synthetic.kind {
             SyntheticKind::InterruptedResult | SyntheticKind::CutCall => {
-                match Raw::parse(synthetic.block.json()) {
-                    Ok(block) => make::user_blocks(&[block]),
-                    Err(_) => continue,
+                let Ok(block) = Raw::parse(synthetic.block.json()) else {
+                    continue;
+                };
+                let entry = make::user_blocks(&[block]);
+                // The text is what the tool returned, as far as programs can know.
+                match block.object().and_then(|block| block.get("content")) {
+                    Some(content) => entry.with("toolUseResult", content),
+                    None => entry,
                 }
             }
             SyntheticKind::NoResponse => {

@@ -246,7 +246,8 @@ impl<'i> StateReader<'i> {
                     self.todos.add_result(result);
                 }
                 let file = self.add_results(entry_ref, body);
-                self.work.add(self.metadata.index(), entry_ref, body, file);
+                let index = self.metadata.index();
+                self.work.add(index, entry_ref, body, file.as_deref());
             }
             EntryKind::Assistant => self.add_answer(body),
             EntryKind::Attachment => match entry_ref.attachment_kind() {
@@ -341,7 +342,7 @@ impl Work {
         index: &Index,
         entry_ref: &EntryRef<'_>,
         body: &Body<'_>,
-        file: Option<String>,
+        file: Option<&str>,
     ) {
         let place = || place(index, entry_ref, body);
         match entry_ref.kind() {
@@ -355,7 +356,7 @@ impl Work {
                 if let Some(result) = &body.tool_use_result {
                     let failed = ResultBlock::all(body).any(|block| block.is_error);
                     if !failed {
-                        self.files.add_result(result, file.as_deref(), place);
+                        self.files.add_result(result, file, place);
                     }
                     self.commits += u64::from(is_commit(result));
                 }

@@ -5,6 +5,7 @@
 mod agent;
 mod appending;
 mod calls;
+mod counting;
 mod end;
 #[cfg(feature = "async")]
 mod fronts;
