@@ -475,18 +475,122 @@ export interface SessionOptions extends RootOptions {
   cwd?: Path;
   /** The client version of entries that name none. */
   version?: string;
+  /** The git branch of entries that name none. */
+  gitBranch?: string;
+  /** How the client was started, such as `cli` or `sdk-ts`, for entries that do not say it. */
+  entrypoint?: string;
   /** The model that requests are for. */
   model?: string;
   /** What requests have to fit: see `RequestOptions.fit`. */
   fit?: number | string;
   /** The number of turns at the end that `fit` never changes; 2 by default. */
   fitTurns?: number;
+  /** A file of prices in the form of LiteLLM, for the replies that are counted. */
+  prices?: Path;
   sessionId?: string;
   policy?: Policy;
   /** When bytes are synced: `none`, `each`, or at most this number of milliseconds later (100 by default). */
   sync?: 'none' | 'each' | number;
   /** What to do when another process writes to the session; `fail` by default. */
   onBusy?: 'fail' | 'share' | 'fork';
+}
+
+/** What a session has cost, over resumes. Counts of a session that counts nothing itself may be absent from its file. */
+export interface Counters {
+  totalCostUSD: number;
+  /** Whether the price of a model was unknown, so that the sum is too low. */
+  hasUnknownModelCost: boolean;
+  apiDurationMs: number;
+  /** The same without requests that failed. */
+  apiDurationWithoutRetriesMs: number;
+  toolDurationMs: number;
+  /** For how long the session was open, up to its last end of a turn. */
+  durationMs: number;
+  /** When the session started, in milliseconds since 1970. */
+  startTime: number;
+  linesAdded: number;
+  linesRemoved: number;
+  models: ModelCounters[];
+}
+
+/** What a session has used of one model. */
+export interface ModelCounters {
+  model: string;
+  inputTokens: number;
+  outputTokens: number;
+  thinkingTokens: number;
+  cacheReadInputTokens: number;
+  cacheCreationInputTokens: number;
+  cacheCreationEphemeral5mInputTokens: number;
+  cacheCreationEphemeral1hInputTokens: number;
+  webSearchRequests: number;
+  costUSD: number;
+}
+
+/** What to add to the counts of a session. */
+export interface Counted {
+  /** A message of the API, with its `model` and `usage`. Count each reply once. */
+  reply?: object;
+  /** How long its request took. */
+  apiMs?: number;
+  /** How long requests took that failed. */
+  failedApiMs?: number;
+  /** How long tools ran. */
+  toolMs?: number;
+  linesAdded?: number;
+  linesRemoved?: number;
+}
+
+/** A file that the model has read or written, by its last access. */
+export interface KnownFile {
+  path: string;
+  access: 'read' | 'write';
+  /** The id of the call; null if the client added the text by itself. */
+  call: string | null;
+  uuid: string | null;
+  /** The number of the line of its result, from 1. */
+  line: number | null;
+  timestamp: string | null;
+  startLine: number | null;
+  numLines: number | null;
+  totalLines: number | null;
+  /** Whether the model was shown, or wrote, the whole file. */
+  isWhole: boolean;
+  /** Whether the text is still in the context. */
+  inContext: boolean;
+}
+
+/** A call that was denied. */
+export interface Denial {
+  call: string | null;
+  tool: string | null;
+  kind: string;
+  reason: string | null;
+  line: number | null;
+  timestamp: string | null;
+}
+
+/** The state of a session at the end of its conversation. What no line contains is null. */
+export interface SessionState {
+  cwd: string | null;
+  gitBranch: string | null;
+  entrypoint: string | null;
+  version: string | null;
+  model: string | null;
+  /** The model that the last command `/model` chose. */
+  modelOverride: string | null;
+  permissionMode: string | null;
+  mode: string | null;
+  title: string | null;
+  tag: string | null;
+  todos: object[] | null;
+  files: KnownFile[] | null;
+  denials: Denial[] | null;
+  /** The number of commits that the client recognised in the output of commands. */
+  commits: number | null;
+  /** The counts in the file; `Session.counters` also has what was counted since. */
+  costs: { [K in keyof Counters]: Counters[K] | null } | null;
+  [name: string]: unknown;
 }
 
 /** Assembles a message from the events of a streamed reply, wherever the stream is cut. */
@@ -582,7 +686,23 @@ export class Session {
   setTitle(title: string): Promise<void>;
   /** Sets the tag of the session; `null` clears it. */
   setTag(tag: string | null): Promise<void>;
-  /** Ends a turn: notes where the conversation ends, and the settings that readers look for at the end. */
+  /** Sets the git branch or the entrypoint of later entries that name none; an empty text for none. */
+  setContext(context: { gitBranch?: string; entrypoint?: string }): Promise<void>;
+  /** Gives each call that has no result yet one with this text, marked as an error, as after an interruption. */
+  completeCalls(text: string): Promise<Written[]>;
+  /**
+   * Counts what the session costs, and resolves to the counts. They continue from those in the file, also in a fork,
+   * and `endTurn` writes them to it.
+   */
+  count(counted: Counted): Promise<Counters>;
+  /** Resolves to the counts as they are now: those of the file, and what was counted since. */
+  counters(): Promise<Counters>;
+  /** Resolves to the state of the session at the end of its conversation, from the file as it is now. */
+  state(): Promise<SessionState>;
+  /**
+   * Ends a turn: notes where the conversation ends, and the settings that readers look for at the end. Once something
+   * was counted, also the counts.
+   */
   endTurn(prompt?: string): Promise<void>;
   /** Builds the request for the next answer from the file as it is now. */
   request(): Promise<SessionRequest>;

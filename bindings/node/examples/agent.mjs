@@ -34,6 +34,7 @@ try {
   if (prompt !== undefined) await session.append({ user: prompt });
   let result;
   do {
+    const start = performance.now();
     const reply = await stream(url, (await session.request()).messages);
     result = reply.result();
     if (result.state !== 'nothing') await session.appendReply(reply);
@@ -41,6 +42,7 @@ try {
       // None of its calls runs. Started again, the agent tells the model what was cut.
       throw new Error('the reply was cut; run again without a prompt to continue');
     }
+    await session.count({ reply: result.message, apiMs: performance.now() - start });
     // A whole reply may still have calls in `partialCalls`; the next request says that they did not run.
     for (const { id, name, input } of result.toolCalls) {
       const block = { type: 'tool_result', tool_use_id: id, content: runTool(name, input) };

@@ -270,6 +270,26 @@ class Session {
     await this.#ask({ op: 'tag', tag });
   }
 
+  async setContext(context) {
+    await this.#ask({ ...context, op: 'context' });
+  }
+
+  async completeCalls(text) {
+    return (await this.#ask({ op: 'completeCalls', text })).entries;
+  }
+
+  async count(counted) {
+    return (await this.#ask({ ...counted, op: 'count' })).counters;
+  }
+
+  async counters() {
+    return (await this.#ask({ op: 'counters' })).counters;
+  }
+
+  async state() {
+    return (await this.#ask({ op: 'state' })).state;
+  }
+
   async endTurn(prompt) {
     await this.#ask({ op: 'endTurn', prompt });
   }

@@ -366,6 +366,73 @@ inFolder('nothing acknowledged is lost by a kill', async (file) => {
   assert.equal(lost, 0);
 });
 
+/** Runs steps of `work.json` in a session, which the tests of Rust and Python run, too. */
+async function work(session, steps) {
+  for (const step of steps) {
+    const [[name, given]] = Object.entries(step);
+    if (name === 'append') await session.append(given.entry ?? given);
+    else if (name === 'count') await session.count(given);
+    else if (name === 'context') await session.setContext(given);
+    else if (name === 'completeCalls') await session.completeCalls(given);
+    else if (name === 'endTurn') await session.endTurn(given);
+    else throw new Error(name);
+  }
+}
+
+/** Returns what is the same each time the steps are run. */
+function found({ durationMs, startTime, ...counters }, state) {
+  assert.ok(Number.isInteger(durationMs) && Number.isInteger(startTime));
+  const known = (list) => list.map(({ uuid, timestamp, ...item }) => item);
+  const { files, denials, gitBranch, entrypoint } = state;
+  return { counters, files: known(files), denials: known(denials), gitBranch, entrypoint };
+}
+
+inFolder('counters and files survive a kill and a resume', async (file) => {
+  const steps = JSON.parse(fs.readFileSync(path.join(__dirname, 'work.json'), 'utf8'));
+  const program = `
+    const { Session } = require('transcript');
+    ${work}
+    (async () => {
+      const session = await Session.create(process.argv[1], { cwd: '/work', version: '1.0.0' });
+      await work(session, JSON.parse(process.argv[2]));
+      process.stdout.write('ready');
+      setInterval(() => {}, 1000);
+    })();`;
+  const child = spawn(process.execPath, ['-e', program, file, JSON.stringify(steps.before)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  child.stdout.on('data', () => child.kill('SIGKILL'));
+  const [code, signal] = await once(child, 'close');
+  assert.deepEqual([code, signal], [null, 'SIGKILL']);
+  const session = await transcript.Session.resume(file, OPTIONS);
+  assert.equal((await session.counters()).linesAdded, 1);
+  await work(session, steps.after);
+  const counters = await session.counters();
+  assert.deepEqual(found(counters, await session.state()), steps.expected);
+  const fork = await session.fork();
+  await session.close();
+  const { state } = await transcript.request(file, { full: true });
+  assert.deepEqual(found(state.costs, state), steps.expected);
+  const copy = await transcript.Session.open(fork, OPTIONS);
+  assert.equal((await copy.counters()).totalCostUSD, counters.totalCostUSD);
+  await copy.close();
+});
+
+inFolder('what is counted and set is checked', async (file) => {
+  const session = await transcript.Session.create(file, { ...OPTIONS, gitBranch: 'main', entrypoint: 'sdk-test' });
+  assert.equal((await session.state()).files, null);
+  await session.append({ user: 'go' });
+  const before = fs.readFileSync(file, 'utf8');
+  assert.equal(JSON.parse(before).gitBranch, 'main');
+  for (const wrong of [{ reply: {} }, { apiMs: -1 }, { linesAdded: 1.5 }, { lines: 1 }]) {
+    await assert.rejects(session.count(wrong), transcript.TranscriptError);
+  }
+  await assert.rejects(session.setContext({ branch: 'x' }), transcript.TranscriptError);
+  await assert.rejects(session.completeCalls(), transcript.TranscriptError);
+  assert.equal(fs.readFileSync(file, 'utf8'), before);
+  await session.close();
+});
+
 inFolder('the naive writer loses entries in the same test', async (file) => {
   const program = `
     const fs = require('node:fs');

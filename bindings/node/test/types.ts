@@ -22,6 +22,11 @@ export async function write(path: string): Promise<Written[]> {
   reply.event({ type: 'message_stop' });
   for (const { name, input } of reply.result().toolCalls) console.log(name, input);
   await session.appendReply(reply);
+  const counted: transcript.Counters = await session.count({ reply: { model: 'm', usage: {} }, apiMs: 1.5, linesAdded: 2 });
+  const { files, costs }: transcript.SessionState = await session.state();
+  for (const { path, inContext } of files ?? []) console.log(path, inContext, costs?.totalCostUSD ?? counted.totalCostUSD);
+  await session.setContext({ gitBranch: 'main' });
+  await session.completeCalls('Stopped');
   return session.append({ user: 'hello' });
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import sys
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ def main(path: str, url: str, prompt: str | None) -> None:
         if prompt is not None:
             session.append(user=prompt)
         while True:
+            start = time.monotonic()
             reply = stream(url, session.request()["messages"])
             result = reply.result()
             if result["state"] != "nothing":
@@ -56,6 +58,7 @@ def main(path: str, url: str, prompt: str | None) -> None:
             if result["state"] != "whole":
                 # None of its calls runs. Started again, the agent tells the model what was cut.
                 raise SystemExit("the reply was cut; run again without a prompt to continue")
+            session.count(reply=result["message"], api_ms=1000 * (time.monotonic() - start))
             # A whole reply may still have calls in `partialCalls`; the next request says that they did not run.
             for call in result["toolCalls"]:
                 content = run_tool(call["name"], call["input"])

@@ -73,6 +73,11 @@ class Agents(unittest.TestCase):
                 done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=60)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertIn("The year has 366 days.", done.stdout)
+                # Both replies are counted, also that of a turn which was killed.
+                costs = transcript.request(path)["state"]["costs"]
+                (counted,) = costs["models"]
+                self.assertEqual((counted["inputTokens"], counted["outputTokens"]), (20, 14))
+                self.assertTrue(costs["hasUnknownModelCost"])
                 (report,) = transcript.verify(path)
                 self.assertNotIn(report["verdict"], ("damaged", "lossy"))
                 written = [r["uuid"] for r in transcript.entries(path) if r["kind"] == "entry"]

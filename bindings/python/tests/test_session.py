@@ -42,6 +42,50 @@ while True:
 """
 
 
+# The steps before the kill, and what must be found after them: the tests of Rust and Node read the same file.
+WORK = HERE.parents[1] / "node/test/work.json"
+
+
+def work(session: Session, steps: list[dict[str, Any]]) -> None:
+    """Run steps in a session."""
+    names = {
+        "apiMs": "api_ms",
+        "failedApiMs": "failed_api_ms",
+        "toolMs": "tool_ms",
+        "linesAdded": "lines_added",
+        "linesRemoved": "lines_removed",
+        "gitBranch": "git_branch",
+    }
+    for step in steps:
+        ((name, given),) = step.items()
+        if name in ("count", "context"):
+            given = {names.get(key, key): value for key, value in given.items()}
+        match name:
+            case "append":
+                session.append(**given)
+            case "count":
+                session.count(**given)
+            case "context":
+                session.set_context(**given)
+            case "completeCalls":
+                session.complete_calls(given)
+            case "endTurn":
+                session.end_turn(given)
+            case _:
+                raise AssertionError(name)
+
+
+def found(counters: Any, state: Any) -> Any:
+    """What is the same each time the steps are run."""
+    for key in ("durationMs", "startTime"):
+        assert isinstance(counters.pop(key), int)
+    for item in [*state["files"], *state["denials"]]:
+        item.pop("uuid", None)
+        item.pop("timestamp")
+    kept = {key: state[key] for key in ("files", "denials", "gitBranch", "entrypoint")}
+    return {"counters": counters, **kept}
+
+
 class Folder(unittest.TestCase):
     """A folder with a path for a session."""
 
@@ -389,6 +433,61 @@ class Sessions(Folder):
         (report,) = transcript.verify(self.path)
         self.assertNotEqual(report["verdict"], "lossy")
 
+    def test_counters_and_files_survive_a_kill_and_a_resume(self) -> None:
+        worker = subprocess.Popen(
+            [sys.executable, __file__, str(self.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert worker.stdout is not None and worker.stdin is not None
+        self.assertEqual(worker.stdout.readline(), "ready\n")
+        worker.send_signal(signal.SIGKILL)
+        worker.communicate()
+        steps = json.loads(WORK.read_text())
+        with Session.resume(self.path, cwd="/work", version="1.0.0") as session:
+            self.assertEqual(session.counters()["linesAdded"], 1)
+            work(session, steps["after"])
+            counters, state = session.counters(), session.state()
+            self.assertEqual(found(counters, state), steps["expected"])
+            fork = session.fork()
+        report = transcript.request(self.path, full=True)
+        self.assertEqual(found(report["state"]["costs"], report["state"]), steps["expected"])
+        with Session.open(fork) as session:
+            self.assertEqual(session.counters()["totalCostUSD"], counters["totalCostUSD"])
+        command = os.environ.get("TRANSCRIPT_COMMAND")
+        if command is not None:
+            done = subprocess.run([command, "resume", "--full", "--json", str(self.path)], capture_output=True, text=True)
+            told = json.loads(done.stdout)["state"]
+            self.assertEqual(found(told["costs"], told), steps["expected"], "the answer of the command")
+
+    def test_what_is_counted_and_set_is_checked(self) -> None:
+        with self.create() as session:
+            self.assertEqual(session.state()["files"], None)
+            self.assertEqual(session.complete_calls("Stopped"), [])
+            session.append(user="go")
+            before = self.path.read_text()
+            for wrong in ({"reply": {}}, {"reply": {"model": "m"}}, {"api_ms": -1}, {"lines_added": 1.5}):
+                with self.assertRaises(transcript.TranscriptError):
+                    session.count(**wrong)  # type: ignore[arg-type]
+            self.assertEqual(session.counters()["models"], [])
+            self.assertEqual(self.path.read_text(), before)
+
+    def test_tasks_count_and_complete_calls_as_well(self) -> None:
+        async def run() -> Any:
+            async with await AsyncSession.create(self.path, cwd="/", version="1", git_branch="main") as session:
+                await session.append(user="go")
+                call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {}}
+                message = {"id": "m", "role": "assistant", "model": "m", "content": [call], "usage": {"output_tokens": 2}}
+                await session.append(assistant=message)
+                await session.count(reply=message, api_ms=1.5)
+                await session.set_context(git_branch="fix")
+                self.assertEqual(len(await session.complete_calls("Stopped")), 1)
+                await session.end_turn()
+                return await session.counters(), await session.state()
+
+        counters, state = asyncio.run(run())
+        self.assertEqual(counters["models"][0]["outputTokens"], 2)
+        self.assertEqual(state["costs"], counters)
+        self.assertEqual(state["gitBranch"], "fix")
+
     def test_the_naive_writer_loses_entries_in_the_same_test(self) -> None:
         _, lost = self.acknowledged_after_kills(NAIVE, 5)
         self.assertGreater(lost, 0)
@@ -719,4 +818,10 @@ class Many(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    if len(sys.argv) == 2 and sys.argv[1].endswith(".jsonl"):
+        # The process that is killed.
+        work(Session.create(sys.argv[1], cwd="/work", version="1.0.0"), json.loads(WORK.read_text())["before"])
+        print("ready", flush=True)
+        sys.stdin.read()
+    else:
+        unittest.main()

@@ -4,16 +4,17 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use transcript::catalog::usage::{CallPrices, Prices};
 use transcript::serve::{append_each_then, drafts, execute};
 use transcript::wire::{self, Append, Command, CommandError, Json};
 use transcript::{
-    AgentId, AgentMeta, Draft, ErrorKind, ForkOptions, History, OnBusy, Repair, Request, Session,
-    SessionOptions, SyncPolicy, TurnEnd, Written, stream,
+    AgentId, AgentMeta, Counters, Draft, ErrorKind, ForkOptions, History, OnBusy, Repair, Request,
+    Session, SessionOptions, SyncPolicy, TurnEnd, Written, stream,
 };
 use transcript_format::object::{Object, Raw};
 use transcript_reader::Index;
@@ -31,6 +32,8 @@ pub type Reply = Result<String, Failure>;
 pub struct SessionHandle {
     session: Mutex<Option<Session>>,
     path: PathBuf,
+    /// What replies cost that are counted.
+    prices: Arc<CallPrices>,
     process: u32,
 }
 
@@ -43,12 +46,16 @@ struct OpenOptions {
     session: Option<String>,
     cwd: Option<String>,
     version: Option<String>,
+    git_branch: Option<String>,
+    entrypoint: Option<String>,
     model: Option<String>,
     session_id: Option<String>,
     #[serde(flatten)]
     fit: FitOptions,
     #[serde(default)]
     policy: PolicyName,
+    /// A file of prices, in the form of LiteLLM.
+    prices: Option<PathBuf>,
     sync: Option<Sync>,
     on_busy: Option<Busy>,
     #[serde(flatten)]
@@ -117,6 +124,12 @@ impl OpenOptions {
         if let Some(version) = &self.version {
             options = options.version(version);
         }
+        if let Some(branch) = &self.git_branch {
+            options = options.git_branch(branch);
+        }
+        if let Some(entrypoint) = &self.entrypoint {
+            options = options.entrypoint(entrypoint);
+        }
         if let Some(model) = &self.model {
             options = options.model(model);
         }
@@ -138,6 +151,16 @@ impl OpenOptions {
             });
         }
         Ok(options)
+    }
+
+    fn prices(&self) -> Result<Arc<CallPrices>, Failure> {
+        let prices = match &self.prices {
+            Some(path) => {
+                Prices::read(path).map_err(|error| Failure::options(error.to_string()))?
+            }
+            None => Prices::embedded(),
+        };
+        Ok(Arc::new(CallPrices::new(prices)))
     }
 
     /// Returns the path of the session: an absolute one, as a program may change its working folder.
@@ -174,7 +197,7 @@ impl SessionHandle {
 
     fn open_session(options: &str) -> Result<(Self, String), Failure> {
         let options: OpenOptions = read_options(options)?;
-        let path = options.path()?;
+        let (path, prices) = (options.path()?, options.prices()?);
         let session_options = options.session_options()?;
         let (session, resumed) = match options.mode {
             Mode::Create => (Session::create(&path, &session_options)?, None),
@@ -207,12 +230,13 @@ impl SessionHandle {
             about.push_str(&request);
             about.push('}');
         }
-        Ok((Self::of(session), about))
+        Ok((Self::of(session, prices), about))
     }
 
-    fn of(session: Session) -> Self {
+    fn of(session: Session, prices: Arc<CallPrices>) -> Self {
         Self {
             path: session.path().to_owned(),
+            prices,
             session: Mutex::new(Some(session)),
             process: process::id(),
         }
@@ -237,7 +261,8 @@ impl SessionHandle {
             }
             let guard = self.lock();
             let session = guard.as_ref().ok_or_else(|| self.closed())?;
-            Ok(Self::of(session.agent(&id(&options.agent_id)?, &meta)?))
+            let agent = session.agent(&id(&options.agent_id)?, &meta)?;
+            Ok(Self::of(agent, Arc::clone(&self.prices)))
         })
     }
 
@@ -301,6 +326,13 @@ impl SessionHandle {
                 session.append_reply(reply)?,
             ))?)
         })
+    }
+
+    /// Counts the replies that a kill kept from being counted; only the first call reads the file.
+    fn count_missed(&self, session: &Session) -> Result<(), Failure> {
+        let prices = Arc::clone(&self.prices);
+        session.count_missed(move |model, usage| prices.cost(model, usage))?;
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Session>> {
@@ -383,6 +415,45 @@ impl SessionHandle {
                 let written = session.end_turn(turn)?;
                 Ok(wire::text(&wire::Answer::written(written))?)
             }
+            Some("count") => {
+                let fields = [
+                    "op",
+                    "reply",
+                    "apiMs",
+                    "failedApiMs",
+                    "toolMs",
+                    "linesAdded",
+                    "linesRemoved",
+                ];
+                refuse_others(&object, &fields)?;
+                let counted = Counted::read(&object, &self.prices)?;
+                self.count_missed(session)?;
+                let counters = session.count(|counters| {
+                    counted.add_to(counters);
+                    counters.clone()
+                });
+                Ok(counters_text(&counters))
+            }
+            Some("counters") => {
+                self.count_missed(session)?;
+                Ok(counters_text(&session.counters()))
+            }
+            Some("completeCalls") => {
+                let text = text("text")?.ok_or_else(|| not_text("text"))?;
+                let written = session.complete_calls(&text)?;
+                Ok(wire::text(&wire::Answer::written(written))?)
+            }
+            Some("context") => {
+                refuse_others(&object, &["op", "gitBranch", "entrypoint"])?;
+                if let Some(branch) = text("gitBranch")? {
+                    session.set_git_branch(&branch)?;
+                }
+                if let Some(entrypoint) = text("entrypoint")? {
+                    session.set_entrypoint(&entrypoint)?;
+                }
+                Ok("{\"ok\":true}".to_owned())
+            }
+            Some("state") => Ok(json!({ "ok": true, "state": session.state()? }).to_string()),
             Some("fork") => {
                 refuse_others(&object, &["op", "at", "title", "out"])?;
                 let mut options = ForkOptions::new();
@@ -509,6 +580,77 @@ fn unquoted(append: Append<'_>) -> Append<'_> {
         Append::Assistant(message) => Append::Assistant(unquote(message)),
         append => append,
     }
+}
+
+/// What a command adds to the counters of a session.
+struct Counted<'a> {
+    /// The model of a reply, its usage, and its cost.
+    reply: Option<(String, Object<'a>, Option<u128>)>,
+    api: Duration,
+    failed_api: Option<Duration>,
+    tool: Option<Duration>,
+    lines: [u64; 2],
+}
+
+impl<'a> Counted<'a> {
+    fn read(command: &Object<'a>, prices: &CallPrices) -> Result<Self, CommandError> {
+        let given = |name: &str| command.get(name).filter(|value| !value.is_null());
+        let lines = |name: &str| match given(name) {
+            None => Ok(0),
+            Some(value) => value.u64().ok_or_else(|| {
+                CommandError::bad_command(format!("`{name}` must be a whole number, 0 or more"))
+            }),
+        };
+        // Clocks measure fractions of a millisecond.
+        let millis = |name: &str| {
+            let Some(value) = given(name) else {
+                return Ok(None);
+            };
+            let seconds = value.f64().map(|millis| millis / 1000.0);
+            let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            let wrong = || format!("`{name}` must be a number of milliseconds, 0 or more");
+            time.map(Some)
+                .ok_or_else(|| CommandError::bad_command(wrong()))
+        };
+        let message = command.get("reply").filter(|value| !value.is_null());
+        let reply = message.map(|message| {
+            let message = message.object();
+            let usage = message.as_ref().and_then(|message| message.object("usage"));
+            let model = message.and_then(|message| message.str("model"));
+            let (Some(model), Some(usage)) = (model, usage) else {
+                return Err(CommandError::bad_command(
+                    "`reply` must be a message of the API, with its `model` and `usage`",
+                ));
+            };
+            let cost = prices.cost(&model, &usage);
+            Ok((model.into_owned(), usage, cost))
+        });
+        Ok(Self {
+            reply: reply.transpose()?,
+            api: millis("apiMs")?.unwrap_or_default(),
+            failed_api: millis("failedApiMs")?,
+            tool: millis("toolMs")?,
+            lines: [lines("linesAdded")?, lines("linesRemoved")?],
+        })
+    }
+
+    fn add_to(&self, counters: &mut Counters) {
+        if let Some((model, usage, cost)) = &self.reply {
+            counters.add_reply(model, usage, *cost, self.api);
+        }
+        if let Some(took) = self.failed_api {
+            counters.add_failed_request(took);
+        }
+        if let Some(took) = self.tool {
+            counters.add_tool(took);
+        }
+        let [added, removed] = self.lines;
+        counters.add_lines(added, removed);
+    }
+}
+
+fn counters_text(counters: &Counters) -> String {
+    json!({ "ok": true, "counters": counters.costs() }).to_string()
 }
 
 fn optional_text(object: &Object<'_>, name: &str) -> Result<Option<String>, CommandError> {

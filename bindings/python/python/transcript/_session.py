@@ -31,9 +31,12 @@ class SessionOptions(TypedDict, total=False):
 
     cwd: Path | None
     version: str | None
+    git_branch: str | None
+    entrypoint: str | None
     model: str | None
     session_id: str | None
     policy: Policy
+    prices: Path | None
     sync: Sync | None
     on_busy: OnBusy
     root: Path | None
@@ -140,9 +143,12 @@ def _options(
     session: Path | None,
     cwd: Path | None,
     version: str | None,
+    git_branch: str | None,
+    entrypoint: str | None,
     model: str | None,
     session_id: str | None,
     policy: Policy,
+    prices: Path | None,
     sync: Sync | None,
     on_busy: OnBusy,
     root: Path | None,
@@ -155,9 +161,12 @@ def _options(
         "session": path(session),
         "cwd": path(cwd),
         "version": version,
+        "gitBranch": git_branch,
+        "entrypoint": entrypoint,
         "model": model,
         "sessionId": session_id,
         "policy": policy,
+        "prices": path(prices),
         "sync": sync,
         "onBusy": on_busy,
         "root": path(root),
@@ -270,9 +279,12 @@ class Session(_Open):
         *,
         cwd: Path | None = None,
         version: str | None = None,
+        git_branch: str | None = None,
+        entrypoint: str | None = None,
         model: str | None = None,
         session_id: str | None = None,
         policy: Policy = "recover",
+        prices: Path | None = None,
         sync: Sync | None = None,
         on_busy: OnBusy = "fail",
         root: Path | None = None,
@@ -280,7 +292,21 @@ class Session(_Open):
         """Create a session, without ``path`` in the project of ``cwd``. Its file appears with the first entry."""
         return cls(
             _transcript.open(
-                _options("create", path, cwd, version, model, session_id, policy, sync, on_busy, root)
+                _options(
+                    "create",
+                    path,
+                    cwd,
+                    version,
+                    git_branch,
+                    entrypoint,
+                    model,
+                    session_id,
+                    policy,
+                    prices,
+                    sync,
+                    on_busy,
+                    root,
+                )
             )
         )
 
@@ -291,9 +317,12 @@ class Session(_Open):
         *,
         cwd: Path | None = None,
         version: str | None = None,
+        git_branch: str | None = None,
+        entrypoint: str | None = None,
         model: str | None = None,
         session_id: str | None = None,
         policy: Policy = "recover",
+        prices: Path | None = None,
         sync: Sync | None = None,
         on_busy: OnBusy = "fail",
         root: Path | None = None,
@@ -301,7 +330,21 @@ class Session(_Open):
         """Open a session at the leaf of its conversation. ``session`` is a path, an id, or the start of one."""
         return cls(
             _transcript.open(
-                _options("open", session, cwd, version, model, session_id, policy, sync, on_busy, root)
+                _options(
+                    "open",
+                    session,
+                    cwd,
+                    version,
+                    git_branch,
+                    entrypoint,
+                    model,
+                    session_id,
+                    policy,
+                    prices,
+                    sync,
+                    on_busy,
+                    root,
+                )
             )
         )
 
@@ -312,9 +355,12 @@ class Session(_Open):
         *,
         cwd: Path | None = None,
         version: str | None = None,
+        git_branch: str | None = None,
+        entrypoint: str | None = None,
         model: str | None = None,
         session_id: str | None = None,
         policy: Policy = "recover",
+        prices: Path | None = None,
         sync: Sync | None = None,
         on_busy: OnBusy = "fail",
         root: Path | None = None,
@@ -322,7 +368,21 @@ class Session(_Open):
         """Open the session at ``path``, or create it."""
         return cls(
             _transcript.open(
-                _options("openOrCreate", path, cwd, version, model, session_id, policy, sync, on_busy, root)
+                _options(
+                    "openOrCreate",
+                    path,
+                    cwd,
+                    version,
+                    git_branch,
+                    entrypoint,
+                    model,
+                    session_id,
+                    policy,
+                    prices,
+                    sync,
+                    on_busy,
+                    root,
+                )
             )
         )
 
@@ -333,9 +393,12 @@ class Session(_Open):
         *,
         cwd: Path | None = None,
         version: str | None = None,
+        git_branch: str | None = None,
+        entrypoint: str | None = None,
         model: str | None = None,
         session_id: str | None = None,
         policy: Policy = "recover",
+        prices: Path | None = None,
         sync: Sync | None = None,
         on_busy: OnBusy = "fail",
         root: Path | None = None,
@@ -345,7 +408,21 @@ class Session(_Open):
         """
         return cls(
             _transcript.open(
-                _options("resume", session, cwd, version, model, session_id, policy, sync, on_busy, root)
+                _options(
+                    "resume",
+                    session,
+                    cwd,
+                    version,
+                    git_branch,
+                    entrypoint,
+                    model,
+                    session_id,
+                    policy,
+                    prices,
+                    sync,
+                    on_busy,
+                    root,
+                )
             )
         )
 
@@ -426,9 +503,52 @@ class Session(_Open):
         """Set the tag of the session; ``None`` clears it."""
         self._native.run(json.dumps({"op": "tag", "tag": tag}))
 
+    def set_context(self, *, git_branch: str | None = None, entrypoint: str | None = None) -> None:
+        """Set the git branch or the entrypoint of later entries that name none; an empty text for none. What is
+        ``None`` stays as it is.
+        """
+        self._native.run(_context(git_branch, entrypoint))
+
+    def complete_calls(self, text: str) -> list[Written]:
+        """Give each call that has no result yet one with this text, marked as an error, as after an interruption."""
+        return _written(self._native.run_long(json.dumps({"op": "completeCalls", "text": text})))
+
     def end_turn(self, prompt: str | None = None) -> None:
-        """End a turn: note where the conversation ends, and the settings that readers look for at the end."""
+        """End a turn: note where the conversation ends, and the settings that readers look for at the end. Once
+        something was counted (:meth:`count`), also the counts.
+        """
         self._native.run(_end_turn(prompt))
+
+    def count(
+        self,
+        *,
+        reply: Mapping[str, Any] | None = None,
+        api_ms: float = 0,
+        failed_api_ms: float = 0,
+        tool_ms: float = 0,
+        lines_added: int = 0,
+        lines_removed: int = 0,
+    ) -> Json:
+        """Count what the session costs. Returns the counts, as :meth:`counters` does.
+
+        ``reply`` is a message of the API, with its ``model`` and ``usage``: count each reply once. ``api_ms`` is how
+        long its request took, ``failed_api_ms`` how long requests took that failed. The counts continue from those in
+        the file, also in a fork, and :meth:`end_turn` writes them to it.
+        """
+        return parsed(self._native.run(_count(reply, api_ms, failed_api_ms, tool_ms, lines_added, lines_removed)))[
+            "counters"
+        ]
+
+    def counters(self) -> Json:
+        """Return the counts as they are now: those of the file, and what was counted since."""
+        return parsed(self._native.run('{"op":"counters"}'))["counters"]
+
+    def state(self) -> Json:
+        """Return the state of the session at the end of its conversation, from the file as it is now: ``files`` that
+        the model knows, ``denials``, ``todos``, ``costs``, ``title`` and more, as ``state`` of
+        :func:`transcript.request`.
+        """
+        return parsed(self._native.run_long('{"op":"state"}'))["state"]
 
     def request(self) -> Json:
         """Build the request for the next answer from the file as it is now: ``model``, ``messages``, ``resumable``,
@@ -506,6 +626,32 @@ def _end_turn(prompt: str | None) -> str:
     return json.dumps({"op": "endTurn"} if prompt is None else {"op": "endTurn", "prompt": prompt})
 
 
+def _context(git_branch: str | None, entrypoint: str | None) -> str:
+    context = {"gitBranch": git_branch, "entrypoint": entrypoint}
+    given = {name: value for name, value in context.items() if value is not None}
+    return json.dumps({"op": "context", **given})
+
+
+def _count(
+    reply: Mapping[str, Any] | None,
+    api_ms: float,
+    failed_api_ms: float,
+    tool_ms: float,
+    lines_added: int,
+    lines_removed: int,
+) -> str:
+    command = {
+        "op": "count",
+        "reply": reply,
+        "apiMs": api_ms,
+        "failedApiMs": failed_api_ms,
+        "toolMs": tool_ms,
+        "linesAdded": lines_added,
+        "linesRemoved": lines_removed,
+    }
+    return json.dumps(command, allow_nan=False, default=_object)
+
+
 class AsyncSession(_Open):
     """A session for asyncio and trio: as :class:`Session`, with methods to await. Nothing blocks the event loop.
 
@@ -541,14 +687,31 @@ class AsyncSession(_Open):
         *,
         cwd: Path | None = None,
         version: str | None = None,
+        git_branch: str | None = None,
+        entrypoint: str | None = None,
         model: str | None = None,
         session_id: str | None = None,
         policy: Policy = "recover",
+        prices: Path | None = None,
         sync: Sync | None = None,
         on_busy: OnBusy = "fail",
         root: Path | None = None,
     ) -> AsyncSession:
-        options = _options(mode, session, cwd, version, model, session_id, policy, sync, on_busy, root)
+        options = _options(
+            mode,
+            session,
+            cwd,
+            version,
+            git_branch,
+            entrypoint,
+            model,
+            session_id,
+            policy,
+            prices,
+            sync,
+            on_busy,
+            root,
+        )
         return cls(await waiting(lambda done: _transcript.open_then(options, done)))
 
     async def _run(self, command: str) -> str:
@@ -619,9 +782,39 @@ class AsyncSession(_Open):
         """As :meth:`Session.set_tag`."""
         await self._run(json.dumps({"op": "tag", "tag": tag}))
 
+    async def set_context(self, *, git_branch: str | None = None, entrypoint: str | None = None) -> None:
+        """As :meth:`Session.set_context`."""
+        await self._run(_context(git_branch, entrypoint))
+
+    async def complete_calls(self, text: str) -> list[Written]:
+        """As :meth:`Session.complete_calls`."""
+        return _written(await self._run(json.dumps({"op": "completeCalls", "text": text})))
+
     async def end_turn(self, prompt: str | None = None) -> None:
         """As :meth:`Session.end_turn`."""
         await self._run(_end_turn(prompt))
+
+    async def count(
+        self,
+        *,
+        reply: Mapping[str, Any] | None = None,
+        api_ms: float = 0,
+        failed_api_ms: float = 0,
+        tool_ms: float = 0,
+        lines_added: int = 0,
+        lines_removed: int = 0,
+    ) -> Json:
+        """As :meth:`Session.count`."""
+        command = _count(reply, api_ms, failed_api_ms, tool_ms, lines_added, lines_removed)
+        return parsed(await self._run(command))["counters"]
+
+    async def counters(self) -> Json:
+        """As :meth:`Session.counters`."""
+        return parsed(await self._run('{"op":"counters"}'))["counters"]
+
+    async def state(self) -> Json:
+        """As :meth:`Session.state`."""
+        return parsed(await self._run('{"op":"state"}'))["state"]
 
     async def request(self) -> Json:
         """As :meth:`Session.request`."""
