@@ -63,8 +63,9 @@ pub use sse::Sse;
 /// Assembles one message from the events of its stream.
 ///
 /// It never fails. Blocks of any type are kept with all their fields. A delta of an unknown type,
-/// or for a block that is not open, is kept outside the message ([`Reply::aside`]). Other events,
-/// and all events after the end, are ignored. After an event that is not JSON the message is not
+/// or for a block that is not open, is kept outside the message ([`Reply::aside`]), and so is an event
+/// of an unknown type or without one, as platforms send for metadata and requests of tools. Pings, known
+/// events where they are not valid, and all events after the end are ignored. After an event that is not JSON the message is not
 /// whole, as a part of it is lost.
 #[derive(Clone, Debug, Default)]
 pub struct Accumulator {
@@ -152,7 +153,8 @@ impl Reply {
         &self.blocks
     }
 
-    /// Returns the deltas that could not be applied to the message, unchanged.
+    /// Returns the deltas that could not be applied to the message, and the events of unknown types,
+    /// unchanged, in their order. An event that was wrapped is unwrapped.
     #[must_use]
     pub fn aside(&self) -> &[String] {
         &self.aside
@@ -355,10 +357,17 @@ impl Accumulator {
                     self.end = Some(End::Error(Json::from(error.raw()).text().to_owned()));
                     StreamStep::Error
                 }
-                None => StreamStep::Nothing,
+                None => self.set_aside(event),
             },
-            Some(_) => StreamStep::Nothing,
+            Some("ping") => StreamStep::Nothing,
+            Some(_) => self.set_aside(event),
         }
+    }
+
+    /// Keeps an event that is not a part of the message.
+    fn set_aside(&mut self, event: &Object<'_>) -> StreamStep {
+        self.aside.push(event.text().to_owned());
+        StreamStep::Nothing
     }
 
     fn start(&mut self, event: &Object<'_>) -> StreamStep {
@@ -396,8 +405,7 @@ impl Accumulator {
         {
             return StreamStep::Delta(place);
         }
-        self.aside.push(event.text().to_owned());
-        StreamStep::Nothing
+        self.set_aside(event)
     }
 
     fn stop_block(&mut self, event: &Object<'_>) -> StreamStep {

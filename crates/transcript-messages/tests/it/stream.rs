@@ -509,6 +509,23 @@ fn unknown_blocks_are_kept_and_empty_ones_are_not() {
 }
 
 #[test]
+fn events_of_unknown_types_are_kept_aside_in_their_order() {
+    let start = block_start(&json!({"type": "text", "text": ""}));
+    let request = r#"{"toolUseRequest":{"toolUseId":"t","name":"Read","input":{}}}"#;
+    let metadata = r#"{"type":"metadata","metrics":{"latencyMs":7}}"#;
+    let text = text_delta("hi");
+    let ping = r#"{"type":"ping"}"#;
+    let events = [
+        &*start, request, ping, &text, STOP_BLOCK, metadata, STOP, request,
+    ];
+    let (content, outcome) = run(&events);
+    assert_eq!(content, json!([{"type": "text", "text": "hi"}]));
+    let reply = whole(outcome);
+    assert!(reply.tool_calls().is_empty(), "only blocks are calls");
+    assert_eq!(reply.aside(), [request, metadata]);
+}
+
+#[test]
 fn later_counts_win_but_a_reply_never_has_fewer_tokens() {
     let delta = |usage: &str| {
         format!(
