@@ -231,8 +231,8 @@ impl History {
         Ok(request.request(&tree, &mut Bodies::new(&self.source))?)
     }
 
-    /// Returns the settings of the session at the end of its conversation: title, mode, model,
-    /// to-do list.
+    /// Returns the state of the session at the end of its conversation: title, mode, model, to-do list,
+    /// the files that the model knows, denials, counts.
     ///
     /// # Errors
     /// When the system fails to read.

@@ -595,8 +595,8 @@ impl Session {
         self.config.count_missed(price)
     }
 
-    /// Completes the calls of the conversation that have no result yet, as after an interruption by
-    /// the person: each gets a result with `text`, marked as an error. A call whose input was cut with
+    /// Completes the calls of the last answer that have no result yet, as after an interruption by the
+    /// person: each gets a result with `text`, marked as an error. A call whose input was cut with
     /// its reply gets the text about that instead. With one write; nothing is written when no call is
     /// open.
     ///

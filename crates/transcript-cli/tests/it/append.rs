@@ -306,6 +306,27 @@ fn missing_fields_are_filled_and_others_stay() {
 }
 
 #[test]
+fn branch_and_entrypoint_are_filled_in_where_an_entry_has_none() {
+    let session = Session::new();
+    let own = json!({
+        "type": "user", "gitBranch": "other", "message": {"role": "user", "content": "own"},
+    });
+    let commands = [
+        json!({"op": "append", "user": "hello"}),
+        json!({"op": "append", "entry": own}),
+    ];
+    let options = ["--create", "--branch", "main", "--entrypoint", "sdk-test"];
+    let output = session.run(&options, &lines(&commands));
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    let told = |key: &str| {
+        let written = session.entries().into_iter();
+        written.map(|line| line[key].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(told("gitBranch"), ["main", "other"]);
+    assert_eq!(told("entrypoint"), ["sdk-test", "sdk-test"]);
+}
+
+#[test]
 fn every_fixture_goes_on_at_its_leaf() {
     for file in fs::read_dir(sessions()).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();

@@ -6,20 +6,23 @@ use transcript_format::kind::{AttachmentKind, EntryKind};
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, EntryRef, Index};
 
+use super::metadata::Sweep;
 use crate::path::ConversationPath;
 
-/// Returns the entries above the compaction that `path` starts at, in file order, that have results
-/// of calls, texts of files, or a text of the person or of the client. None of the path, and none if
-/// only the end of the file was read.
-pub(super) fn entries(index: &Index, path: &ConversationPath) -> Vec<EntryNo> {
-    let on_path = || path.entries.iter().map(|entry| entry.entry_no());
-    let boundary = on_path()
+/// Returns the boundary of the compaction that `path` starts at; `None` without one, and if only the
+/// end of the file was read.
+pub(super) fn boundary(index: &Index, path: &ConversationPath) -> Option<EntryNo> {
+    let on_path = path.entries.iter().map(|entry| entry.entry_no());
+    let boundary = on_path
         .filter(|entry| index.entry(*entry).is_boundary())
         .max();
-    let (Some(boundary), 0) = (boundary, index.starts_at()) else {
-        return Vec::new();
-    };
-    let on_path: HashSet<EntryNo> = on_path().collect();
+    boundary.filter(|_| index.starts_at() == 0)
+}
+
+/// Returns the entries above a boundary, in file order, that have results of calls, texts of files, or
+/// a text of the person or of the client; none of those on the path.
+pub(super) fn entries(lines: &Sweep<'_>, boundary: EntryNo) -> Vec<EntryNo> {
+    let index = lines.index();
     let mut above = HashSet::new();
     let mut calls = HashSet::new();
     let mut next = Some(boundary);
@@ -45,9 +48,7 @@ pub(super) fn entries(index: &Index, path: &ConversationPath) -> Vec<EntryNo> {
     };
     let entries = (0..boundary.get()).map(|number| index.entry(EntryNo::new(number)));
     let entries = entries.filter(|entry| {
-        !entry.flags().contains(Flags::SIDECHAIN)
-            && !on_path.contains(&entry.number())
-            && counts(entry)
+        !entry.flags().contains(Flags::SIDECHAIN) && !lines.is_on_path(entry) && counts(entry)
     });
     entries.map(|entry| entry.number()).collect()
 }

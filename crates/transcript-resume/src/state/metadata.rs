@@ -342,6 +342,10 @@ impl<'i> Sweep<'i> {
         self.index
     }
 
+    pub(super) fn is_on_path(&self, line: &EntryRef<'_>) -> bool {
+        line.uuid().is_some_and(|id| self.on_path.contains(&id))
+    }
+
     pub(super) fn take_cleared(&mut self) -> BTreeSet<String> {
         std::mem::take(&mut self.cleared)
     }
@@ -437,13 +441,11 @@ impl<'i> Sweep<'i> {
             let parent = self.index.with_uuid(line.parent()?).next()?;
             Some(self.index.entry(parent))
         };
-        let is_on_path =
-            |line: &EntryRef<'_>| line.uuid().is_some_and(|id| self.on_path.contains(&id));
         let first = self.index.entry(line.number());
         let mut lines = std::iter::successors(Some(first), above).take(HOOKS);
         lines
-            .find(|line| line.kind().is_message() || is_on_path(line))
-            .is_some_and(|line| is_on_path(&line))
+            .find(|line| line.kind().is_message() || self.is_on_path(line))
+            .is_some_and(|line| self.is_on_path(&line))
     }
 
     fn add_turn(&mut self, turn: &TurnDuration<'_>) {

@@ -184,8 +184,8 @@ impl PathState {
 /// them.
 pub(crate) struct StateReader<'i> {
     metadata: Sweep<'i>,
-    /// The entries before the last compaction whose results count.
-    earlier: Vec<EntryNo>,
+    /// The boundary of the last compaction.
+    boundary: Option<EntryNo>,
     calls: OpenCalls,
     denials: Vec<Denial>,
     work: Work,
@@ -201,7 +201,7 @@ impl<'i> StateReader<'i> {
     pub(crate) fn new(index: &'i Index, path: &ConversationPath) -> Self {
         Self {
             metadata: Sweep::new(index, path),
-            earlier: earlier::entries(index, path),
+            boundary: earlier::boundary(index, path),
             calls: OpenCalls::default(),
             denials: Vec::new(),
             work: Work::default(),
@@ -307,7 +307,8 @@ impl<'i> StateReader<'i> {
         state.todos = self.todos.finish();
         let index = self.metadata.index();
         let mut before = Work::default();
-        for entry_no in self.earlier {
+        let boundary = self.boundary.into_iter();
+        for entry_no in boundary.flat_map(|boundary| earlier::entries(&self.metadata, boundary)) {
             let entry_ref = index.entry(entry_no);
             let text = bodies.body(&entry_ref)?;
             if earlier::may_count(text)
@@ -371,15 +372,12 @@ impl Work {
 /// Returns the text of a message that starts with a tag, as those of commands and their output do.
 fn tagged_text<'a>(body: &Body<'a>) -> Option<Str<'a>> {
     let content = body.message.as_ref()?.get("content")?;
-    let first = || {
-        let (_, block) = body.blocks.as_ref()?.first()?;
-        block.as_ref()?.str("text")
+    let text = match &body.blocks {
+        None => content,
+        Some(blocks) => blocks.first()?.1.as_ref()?.get("text")?,
     };
-    let text = match content.text().starts_with('"') {
-        true => content.str(),
-        false => first(),
-    }?;
-    text.trim_start().starts_with('<').then_some(text)
+    // Other texts, which may be long, need not be decoded.
+    text.text().starts_with("\"<").then(|| text.str())?
 }
 
 fn place(index: &Index, entry_ref: &EntryRef<'_>, body: &Body<'_>) -> Place {
