@@ -14,13 +14,14 @@
 use std::env;
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::sync::mpsc;
-use transcript::stream::{Accumulator, Sse, StreamOutcome, ToolCall};
+use transcript::stream::{Accumulator, Reply, Sse, StreamOutcome, ToolCall};
 use transcript::{
-    AsyncSession, Compaction, Draft, EntryId, Request, SessionOptions, Trigger, TurnEnd, Written,
-    make,
+    AsyncSession, Compaction, Draft, EntryId, Object, Request, SessionOptions, Trigger, TurnEnd,
+    Written, make,
 };
 
 /// The conversation is compacted after this many turns of one run.
@@ -50,7 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Continues the session if it exists. Resuming adds results for interrupted calls, so the API
-/// accepts the request.
+/// accepts the request. Replies of a turn that a kill interrupted are counted now.
 async fn open(path: &Path) -> Result<AsyncSession, Box<dyn Error>> {
     let options = SessionOptions::new().cwd(env::current_dir()?.to_string_lossy());
     if path.metadata().map_or(true, |found| found.len() == 0) {
@@ -58,6 +59,7 @@ async fn open(path: &Path) -> Result<AsyncSession, Box<dyn Error>> {
     }
     let resumed = AsyncSession::resume(path, &options).await?;
     report(&resumed.added);
+    resumed.session.count_missed(|_, _| None).await?;
     Ok(resumed.session)
 }
 
@@ -71,16 +73,19 @@ async fn take_turn(
     let mut entries = report(&[prompt]);
     loop {
         let request = session.request().await?;
+        let start = Instant::now();
         let reply = match answer(&request, cut.take()).await? {
             StreamOutcome::Whole(reply) => reply,
             // What arrived is kept. Its calls are not run: the next request says so.
             StreamOutcome::Partial(reply, _) => {
                 entries.extend(report(&session.append_reply(&reply).await?));
+                count(session, &reply, start.elapsed())?;
                 continue;
             }
             _ => continue,
         };
         entries.extend(report(&session.append_reply(&reply).await?));
+        count(session, &reply, start.elapsed())?;
         let calls = reply.tool_calls();
         if calls.is_empty() {
             return Ok(entries);
@@ -90,6 +95,15 @@ async fn take_turn(
             entries.extend(report(&[session.append(result).await?]));
         }
     }
+}
+
+/// Counts a reply; the counts are written at the end of the turn. The scripted model has no price.
+fn count(session: &AsyncSession, reply: &Reply, took: Duration) -> Result<(), Box<dyn Error>> {
+    let message = Object::parse(reply.message())?;
+    if let (Some(model), Some(usage)) = (message.str("model"), message.object("usage")) {
+        session.count(|counters| counters.add_reply(&model, &usage, None, took));
+    }
+    Ok(())
 }
 
 /// The only tool: the length of a year.
@@ -145,14 +159,18 @@ fn script(request: &Request) -> String {
     };
     let mut events = vec![
         json!({"type": "message_start", "message": {"id": format!("msg_{id}"),
-        "role": "assistant", "model": "scripted", "content": [], "usage": {}}}),
+        "role": "assistant", "model": "scripted", "content": [],
+        "usage": {"input_tokens": 10, "output_tokens": 1}}}),
     ];
     for (at, (block, delta)) in blocks.into_iter().enumerate() {
         events.push(json!({"type": "content_block_start", "index": at, "content_block": block}));
         events.push(json!({"type": "content_block_delta", "index": at, "delta": delta}));
         events.push(json!({"type": "content_block_stop", "index": at}));
     }
-    events.push(json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}));
+    events.push(
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"},
+        "usage": {"output_tokens": 7}}),
+    );
     events.push(json!({"type": "message_stop"}));
     events
         .iter()

@@ -50,7 +50,8 @@ impl Lines {
     }
 
     fn call(&mut self, id: &str, tool: &str, input: Value) -> String {
-        let block = json!({"type": "tool_use", "id": id, "name": tool, "input": input});
+        let mut block = json!({"type": "tool_use", "id": id, "name": tool});
+        block["input"] = input;
         let message =
             json!({"id": format!("m-{id}"), "role": "assistant", "model": "m", "content": [block]});
         self.add(json!({"type": "assistant", "message": message}))
@@ -58,10 +59,10 @@ impl Lines {
 
     fn result(&mut self, id: &str, output: Value) -> String {
         let block = json!({"type": "tool_result", "tool_use_id": id, "content": "done"});
-        self.add(json!({
-            "type": "user", "toolUseResult": output,
-            "message": {"role": "user", "content": [block]},
-        }))
+        let message = json!({"role": "user", "content": [block]});
+        let mut entry = json!({"type": "user", "message": message});
+        entry["toolUseResult"] = output;
+        self.add(entry)
     }
 
     fn read(&mut self, id: &str, path: &str, lines: (u64, u64, u64)) -> String {

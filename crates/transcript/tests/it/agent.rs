@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use transcript::{History, Policy};
 use transcript_testkit::rng::Rng;
 
 use crate::support::{Place, assert_unhurt, lines};
@@ -55,6 +56,7 @@ fn an_agent_that_is_killed_at_any_moment_goes_on_as_if_nothing_had_happened() {
             let model = |line: &&serde_json::Value| line["message"]["model"] == "<synthetic>";
             added += lines.iter().filter(model).count();
             acknowledged.clear();
+            assert_all_are_counted(&agent, &place.path);
             place.renew();
         }
     }
@@ -64,6 +66,20 @@ fn an_agent_that_is_killed_at_any_moment_goes_on_as_if_nothing_had_happened() {
         KILLS * soak
     );
     assert!(reported > 0 && added > 0 && compactions > 0);
+}
+
+/// Runs one more turn to its end, after which the counters of the session have every reply of the file.
+fn assert_all_are_counted(agent: &Path, path: &Path) {
+    let turn = Command::new(agent).arg(path).output().unwrap();
+    assert!(turn.status.success(), "{:?}", turn.stderr);
+    let history = History::open(path).unwrap();
+    let usage = history.usage().unwrap();
+    let costs = history.state(Policy::Recover).unwrap().costs.unwrap();
+    let counted = &costs.models.unwrap()[0];
+    assert_eq!(usage[0].model.as_deref(), Some(counted.model.as_str()));
+    assert!(counted.input_tokens > Some(10), "{counted:?}");
+    assert_eq!(usage[0].input_tokens, counted.input_tokens);
+    assert_eq!(usage[0].output_tokens, counted.output_tokens);
 }
 
 /// Starts the agent, waits until it has reported some entries and for a random moment more, and
