@@ -11,8 +11,8 @@
 //! 6. [`salvage`] finds complete entries in damaged lines.
 //! 7. [`make`] creates entries from the owned values of [`json`].
 //! 8. [`names`] defines the names of project folders and of the files in them.
-//! 9. [`context_refs`] reads the references that some clients put before the text of a prompt.
-//! 10. [`texts`] lists the texts that clients write in place of a person or a model;
+//! 9. [`context_refs`] reads and writes the references that some clients put before the text of a prompt.
+//! 10. [`texts`] lists the texts that clients write in place of a person or a model, [`tags`] those in tags;
 //!     [`attachment_texts`] those under which they send attachments; [`author`] reads who wrote a line; [`unicode`] knows the characters
 //!     that change the text around them; [`title`] says which line gives the title; [`units`] words numbers for people.
 
@@ -44,6 +44,7 @@ pub mod scan;
 pub mod schema;
 pub mod stream_messages;
 pub mod system;
+pub mod tags;
 pub mod texts;
 pub mod time;
 pub mod title;

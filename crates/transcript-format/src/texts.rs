@@ -1,100 +1,188 @@
-//! The fixed texts that clients write in place of a person or a model.
+//! The fixed texts that clients write in place of a person or a model: one table, by which they are
+//! recognized and written.
 //!
 //! A transcript contains them as user lines, tool results and answers, and most of them can only be
 //! recognized by their text. They are never prompts of a person, and an export for training must
 //! not mistake them for the output of a tool. They were observed in requests of the client and, for
 //! the rejections, in real sessions.
+//!
+//! [`make`](crate::make) has constructors of the lines with them, and [`tags`](crate::tags) the texts
+//! in tags.
 
-/// Answer to a prompt that was never answered (TURN-5).
-pub const NO_RESPONSE: &str = "No response requested.";
+mod rejection;
 
-/// Result of a call that was running when the session ended (TURN-1).
-pub const CALL_INTERRUPTED: &str = "[Tool call interrupted: the session ended before this call's \
-                                    result was recorded, so its outcome is unknown. Check whether \
-                                    it took effect before relying on it or running it again.]";
+pub use rejection::{RejectedBy, Rejection};
 
-/// Result of a call whose input was cut with the stream of its reply
-/// ([`cut_reply`](crate::cut_reply)). Not a text of the client.
-pub const CALL_CUT: &str = "[Tool call not run: the reply was cut off before the input of this call \
-                            was complete, and the input above is only the part that arrived. Make \
-                            the call again if it is still needed.]";
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// The whole text, or its start.
+    text: &'static str,
+    /// Whether something may follow `text`, such as a reason or the feedback of a person.
+    is_start: bool,
+    /// Whether it stands for a result of a tool that is missing.
+    is_lost_result: bool,
+}
 
-/// Stands for the result of a call that is running while another request is made. Not a text of the
-/// client.
-pub const CALL_PENDING: &str = "[Tool call pending: its result has not been recorded yet, so its \
-                                outcome is unknown. Check whether it took effect before relying on \
-                                it or running it again.]";
+/// Declares the table. A row has the name of a constant, how a text is compared with it (`whole` or by
+/// its `start`; `lost` if it stands for a missing result), and the text. After a `+` follows what is
+/// written behind the start, and not compared.
+macro_rules! texts {
+    ($($(#[doc = $doc:literal])+ $NAME:ident = $($how:ident)+, $text:literal $(+ $rest:literal)?;)+) => {
+        $($(#[doc = $doc])+ pub const $NAME: &str = concat!($text $(, $rest)?);)+
 
-/// Result of a call in the middle of a conversation whose own result is lost (TURN-2).
-pub const RESULT_MISSING: &str = "[Tool result missing due to internal error]";
+        const TABLE: &[Row] = &[$(texts!(@row $($how)+, $text)),+];
+    };
+    (@row whole, $text:literal) => { Row { text: $text, is_start: false, is_lost_result: false } };
+    (@row start, $text:literal) => { Row { text: $text, is_start: true, is_lost_result: false } };
+    (@row lost whole, $text:literal) => { Row { text: $text, is_start: false, is_lost_result: true } };
+    (@row lost start, $text:literal) => { Row { text: $text, is_start: true, is_lost_result: true } };
+}
 
-/// Placeholder before a history that starts with an answer. Not a text of the client.
-pub const START_MISSING: &str = "[The start of this conversation is missing]";
+texts! {
+    /// Answer to a prompt that was never answered (TURN-5).
+    NO_RESPONSE = whole, "No response requested.";
+
+    /// User text after the person stopped the turn.
+    INTERRUPTED = whole, "[Request interrupted by user]";
+
+    /// User text after the person stopped the turn while a tool ran or waited for permission.
+    INTERRUPTED_FOR_TOOL_USE = whole, "[Request interrupted by user for tool use]";
+
+    /// Result of a call that the person cancelled with Esc, in a dialog that is not about a tool.
+    CANCELLED = start, "The user doesn't want to take this action right now."
+        + " STOP what you are doing and wait for the user to tell you how to proceed.";
+
+    /// Start of the result of a call that the person rejected ([`Rejection`]).
+    REJECTED_BY_PERSON = start,
+        "The user doesn't want to proceed with this tool use. The tool use was rejected";
+
+    /// Start of the result of a rejected call in a subagent, where no person can be asked
+    /// ([`Rejection`]).
+    REJECTED_IN_SUBAGENT = start,
+        "Permission for this tool use was denied. The tool use was rejected";
+
+    /// Start of the result of a call that the classifier of the automatic mode rejected
+    /// ([`Rejection`]).
+    REJECTED_AUTOMATICALLY = start,
+        "Permission for this action was denied by the Claude Code auto mode classifier.";
+
+    /// Start of the same result in a shorter form, which is read and not written.
+    REJECTED_AUTOMATICALLY_SHORT = start, "Permission for this action has been denied.";
+
+    /// Result of a call that was running when the session ended (TURN-1).
+    CALL_INTERRUPTED = lost start, "[Tool call interrupted: " + "the session ended before this call's \
+        result was recorded, so its outcome is unknown. Check whether it took effect before relying \
+        on it or running it again.]";
+
+    /// Result of a call whose input was cut with the stream of its reply
+    /// ([`cut_reply`](crate::cut_reply)). Not a text of the client.
+    CALL_CUT = lost start, "[Tool call not run: " + "the reply was cut off before the input of this call \
+        was complete, and the input above is only the part that arrived. Make the call again if it is \
+        still needed.]";
+
+    /// Stands for the result of a call that is running while another request is made. Not a text of
+    /// the client.
+    CALL_PENDING = lost start, "[Tool call pending: " + "its result has not been recorded yet, so its \
+        outcome is unknown. Check whether it took effect before relying on it or running it again.]";
+
+    /// Result of a call in the middle of a conversation whose own result is lost (TURN-2).
+    RESULT_MISSING = lost whole, "[Tool result missing due to internal error]";
+
+    /// Placeholder before a history that starts with an answer. Not a text of the client.
+    START_MISSING = whole, "[The start of this conversation is missing]";
+
+    /// Placeholder for a first message whose results are all orphans (TURN-3).
+    ORPHAN_REMOVED = whole, "[Orphaned tool result removed due to conversation resume]";
+
+    /// Placeholder for an answer whose only call repeats an earlier id (TURN-4).
+    CALL_REPEATED = whole, "[Tool use interrupted]";
+
+    /// Placeholder for empty content (MSG-8, MSG-12). The API rejects empty text blocks.
+    NO_CONTENT = lost whole, "(no content)";
+
+    /// Text after a result that refers to a tool (MSG-14).
+    TOOL_LOADED = whole, "Tool loaded.";
+
+    /// Placeholder for a result whose references name only removed tools (MSG-14).
+    TOOL_REFERENCES_REMOVED = whole,
+        "[Tool references removed - tools no longer available]";
+
+    /// Placeholder for a result whose image or document the API rejected (ERR-4).
+    MEDIA_REJECTED = lost whole, "(media removed — rejected by API)";
+
+    /// Start of the text that replaces an image or document that is too large to send.
+    MEDIA_TOO_LARGE = lost start, "[media left out: ";
+
+    /// Start of the text that replaces what was omitted to fit the context window. Not a text of the client.
+    OMITTED = lost start, "[omitted to fit the context window: ";
+
+    /// Asks the model to continue a turn that ended before it was done.
+    CONTINUE = whole, "Continue from where you left off.";
+
+    /// Asks the model to continue after an answer that shows nothing.
+    NO_VISIBLE_OUTPUT = whole, "[Your previous response had no visible output. Please continue and \
+        produce a user-visible response.]";
+
+    /// Start of the text that asks the model to continue an answer whose stream broke.
+    ANSWER_CUT = start,
+        "Your response above was cut off mid-stream. Resume directly from where it stops";
+
+    /// Start of the text that asks the model to continue an answer that reached the limit of tokens.
+    OUTPUT_LIMIT_HIT = start, "Output token limit hit. ";
+}
+
+/// Content of the note before a command that ran in the client, which is recognized by its
+/// [tag](crate::tags::Tag::LocalCommandCaveat).
+pub const CAVEAT: &str = "The command below was run directly in Claude Code, not sent to you as a \
+                          request, and its output goes straight to the user. It's recorded here as \
+                          context for later messages.";
 
 /// Placeholder for the lost name of a called tool. Not a text of the client.
 pub const UNKNOWN_TOOL: &str = "unknown_tool";
 
-/// Placeholder for a first message whose results are all orphans (TURN-3).
-pub const ORPHAN_REMOVED: &str = "[Orphaned tool result removed due to conversation resume]";
+impl Row {
+    fn matches(&self, text: &str) -> bool {
+        match self.is_start {
+            true => text.starts_with(self.text),
+            false => text == self.text,
+        }
+    }
+}
 
-/// Placeholder for an answer whose only call repeats an earlier id (TURN-4).
-pub const CALL_REPEATED: &str = "[Tool use interrupted]";
+/// Returns whether the person stopped the turn with this user text: one of [`INTERRUPTED`] and
+/// [`INTERRUPTED_FOR_TOOL_USE`], or another that starts as both do.
+#[must_use]
+pub fn is_interrupt(text: &str) -> bool {
+    text.trim_start()
+        .starts_with("[Request interrupted by user")
+}
 
-/// Placeholder for empty content (MSG-8, MSG-12).
-pub const NO_CONTENT: &str = "(no content)";
-
-/// Text after a result that refers to a tool (MSG-14).
-pub const TOOL_LOADED: &str = "Tool loaded.";
-
-/// Placeholder for a result whose references name only removed tools (MSG-14).
-pub const TOOL_REFERENCES_REMOVED: &str = "[Tool references removed - tools no longer available]";
-
-/// Placeholder for a result whose image or document the API rejected (ERR-4).
-pub const MEDIA_REJECTED: &str = "(media removed — rejected by API)";
-
-/// Start of the text that replaces an image or document that is too large to send.
-pub const MEDIA_TOO_LARGE: &str = "[media left out: ";
-
-/// Start of the text that replaces what was omitted to fit the context window.
-pub const OMITTED: &str = "[omitted to fit the context window: ";
-
-/// Texts that are compared as a whole.
-const WHOLE: &[&str] = &[
-    NO_RESPONSE,
-    RESULT_MISSING,
-    START_MISSING,
-    ORPHAN_REMOVED,
-    CALL_REPEATED,
-    NO_CONTENT,
-    TOOL_LOADED,
-    TOOL_REFERENCES_REMOVED,
-    MEDIA_REJECTED,
-    "[Request interrupted by user]",
-    "[Request interrupted by user for tool use]",
-    "Continue from where you left off.",
-    "[Your previous response had no visible output. Please continue and produce a user-visible \
-     response.]",
-];
-
-/// Texts that may be followed by a reason or by feedback of the person.
-const STARTS: &[&str] = &[
-    "[Tool call interrupted: ",
-    "[Tool call not run: ",
-    "[Tool call pending: ",
-    MEDIA_TOO_LARGE,
-    OMITTED,
-    // Rejected by the person: in the dialog, with Esc, or with Esc in a dialog without a tool.
-    "The user doesn't want to proceed with this tool use. The tool use was rejected",
-    "The user doesn't want to take this action right now.",
-    // The same in a subagent, where no person can be asked.
-    "Permission for this tool use was denied. The tool use was rejected",
-    // Rejected by the classifier of the automatic mode.
-    "Permission for this action was denied by the Claude Code auto mode classifier.",
-    "Permission for this action has been denied.",
-    // The client asks the model to continue.
-    "Your response above was cut off mid-stream. Resume directly from where it stops",
-    "Output token limit hit. ",
-];
+/// Returns how the result of a tool says that its call was denied, and why: `user-rejected` (by the
+/// person, as clients write it to `toolDenialKind`), `subagent-denied`, `auto-mode-denied` (by the
+/// classifier) or `denied`. `None` for other results.
+#[must_use]
+pub fn denial(text: &str) -> Option<(&'static str, Option<&str>)> {
+    /// What newer clients add behind the feedback of a person.
+    const NOTE: &str = "\n\nNote: The user's next message may";
+    let text = text.trim();
+    let dialog = TABLE.iter().find(|row| CANCELLED.starts_with(row.text));
+    if dialog.is_some_and(|row| row.matches(text)) {
+        return Some(("user-rejected", None));
+    }
+    let rejection = Rejection::read(text)?;
+    let kind = match rejection.by {
+        RejectedBy::Person => "user-rejected",
+        RejectedBy::Subagent => "subagent-denied",
+        RejectedBy::Automatic if text.starts_with(REJECTED_AUTOMATICALLY_SHORT) => "denied",
+        RejectedBy::Automatic => "auto-mode-denied",
+    };
+    let reason = rejection.reason.map(|reason| {
+        let end = reason.find(NOTE).unwrap_or(reason.len());
+        reason[..end].trim()
+    });
+    Some((kind, reason.filter(|reason| !reason.is_empty())))
+}
 
 /// Returns whether `text` is one that clients write themselves: an interrupt, a cancelled call, a
 /// rejection (by the person, in a subagent or by the classifier), or a placeholder for something
@@ -112,7 +200,7 @@ const STARTS: &[&str] = &[
 #[must_use]
 pub fn is_synthetic(text: &str) -> bool {
     let text = text.trim();
-    WHOLE.contains(&text) || STARTS.iter().any(|start| text.starts_with(start))
+    TABLE.iter().any(|row| row.matches(text))
 }
 
 /// Returns whether a text can be [synthetic](is_synthetic) whose JSON string starts with this byte
@@ -121,8 +209,8 @@ pub fn is_synthetic(text: &str) -> bool {
 pub fn may_start_with(first: u8) -> bool {
     // An escape, or a character that may be white space, can precede any text.
     let is_plain = first.is_ascii_graphic() && first != b'\\';
-    let mut texts = WHOLE.iter().chain(STARTS);
-    !is_plain || texts.any(|text| text.as_bytes().first() == Some(&first))
+    let mut rows = TABLE.iter();
+    !is_plain || rows.any(|row| row.text.as_bytes().first() == Some(&first))
 }
 
 /// Returns whether the text of a tool result is synthetic because the real result is missing: the
@@ -132,54 +220,6 @@ pub fn may_start_with(first: u8) -> bool {
 #[must_use]
 pub fn is_placeholder_result(text: &str) -> bool {
     let text = text.trim();
-    let whole = [RESULT_MISSING, NO_CONTENT, MEDIA_REJECTED];
-    whole.contains(&text)
-        || text.starts_with("[Tool call interrupted: ")
-        || text.starts_with("[Tool call not run: ")
-        || text.starts_with("[Tool call pending: ")
-        || text.starts_with(MEDIA_TOO_LARGE)
-        || text.starts_with(OMITTED)
-}
-
-/// How a call was denied, by the fixed start of its result; the first one that fits counts.
-const DENIALS: [(&str, &str); 5] = [
-    (
-        "The user doesn't want to proceed with this tool use. The tool use was rejected",
-        "user-rejected",
-    ),
-    (
-        "The user doesn't want to take this action right now.",
-        "user-rejected",
-    ),
-    (
-        "Permission for this tool use was denied. The tool use was rejected",
-        "subagent-denied",
-    ),
-    (
-        "Permission for this action was denied by the Claude Code auto mode classifier.",
-        "auto-mode-denied",
-    ),
-    ("Permission for this action has been denied.", "denied"),
-];
-
-/// What a client puts around the reason of a denial: before it and, if it is not the end of the text, after it.
-const REASONS: [(&str, &str); 2] = [
-    ("the user said:\n", "\n\nNote: The user's next message may"),
-    ("Reason: ", ". If you have other tasks"),
-];
-
-/// Returns how the result of a tool says that its call was denied, and why: `user-rejected` (by the
-/// person, as clients write it to `toolDenialKind`), `subagent-denied`, `auto-mode-denied` (by the
-/// classifier) or `denied`. `None` for other results.
-#[must_use]
-pub fn denial(text: &str) -> Option<(&'static str, Option<&str>)> {
-    let text = text.trim();
-    let (start, kind) = DENIALS.iter().find(|(start, _)| text.starts_with(start))?;
-    let rest = &text[start.len()..];
-    let reason = REASONS.iter().find_map(|(before, after)| {
-        let (_, reason) = rest.split_once(before)?;
-        let reason = reason.split_once(after).map_or(reason, |(own, _)| own);
-        Some(reason.trim()).filter(|reason| !reason.is_empty())
-    });
-    Some((kind, reason))
+    let mut rows = TABLE.iter().filter(|row| row.is_lost_result);
+    rows.any(|row| row.matches(text))
 }

@@ -1,12 +1,9 @@
 //! Constructors of messages: of a person, a tool, a model or the client.
 
-use super::NewEntry;
+use super::{NO_CONTENT, NewEntry};
 use crate::json::{Json, ObjectBuf};
 use crate::kind::EntryKind;
 use crate::object::{JsonKind, Object, Raw};
-
-/// Placeholder for empty content. The API rejects empty text blocks.
-pub const NO_CONTENT: &str = "(no content)";
 
 /// The model of answers that the client wrote in place of a model.
 pub const SYNTHETIC_MODEL: &str = "<synthetic>";
@@ -195,7 +192,7 @@ pub fn api_error_message(text: &str, message_id: &str, error: &str) -> NewEntry 
 #[error("the content of the message is neither a list nor a string")]
 pub struct InvalidMessage;
 
-fn user_message(content: Json) -> NewEntry {
+pub(super) fn user_message(content: Json) -> NewEntry {
     let message = ObjectBuf::new()
         .with("role", "user")
         .with("content", content);
@@ -211,7 +208,7 @@ fn text_or_placeholder(text: &str) -> Json {
 }
 
 /// Returns the content of a message with one text.
-fn text_content(text: &str) -> Json {
+pub(super) fn text_content(text: &str) -> Json {
     Json::array([text_block(text_or_placeholder(text))])
 }
 

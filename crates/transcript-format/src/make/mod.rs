@@ -21,6 +21,7 @@
 //! # Ok::<(), transcript_format::object::ParseObjectError>(())
 //! ```
 
+mod client;
 mod message;
 mod metadata;
 mod system;
@@ -31,9 +32,15 @@ use std::fmt;
 use crate::json::{Json, ObjectBuf, object_text};
 use crate::kind::EntryKind;
 
+pub use crate::context_refs::InvalidRegion;
+pub use crate::texts::NO_CONTENT;
+pub use client::{
+    cancelled, command, command_caveat, command_output, interrupt, memory_note, rejection, shell,
+    shell_output, user_with_references,
+};
 pub use message::{
-    InvalidMessage, NO_CONTENT, SYNTHETIC_MODEL, ToolResult, api_error_message, assistant,
-    assistant_text, compact_summary, meta, synthetic, tool_result, user, user_blocks,
+    InvalidMessage, SYNTHETIC_MODEL, ToolResult, api_error_message, assistant, assistant_text,
+    compact_summary, meta, synthetic, tool_result, user, user_blocks,
 };
 pub use metadata::{
     InvalidProgress, agent_name, ai_title, attachment, custom_title, engine_line, last_prompt,

@@ -5,8 +5,12 @@
     reason = "the helpers of the tests may panic as the tests do"
 )]
 
+use std::collections::HashSet;
+
 use regex_lite::Regex;
-use transcript_format::context_refs::Region;
+use transcript_format::context_refs::{
+    InvalidRegion, Reference, ReferenceKind, Region, prompt as written,
+};
 use transcript_format::entry::{Body, Entry};
 use transcript_testkit::rng::Rng;
 
@@ -45,6 +49,52 @@ fn word(rng: &mut Rng) -> String {
     (0..rng.range(1, 3)).map(|_| *rng.pick(&WORDS)).collect()
 }
 
+fn number(rng: &mut Rng) -> u64 {
+    *rng.pick(&[0, 1, 45, 1_000, u64::MAX])
+}
+
+/// The parts of a reference, owned so that references can borrow them.
+struct Words([String; 3]);
+
+impl Words {
+    fn new(rng: &mut Rng) -> Self {
+        Self([word(rng), word(rng), word(rng)])
+    }
+
+    fn reference(&self, rng: &mut Rng) -> Reference<'_> {
+        let [one, two, three] = &self.0;
+        match rng.below(10) {
+            0 => Reference::File { path: one },
+            1 => Reference::Web {
+                url: one,
+                title: rng.one_in(2).then_some(two),
+            },
+            2 => Reference::Folder {
+                path: one,
+                files: number(rng),
+            },
+            3 => Reference::Symbol {
+                name: one,
+                kind: two,
+                file: three,
+                line: number(rng),
+            },
+            4 => Reference::Terminal {
+                lines: number(rng),
+                is_error: rng.one_in(2),
+            },
+            5 => Reference::Problems {
+                count: number(rng),
+                severity: rng.one_in(2).then_some(one),
+            },
+            6 => Reference::Git { what: one },
+            7 => Reference::Selection,
+            8 => Reference::Workspace,
+            _ => Reference::Other(one),
+        }
+    }
+}
+
 /// Generates a region, with or without the spacer line, and a text after it.
 fn prompt(rng: &mut Rng) -> String {
     let spacer = if rng.one_in(3) { "" } else { "> \n" };
@@ -72,7 +122,7 @@ fn agree(grammar: &Regex, prompt: &str) -> bool {
     };
     assert_eq!(text, &prompt[captures[0].len()..], "{prompt:?}");
     assert_eq!([region.text(), text].concat(), prompt);
-    let lines: Vec<&str> = region.references().collect();
+    let lines: Vec<String> = region.references().map(|line| line.to_string()).collect();
     let items: Vec<&str> = captures[1].lines().map(|line| &line[4..]).collect();
     assert_eq!(lines, items, "{prompt:?}");
     true
@@ -155,6 +205,140 @@ fn the_reader_and_the_grammar_agree_on_every_row_of_up_to_four_parts() {
     assert!(regions > 100, "{regions}");
 }
 
+/// Parses a region with one reference, and checks that it displays as the same text.
+fn check(item: &str, expected: Reference<'_>) {
+    let prompt = format!("{HEADER}> - {item}\n\nWhy?");
+    let (region, text) = Region::split(&prompt).unwrap();
+    assert!(region.references().eq([expected]), "{item}");
+    assert_eq!(text, "Why?");
+    assert_eq!(expected.to_string(), item);
+}
+
+#[test]
+fn each_kind_has_its_form() {
+    let (url, path) = ("https://e.org", "a b.rs");
+    let web = |title| Reference::Web { url, title };
+    let symbol = Reference::Symbol {
+        name: "C.f()",
+        kind: "FUNCTION",
+        file: "src/c.kt",
+        line: 45,
+    };
+    let terminal = |is_error| Reference::Terminal {
+        lines: 50,
+        is_error,
+    };
+    let problems = |severity| Reference::Problems { count: 3, severity };
+    let items = [
+        ("📄 `a b.rs`", Reference::File { path }),
+        ("🌐 https://e.org", web(None)),
+        ("🌐 https://e.org (A page (old))", web(Some("A page (old)"))),
+        (
+            "📁 `a b.rs` (15个文件)",
+            Reference::Folder { path, files: 15 },
+        ),
+        ("🔗 `C.f()` (FUNCTION) - src/c.kt:45", symbol),
+        ("💻 终端输出 (50行)", terminal(false)),
+        ("💻 终端输出 (50行) ⚠️", terminal(true)),
+        ("⚠️ 问题报告 (3个)", problems(None)),
+        ("⚠️ 问题报告 (3个) [ERROR]", problems(Some("ERROR"))),
+        ("🔀 Git DIFF", Reference::Git { what: "DIFF" }),
+        ("✏️ 当前选择内容", Reference::Selection),
+        ("🏠 当前工作区", Reference::Workspace),
+    ];
+    for (item, expected) in items {
+        check(item, expected);
+        assert!(item.starts_with(expected.kind().unwrap().mark()));
+        let prompt = format!("{HEADER}> \n> - {item}\n\nWhy?");
+        assert_eq!(written(&[expected], "Why?"), Ok(prompt));
+    }
+    let kinds: HashSet<_> = items.iter().filter_map(|(_, item)| item.kind()).collect();
+    assert_eq!(kinds.len(), ReferenceKind::ALL.len());
+}
+
+#[test]
+fn a_reference_of_another_kind_or_form_is_kept_as_it_is() {
+    let items = [
+        "🖼 `a.png` (12KB)",
+        "📄 a.rs",
+        "📄`a.rs`",
+        "📁 `src` (015个文件)",
+        "📁 `src` (many个文件)",
+        "🔗 `f` (FUNCTION) - c.kt:+45",
+        "💻 终端输出 (50行)!",
+        "⚠️ 问题报告 (3个)[ERROR]",
+        "⚠ 问题报告 (3个)",
+        "🏠 当前工作区 ",
+        "✏️",
+        " ",
+    ];
+    for item in items {
+        check(item, Reference::Other(item));
+        assert_eq!(Reference::Other(item).kind(), None);
+    }
+}
+
+#[test]
+fn a_reference_that_would_be_read_as_another_one_is_not_written() {
+    assert_eq!(written(&[], "Why?"), Err(InvalidRegion::Empty));
+    let invalid = [
+        Reference::File { path: "a\nb" },
+        Reference::File { path: "a\rb" },
+        Reference::Git { what: "\u{2028}" },
+        Reference::Git { what: "\u{2029}" },
+        Reference::Other(""),
+        Reference::Other("📄 `a.rs`"),
+        Reference::Web {
+            url: "https://e.org (x)",
+            title: None,
+        },
+        Reference::Symbol {
+            name: "f` (g",
+            kind: "FUNCTION",
+            file: "c.kt",
+            line: 1,
+        },
+    ];
+    for reference in invalid {
+        let references = [Reference::Selection, reference];
+        let error = Err(InvalidRegion::Reference(1));
+        assert_eq!(written(&references, "Why?"), error, "{reference:?}");
+    }
+}
+
+#[test]
+fn whatever_references_are_written_are_read_again() {
+    let (grammar, mut rng) = (grammar(), Rng::new(9));
+    let (mut read, mut kinds) = (0, HashSet::new());
+    for _ in 0..ROUNDS {
+        let words: Vec<Words> = (0..rng.range(1, 4)).map(|_| Words::new(&mut rng)).collect();
+        let references: Vec<_> = words
+            .iter()
+            .map(|words| words.reference(&mut rng))
+            .collect();
+        let text = *rng.pick(&[
+            "",
+            "Why?",
+            "\n\nWhy?\r\n",
+            "> **上下文资料**\n> - 📄 `x`\n\n",
+        ]);
+        let Ok(prompt) = written(&references, text) else {
+            continue;
+        };
+        read += 1;
+        kinds.extend(references.iter().filter_map(Reference::kind));
+        assert!(agree(&grammar, &prompt), "{prompt:?}");
+        let (region, rest) = Region::split(&prompt).unwrap();
+        assert!(
+            region.references().eq(references.iter().copied()),
+            "{references:?}"
+        );
+        assert_eq!(rest, text);
+    }
+    assert!(read > ROUNDS / 2, "{read}");
+    assert_eq!(kinds.len(), ReferenceKind::ALL.len());
+}
+
 #[test]
 fn the_field_of_the_entry_names_kinds_and_paths() {
     let contexts = r#"[{"type":"FileReference","path":"a.rs","fullPath":"/p/a.rs","displayType":"TAG"},{"type":"ImageReference","extra":1}]"#;
@@ -167,10 +351,11 @@ fn the_field_of_the_entry_names_kinds_and_paths() {
     };
     let [file, image] = user.contexts().unwrap().try_into().unwrap();
     assert_eq!(file.type_name().as_deref(), Some("FileReference"));
+    assert_eq!(file.reference_kind(), Some(ReferenceKind::File));
     assert_eq!(file.path().as_deref(), Some("a.rs"));
     assert_eq!(file.full_path().as_deref(), Some("/p/a.rs"));
     assert_eq!(file.display_type().as_deref(), Some("TAG"));
-    assert_eq!(image.path(), None);
+    assert_eq!((image.reference_kind(), image.path()), (None, None));
     let written = [file.object().text(), image.object().text()].join(",");
     assert_eq!(format!("[{written}]"), contexts);
 }
