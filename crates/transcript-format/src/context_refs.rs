@@ -80,6 +80,14 @@ impl<'a> Region<'a> {
     }
 }
 
+/// Returns whether a text is the start of a prompt with references that was put on one line, as clients
+/// do in `last-prompt` lines: then the references cannot be told from the question any more.
+#[must_use]
+pub fn is_flattened(text: &str) -> bool {
+    let rest = text.strip_prefix(HEADER.trim_end());
+    rest.is_some_and(|rest| rest.starts_with(" >"))
+}
+
 /// Returns the text after the item at the start of `text`; `None` if there is none.
 fn after_item(text: &str) -> Option<&str> {
     let item = text.strip_prefix(ITEM)?;

@@ -64,7 +64,7 @@ pub use listing::{Listing, SessionRow, SessionState, project_folders, title_besi
 pub use ordered::in_order;
 pub use other_files::OtherFiles;
 pub use prompt::{Prompt, shorten};
-pub use said::{Said, Words};
+pub use said::{Said, Words, question};
 pub use source::Source;
 pub use store_walk::{Walked, walk_store};
 pub use subagents::{

@@ -96,10 +96,11 @@ pub struct SessionRow {
     pub title: Option<String>,
     /// Who gave it.
     pub title_source: Option<TitleSource>,
-    /// The first prompt that a person wrote, on one line and truncated to 200 UTF-16 units; else
-    /// the first slash command.
+    /// The first prompt that a person wrote, without the references before it, on one line and truncated
+    /// to 200 UTF-16 units; else the first slash command.
     pub first_prompt: Option<String>,
-    /// The last prompt: of the last `last-prompt` line, else the last one in the last 64 KiB.
+    /// The last prompt: of the last `last-prompt` line, else the last one in the last 64 KiB; that one as
+    /// well if the line shows only the references before it.
     pub last_prompt: Option<String>,
     /// What the SDKs show for the session: the title, else the `last-prompt` line, else the text of a `summary`
     /// line, else the first prompt; on one line and truncated as these (LIST-1).
@@ -360,17 +361,17 @@ impl SessionRow {
         (self.title, self.title_source) = title.unzip();
         self.tag = tail.settings.tag();
         self.before_worktree = tail.settings.before_worktree();
-        self.branch = tail.settings.branch;
+        self.branch = tail.settings.branch.take();
         self.relocated = tail.settings.relocated.take();
         self.cwd = self.find_home(source, head.cwd.take(), scratch)?;
         self.created = head.created.take();
         self.entrypoint = head.entrypoint.take();
         self.first_prompt = head.first_prompt();
-        let last_prompt = tail.settings.last_prompt.map(|text| shorten(&text));
-        let noted = last_prompt.clone().or(tail.summary);
+        let noted = tail.settings.last_prompt.as_deref().map(shorten);
+        let noted = noted.or_else(|| tail.summary.take());
         let noted = self.given_title().map(str::to_owned).or(noted);
         self.summary = noted.or_else(|| self.first_prompt.clone());
-        self.last_prompt = last_prompt.or(tail.prompt);
+        self.last_prompt = tail.last_prompt();
         self.file_millis = source.modified().and_then(millis);
         self.modified = tail.modified;
         let last_message = self.modified_millis();

@@ -4,7 +4,7 @@ use transcript_format::author::Author;
 use transcript_format::content::{Block, Content, Message};
 use transcript_format::object::Object;
 
-use crate::said::Said;
+use crate::said::{Said, question};
 
 /// The maximum length of a shown prompt, in UTF-16 units, as clients count.
 const MAX_UNITS: usize = 200;
@@ -13,7 +13,7 @@ const MAX_UNITS: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Prompt {
-    /// A text, on one line and truncated to 200 UTF-16 units.
+    /// A text without the references before it, on one line and truncated to 200 UTF-16 units.
     Text(String),
     /// The name of a slash command of the client.
     Command(String),
@@ -61,7 +61,7 @@ impl Prompt {
     /// Returns the first text that a person wrote as a whole.
     pub(crate) fn whole(line: &Object<'_>) -> Option<String> {
         Self::find(line, |said| match said {
-            Said::Prompt(text) => Some(text.to_owned()),
+            Said::Prompt(text) => Some(question(text).into_owned()),
             _ => None,
         })
     }
@@ -84,9 +84,9 @@ impl Prompt {
 
     fn of_said(said: &Said<'_>) -> Self {
         match said {
-            Said::Prompt(text) => Self::Text(shorten(text)),
+            Said::Prompt(text) => Self::Text(shorten(&question(text))),
             Said::Shell(command) => Self::Text(format!("! {}", shorten(command))),
-            Said::Command { name, .. } => Self::Command((*name).to_owned()),
+            Said::Command { name, .. } => Self::Command(name.clone().into_owned()),
             Said::Interrupt => Self::Interrupt,
             Said::Client(_) | Said::Nothing => Self::Nothing,
         }

@@ -1,45 +1,13 @@
 //! Classifies the text of user lines. Clients wrap commands, their output, and messages of their
-//! own to the model in tags. A person may write tags as well: only those in the lists here are of
-//! clients.
+//! own to the model in tags. A person may write tags as well: only those of
+//! [`tags`](transcript_format::tags) are of clients.
+
+use std::borrow::Cow;
 
 use transcript_format::author::Author;
-use transcript_format::texts::is_synthetic;
-
-/// Tags of output that clients show to the person; the content is used without the tag.
-const PRINTED: [&str; 4] = [
-    "local-command-stdout",
-    "local-command-stderr",
-    "bash-stdout",
-    "bash-stderr",
-];
-
-/// Tags of messages that clients write in place of a person. What follows them is of the client as well.
-const MESSAGES: [&str; 9] = [
-    "task-notification",
-    "teammate-message",
-    "cross-session-message",
-    // Never without attributes; `<channel>` is a person's own.
-    "channel source",
-    "tick",
-    "bash-notification",
-    "user-memory-input",
-    "mcp-resource-update",
-    "mcp-polling-update",
-];
-
-/// Tags of notes that clients put before or after the words of a person, in one text.
-const NOTES: [&str; 10] = [
-    "system-reminder",
-    "local-command-caveat",
-    "ide_opened_file",
-    "ide_selection",
-    "ide_diagnostics",
-    "ide_context",
-    "new-diagnostics",
-    "user-prompt-submit-hook",
-    "session-start-hook",
-    "persisted-output",
-];
+use transcript_format::context_refs::Region;
+use transcript_format::tags::{Tag, Tagged};
+use transcript_format::texts::{is_interrupt, is_synthetic};
 
 /// The text of a user line, classified by its author. This is the only rule for what counts as
 /// typed by a person; lists, turns, trees and printed conversations all use it.
@@ -51,16 +19,16 @@ pub enum Said<'t> {
     /// A slash command of the client.
     Command {
         /// Its name, with the slash.
-        name: &'t str,
+        name: Cow<'t, str>,
         /// The text after the name.
-        arguments: &'t str,
+        arguments: Cow<'t, str>,
     },
     /// A command that the person ran in a shell.
-    Shell(&'t str),
+    Shell(Cow<'t, str>),
     /// The person stopped the turn.
     Interrupt,
     /// A text of the client: output, without its tag, or a message to the model.
-    Client(&'t str),
+    Client(Cow<'t, str>),
     /// No text, or a fixed text that a client writes in place of one.
     Nothing,
 }
@@ -77,28 +45,25 @@ impl<'t> Said<'t> {
     pub fn by(author: Author, text: &'t str) -> Self {
         let Words { words, .. } = Words::of(text);
         let start = words.trim();
-        if start.starts_with("<command-")
-            && let Some(name) = element(start, "command-name")
-        {
-            let arguments = element(start, "command-args").unwrap_or_default();
-            return Self::Command { name, arguments };
+        match Tagged::read(start) {
+            Some(Tagged::Command { name, arguments }) => {
+                let [name, arguments] = [name, arguments].map(trimmed);
+                return Self::Command { name, arguments };
+            }
+            Some(Tagged::Shell(command)) => return Self::Shell(trimmed(command)),
+            _ => {}
         }
-        if start.starts_with("<bash-input>")
-            && let Some(command) = element(start, "bash-input")
-        {
-            return Self::Shell(command);
-        }
-        if start.starts_with("[Request interrupted by user") {
+        if is_interrupt(start) {
             return Self::Interrupt;
         }
         if text.trim().is_empty() || is_synthetic(start) {
             return Self::Nothing;
         }
-        let output = PRINTED.iter().find(|name| starts_with(start, name));
-        let message = MESSAGES.iter().find(|name| starts_with(start, name));
+        let output = Tag::PRINTED.iter().find(|tag| starts_with(start, **tag));
+        let message = Tag::MESSAGES.iter().find(|tag| starts_with(start, **tag));
         let reported = match (output, message) {
             (Some(_), _) => printed(start),
-            (None, Some(&"task-notification")) => element(start, "summary"),
+            (None, Some(Tag::TaskNotification)) => summary(start).map(Cow::Borrowed),
             _ => None,
         };
         let is_of_client = match author {
@@ -108,9 +73,36 @@ impl<'t> Said<'t> {
             _ => output.is_some() || message.is_some() || start.is_empty(),
         };
         match is_of_client {
-            true => Self::Client(reported.unwrap_or(text)),
+            true => Self::Client(reported.unwrap_or(Cow::Borrowed(text))),
             false => Self::Prompt(words),
         }
+    }
+
+    /// Returns what a person typed, as it is shown in one piece: a prompt without
+    /// [its references](question), a command with its arguments, a command of the shell after `! `.
+    #[must_use]
+    pub fn typed(&self) -> Option<Cow<'t, str>> {
+        match self {
+            Self::Prompt(text) => Some(question(text)),
+            Self::Command { name, arguments } if arguments.is_empty() => Some(name.clone()),
+            Self::Command { name, arguments } => Some(format!("{name} {arguments}").into()),
+            Self::Shell(command) => Some(format!("! {command}").into()),
+            Self::Interrupt | Self::Client(_) | Self::Nothing => None,
+        }
+    }
+}
+
+/// Returns what a prompt asks: the text after the [references](Region) at its start, or the references
+/// themselves if nothing follows them.
+#[must_use]
+pub fn question(prompt: &str) -> Cow<'_, str> {
+    match Region::split(prompt) {
+        Some((region, text)) if text.trim().is_empty() => {
+            let references: Vec<String> = region.references().map(|one| one.to_string()).collect();
+            references.join(", ").into()
+        }
+        Some((_, text)) => text.into(),
+        None => prompt.into(),
     }
 }
 
@@ -130,11 +122,12 @@ impl<'t> Words<'t> {
     #[must_use]
     pub fn of(text: &'t str) -> Self {
         let mut start = text.trim_start();
-        while let Some(rest) = NOTES.iter().find_map(|name| after_note(start, name)) {
+        let notes = || Tag::NOTES.iter().map(|tag| tag.name());
+        while let Some(rest) = notes().find_map(|name| after_note(start, name)) {
             start = rest.trim_start();
         }
         let mut words = start.trim_end();
-        while let Some(rest) = NOTES.iter().find_map(|name| before_note(words, name)) {
+        while let Some(rest) = notes().find_map(|name| before_note(words, name)) {
             words = rest.trim_end();
         }
         let [has_before, has_after] = [
@@ -159,12 +152,12 @@ impl<'t> Words<'t> {
     }
 }
 
-/// Returns whether the text starts with an element of this name, or is a tag without a content.
-fn starts_with(text: &str, name: &str) -> bool {
-    let Some(rest) = after_open(text, name) else {
+/// Returns whether the text starts with an element of this tag, or is a tag without a content.
+fn starts_with(text: &str, tag: Tag) -> bool {
+    let Some(rest) = after_open(text, tag.name()) else {
         return false;
     };
-    let name = name.split(' ').next().unwrap_or(name);
+    let name = tag.name().split(' ').next().unwrap_or_default();
     rest.find('>') == Some(rest.len() - 1) || rest.contains(&format!("</{name}>"))
 }
 
@@ -204,39 +197,50 @@ fn before_note<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 }
 
 /// Returns what was printed; `None` for output of two kinds, which only the tags tell apart.
-fn printed(text: &str) -> Option<&str> {
-    let outputs = PRINTED.iter().filter_map(|name| element(text, name));
-    let mut outputs = outputs.filter(|output| !output.is_empty());
+fn printed(text: &str) -> Option<Cow<'_, str>> {
+    let outputs = Tag::PRINTED.iter().filter_map(|tag| tag.find(text));
+    let mut outputs = outputs.map(trimmed).filter(|output| !output.is_empty());
     let first = outputs.next().unwrap_or_default();
     outputs.next().is_none().then_some(first)
 }
 
-/// Returns the content of the first element of this name.
-fn element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    let (_, rest) = text.split_once(&format!("<{name}>"))?;
-    let inner = rest.split_once(&format!("</{name}>"));
-    Some(inner.map_or(rest, |(inner, _)| inner).trim())
+/// Returns what a notification of a task says in short.
+fn summary(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("<summary>")?;
+    let summary = rest.split_once("</summary>");
+    Some(summary.map_or(rest, |(summary, _)| summary).trim())
+}
+
+fn trimmed(text: Cow<'_, str>) -> Cow<'_, str> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim()),
+        Cow::Owned(text) => Cow::Owned(text.trim().to_owned()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use transcript_format::texts::{
+        CANCELLED, INTERRUPTED, INTERRUPTED_FOR_TOOL_USE, RejectedBy, Rejection,
+    };
+
     use super::*;
 
     #[test]
     fn commands_and_their_output_are_not_prompts() {
         let command = "<command-name>/compact</command-name>\n <command-args>all</command-args>";
-        let (name, arguments) = ("/compact", "all");
+        let [name, arguments] = ["/compact", "all"].map(Cow::Borrowed);
         assert_eq!(Said::of(command), Said::Command { name, arguments });
         let shell = "<bash-input>a </b </bash-input>";
-        assert_eq!(Said::of(shell), Said::Shell("a </b"));
+        assert_eq!(Said::of(shell), Said::Shell("a </b".into()));
         let printed = "<local-command-stdout>Compacted</local-command-stdout>";
-        assert_eq!(Said::of(printed), Said::Client("Compacted"));
+        assert_eq!(Said::of(printed), Said::Client("Compacted".into()));
         let failed = "<bash-stdout></bash-stdout><bash-stderr>no such file</bash-stderr>";
-        assert_eq!(Said::of(failed), Said::Client("no such file"));
+        assert_eq!(Said::of(failed), Said::Client("no such file".into()));
         let both = "<bash-stdout>one</bash-stdout><bash-stderr>two</bash-stderr>";
-        assert_eq!(Said::of(both), Said::Client(both));
+        assert_eq!(Said::of(both), Said::Client(both.into()));
         let ended = "<task-notification>\n<summary>Built</summary>\n</task-notification>\nSee it.";
-        assert_eq!(Said::of(ended), Said::Client("Built"));
+        assert_eq!(Said::of(ended), Said::Client("Built".into()));
         let stopped = "[Request interrupted by user for tool use]";
         assert_eq!(Said::of(stopped), Said::Interrupt);
     }
@@ -252,7 +256,7 @@ mod tests {
             "<tick>",
             "<system-reminder>a</system-reminder>\n<ide_selection>b</ide_selection>",
         ] {
-            assert_eq!(Said::of(text), Said::Client(text));
+            assert_eq!(Said::of(text), Said::Client(text.into()));
         }
         for text in ["", " \n ", "Continue from where you left off."] {
             assert_eq!(Said::of(text), Said::Nothing, "{text:?}");
@@ -281,7 +285,7 @@ mod tests {
         ] {
             assert_eq!(Said::of(text), Said::Prompt(text));
             assert_eq!(Said::by(Author::Person, text), Said::Prompt(text));
-            assert_eq!(Said::by(Author::Other, text), Said::Client(text));
+            assert_eq!(Said::by(Author::Other, text), Said::Client(text.into()));
         }
     }
 
@@ -314,8 +318,45 @@ mod tests {
             assert_eq!(format!("{before}{words}{after}"), text);
         }
         let text = format!("{note}\n<command-name>/x</command-name>");
-        let (name, arguments) = ("/x", "");
+        let [name, arguments] = ["/x", ""].map(Cow::Borrowed);
         assert_eq!(Said::of(&text), Said::Command { name, arguments });
+    }
+
+    #[test]
+    fn what_a_person_typed_is_shown_in_one_piece() {
+        let typed = |text: &str| Said::of(text).typed().map(Cow::into_owned);
+        let is = |text: &str| Some(text.to_owned());
+        let reference = "> **上下文资料**\n> - 📄 `a.rs`\n\n";
+        assert_eq!(typed(&format!("{reference}Why?\n")), is("Why?\n"));
+        assert_eq!(typed(reference), is("📄 `a.rs`"));
+        assert_eq!(typed("<bash-input>ls -l</bash-input>"), is("! ls -l"));
+        let command = "<command-name>/model</command-name><command-args> a </command-args>";
+        assert_eq!(typed(command), is("/model a"));
+        assert_eq!(typed("<command-name>/cost</command-name>"), is("/cost"));
+        for text in ["", "[Request interrupted by user]", "<tick>"] {
+            assert_eq!(typed(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_for_a_client_is_classified_as_that() {
+        let hostile = "a && b </bash-input> &lt;/command-args> <command-name>/x</command-name>";
+        let text = Tagged::Shell(hostile.into()).to_string();
+        assert_eq!(Said::of(&text), Said::Shell(hostile.into()));
+        let [name, arguments] = ["/model", hostile].map(Cow::Borrowed);
+        let command = Tagged::Command { name, arguments };
+        let text = command.to_string();
+        let [name, arguments] = ["/model", hostile].map(Cow::Borrowed);
+        assert_eq!(Said::of(&text), Said::Command { name, arguments });
+        let note = Tagged::MemoryNote("Tabs.".into()).to_string();
+        assert_eq!(Said::of(&note), Said::Client(note.as_str().into()));
+        for interrupt in [INTERRUPTED, INTERRUPTED_FOR_TOOL_USE] {
+            assert_eq!(Said::of(interrupt), Said::Interrupt);
+        }
+        for rejection in RejectedBy::ALL.map(|by| Rejection::new(by, Some(hostile))) {
+            assert_eq!(Said::of(&rejection.to_string()), Said::Nothing);
+        }
+        assert_eq!(Said::of(CANCELLED), Said::Nothing);
     }
 
     #[test]
@@ -323,8 +364,11 @@ mod tests {
         let quoted = "<task-notification>x</task-notification>";
         assert_eq!(Said::by(Author::Person, quoted), Said::Prompt(quoted));
         let note = "<system-reminder>x</system-reminder>";
-        assert_eq!(Said::by(Author::Person, note), Said::Client(note));
-        assert_eq!(Said::by(Author::Other, "Go on."), Said::Client("Go on."));
+        assert_eq!(Said::by(Author::Person, note), Said::Client(note.into()));
+        assert_eq!(
+            Said::by(Author::Other, "Go on."),
+            Said::Client("Go on.".into())
+        );
         assert_eq!(Said::by(Author::Other, " "), Said::Nothing);
     }
 }

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use memchr::memmem;
 use transcript_format::compact::CompactMetadata;
 use transcript_format::content::{Block, Content, Message};
+use transcript_format::context_refs;
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::lines::{BackwardFramer, DEFAULT_LINE_CAP, Framed, Framer, Line};
 use transcript_format::object::Object;
@@ -17,6 +18,7 @@ use transcript_format::texts::is_synthetic;
 
 use crate::listing::SessionState;
 use crate::prompt::{Prompt, shorten};
+use crate::said::question;
 
 /// The summary of the first lines.
 #[derive(Debug, Default)]
@@ -399,6 +401,24 @@ impl TailScan {
         self.end.state()
     }
 
+    /// Returns whether no `last-prompt` line says what the person asked last: there is none, or only
+    /// references can be told from it.
+    fn asks_nothing(&self) -> bool {
+        let prompt = self.settings.last_prompt.as_deref();
+        prompt.is_none_or(context_refs::is_flattened)
+    }
+
+    /// Takes the last prompt: that of a `last-prompt` line, else the last one among the near lines.
+    pub(crate) fn last_prompt(&mut self) -> Option<String> {
+        let found = self.prompt.take();
+        let noted = self.settings.last_prompt.take();
+        let noted = noted.map(|text| shorten(&question(&text)));
+        match noted {
+            Some(text) if context_refs::is_flattened(&text) => found.or(Some(text)),
+            noted => noted.or(found),
+        }
+    }
+
     /// Adds a line. Returns whether to continue with the previous one.
     fn add(&mut self, scanner: &mut Scanner, line: &Line<'_>, reach: Reach, side: bool) -> bool {
         let is_near = line.offset >= reach.near;
@@ -406,7 +426,7 @@ impl TailScan {
         if self.is_complete() && !has_settings {
             return false;
         }
-        let wants_prompt = is_near && self.prompt.is_none() && self.settings.last_prompt.is_none();
+        let wants_prompt = is_near && self.prompt.is_none() && self.asks_nothing();
         let may_be_prompt = || has(line.bytes, &USER) && !has(line.bytes, &RESULT);
         if self.is_complete()
             && starts_other_entry(line.bytes)

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
+use transcript_format::context_refs::{self, Reference};
 use transcript_reader::{Listing, SessionRow, SessionState};
 use transcript_testkit::rng::Rng;
 use transcript_testkit::{generate, shared};
@@ -145,6 +146,40 @@ fn a_row_has_the_values_of_the_lines() {
     assert_eq!(row.branch, is("next"));
     assert_eq!(row.tag, is("dates"));
     assert_eq!(row.state, Some(SessionState::Finished));
+}
+
+#[test]
+fn of_a_prompt_with_references_the_question_is_listed() {
+    let root = Root::new();
+    let references = [Reference::File {
+        path: "src/main.rs",
+    }; 9];
+    let prompt = |text: &str| user(&*context_refs::prompt(&references, text).unwrap());
+    let shown = |lines: &[Value]| {
+        let row = root.row(lines);
+        (row.first_prompt.unwrap(), row.last_prompt.unwrap())
+    };
+    let lines = [prompt("Why does it fail?"), prompt("And\nnow?")];
+    let questions = ("Why does it fail?".to_owned(), "And now?".to_owned());
+    assert_eq!(shown(&lines), questions);
+    // A client puts the last prompt on one line and cuts it, so that it has no question.
+    let text = context_refs::prompt(&references, "And now?").unwrap();
+    for noted in [
+        text.clone(),
+        text.replace('\n', " ").chars().take(200).collect(),
+    ] {
+        let noted = json!({"type": "last-prompt", "lastPrompt": noted});
+        assert_eq!(shown(&[&lines[..], &[noted]].concat()), questions);
+    }
+    let noted =
+        json!({"type": "last-prompt", "lastPrompt": "> **上下文资料** without a reference"});
+    let last = shown(&[&lines[..], &[noted]].concat()).1;
+    assert_eq!(last, "> **上下文资料** without a reference");
+    // Without a question the references are all there is.
+    let references = [Reference::Selection, Reference::Git { what: "DIFF" }];
+    let prompt = user(&*context_refs::prompt(&references, " ").unwrap());
+    let row = root.row(&[prompt]);
+    assert_eq!(row.first_prompt.unwrap(), "✏️ 当前选择内容, 🔀 Git DIFF");
 }
 
 #[test]
