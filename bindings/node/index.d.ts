@@ -235,6 +235,8 @@ export interface RequestOptions extends ArchiveOptions {
   prompt?: string;
   /** The model that gets the request; that of the last answer by default. */
   model?: string;
+  /** The names of the tools of the request: references to others, which a tool search left, are left out. */
+  tools?: string[];
   /** The version of the client whose rules hold, such as `2.1.331`; that of the last line with one by default. */
   clientVersion?: string;
   /** The last entry of the conversation to continue. */
@@ -372,8 +374,37 @@ export function listArchived(options?: ArchiveOptions): Promise<JsonRecord[]>;
 /** An entry: an object, or its JSON, which is written as it is. */
 export type Entry = object | string | ArrayBufferView | ArrayBuffer;
 
-/** What `append` takes: the text of a user, a message of the API, or an entry. */
-export type Added = { user: string } | { assistant: Entry } | Entry;
+/** What `append` takes: the text of a user, a message of the API, what a person did in a client, or an entry. */
+export type Added = { user: string } | { assistant: Entry } | { client: ClientAction } | Entry;
+
+/** What a person did in a client, other than writing a plain prompt. */
+export type ClientAction =
+  /** Stopped the turn; with `toolUse` while a tool ran or waited for permission. */
+  | { interrupt: { toolUse?: boolean } }
+  /** Did not permit a call, with feedback; or a subagent or the automatic mode did not. */
+  | { rejection: { call: string; by: 'person' | 'subagent' | 'automatic'; reason?: string } }
+  /** Cancelled a call in a dialog that is not about a tool. */
+  | { cancelled: { call: string } }
+  /** Ran a slash command of the client: an entry for the note before it, for the command, and for its output. */
+  | { command: { name: string; arguments?: string; stdout?: string; stderr?: string } }
+  /** Ran a command in a shell; the entries are like those of a slash command. */
+  | { shell: { command: string; stdout?: string; stderr?: string } }
+  /** Added a note to the memory. */
+  | { memoryNote: { text: string } }
+  /** Wrote a prompt with references before its text. */
+  | { prompt: { references: Reference[]; text: string } };
+
+/** A reference before the text of a prompt. */
+export type Reference =
+  | { kind: 'file'; path: string }
+  | { kind: 'web'; url: string; title?: string }
+  | { kind: 'folder'; path: string; files: number }
+  | { kind: 'symbol'; name: string; type: string; file: string; line: number }
+  | { kind: 'terminal'; lines: number; isError?: boolean }
+  | { kind: 'problems'; count: number; severity?: string }
+  | { kind: 'git'; what: string }
+  | { kind: 'selection' }
+  | { kind: 'workspace' };
 
 /** An entry that is in the file. */
 export interface Written {
@@ -487,6 +518,8 @@ export interface SessionOptions extends RootOptions {
   fitTurns?: number;
   /** A file of prices in the form of LiteLLM, for the replies that are counted. */
   prices?: Path;
+  /** The names of the tools that requests have: references to others, which a tool search left, are omitted. */
+  tools?: string[];
   sessionId?: string;
   policy?: Policy;
   /** When bytes are synced: `none`, `each`, or at most this number of milliseconds later (100 by default). */
@@ -652,7 +685,8 @@ export class Session {
   /** How many entries that existed only on damaged lines were written again when the session was opened. */
   get restored(): number;
   /**
-   * Appends an entry, the text of a user, or a message of the API, which has an entry for each block. What no reader
+   * Appends an entry, the text of a user, a message of the API, which has an entry for each block, or what a person
+   * did in a client (`client`), such as an interrupt or a command of a shell with its output. What no reader
    * would find in the conversation is refused: an entry of a misspelt type or without a message (`invalid-entry`), a
    * result for a call that the conversation does not have (`unknown-call`) or that has one (`answered-call`).
    */

@@ -48,16 +48,19 @@ function list(entries) {
   return texts.join(',');
 }
 
-/** Returns the rest of a command that adds `{ user }`, `{ assistant }` or an entry. */
+/** Returns the rest of a command that adds `{ user }`, `{ assistant }`, `{ client }` or an entry. */
 function added(entry) {
   const isNamed = typeof entry === 'object' && entry !== null && entry.type === undefined;
-  if (!isNamed || (entry.user === undefined && entry.assistant === undefined)) return `"entry":${json(entry)}}`;
-  const { user, assistant, ...others } = entry;
+  if (!isNamed || (entry.user === undefined && entry.assistant === undefined && entry.client === undefined)) {
+    return `"entry":${json(entry)}}`;
+  }
+  const { user, assistant, client, ...others } = entry;
   const [other] = Object.keys(others);
-  if (other !== undefined) throw new TypeError(`beside user or assistant there must be no ${other}`);
+  if (other !== undefined) throw new TypeError(`beside user, assistant or client there must be no ${other}`);
   const fields = [];
   if (user !== undefined) fields.push(`"user":${JSON.stringify(user) ?? null}`);
   if (assistant !== undefined) fields.push(`"assistant":${json(assistant)}`);
+  if (client !== undefined) fields.push(`"client":${JSON.stringify(client) ?? null}`);
   return `${fields.join(',')}}`;
 }
 

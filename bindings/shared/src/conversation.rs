@@ -58,6 +58,8 @@ pub(crate) struct RequestOptions {
     policy: PolicyName,
     prompt: Option<String>,
     model: Option<String>,
+    /// The tools of the request.
+    tools: Option<Vec<String>>,
     /// The version of the client whose rules hold.
     client_version: Option<String>,
     /// The last entry of the conversation to continue, by its uuid.
@@ -226,6 +228,9 @@ fn write_request(options: &RequestOptions, history: &History, out: &mut Out) -> 
     }
     if let Some(model) = &options.model {
         request_options = request_options.model(model);
+    }
+    if let Some(tools) = &options.tools {
+        request_options = request_options.tools(tools);
     }
     if let Some(leaf) = &options.leaf {
         request_options = request_options.leaf(entry(history, leaf)?);

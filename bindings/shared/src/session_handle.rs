@@ -49,6 +49,7 @@ struct OpenOptions {
     git_branch: Option<String>,
     entrypoint: Option<String>,
     model: Option<String>,
+    tools: Option<Vec<String>>,
     session_id: Option<String>,
     #[serde(flatten)]
     fit: FitOptions,
@@ -132,6 +133,9 @@ impl OpenOptions {
         }
         if let Some(model) = &self.model {
             options = options.model(model);
+        }
+        if let Some(tools) = &self.tools {
+            options = options.tools(tools);
         }
         if let Some(id) = &self.session_id {
             options = options.session_id(id);

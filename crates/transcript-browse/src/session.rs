@@ -330,11 +330,8 @@ impl<'s> Session<'s> {
                 continue;
             };
             let text = message_content(&parsed).map(plain_text).unwrap_or_default();
-            let text = match Said::of(&text) {
-                Said::Prompt(text) => text.to_owned(),
-                Said::Command { name, arguments } => format!("{name} {arguments}"),
-                Said::Shell(command) => format!("! {command}"),
-                _ => continue,
+            let Some(text) = Said::of(&text).typed() else {
+                continue;
             };
             let start: String = text.chars().take(OUTLINE).collect();
             rows.push(OutlineRow {

@@ -51,6 +51,10 @@ pub(crate) struct Args {
     /// Number of turns at the end that --fit never changes
     #[arg(long, value_name = "COUNT", default_value_t = 2, requires = "fit")]
     fit_turns: usize,
+    /// Names of the tools of the request: references to others, which a tool search left, are omitted
+    /// [default: every reference is kept; with --policy vendor those to tools of the client]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    tools: Option<Vec<String>>,
     /// Version of the client whose rules hold, such as 2.1.331 [default: that of the last line that
     /// names one]
     #[arg(long, value_name = "VERSION")]
@@ -153,6 +157,9 @@ fn answer<'h>(args: &Args, session: &'h History) -> Result<(Tree<'h>, Answer)> {
     }
     if let Some(limit) = args.fit() {
         options = options.fit(limit);
+    }
+    if let Some(tools) = &args.tools {
+        options = options.tools(tools);
     }
     if let Some(leaf) = args.path_args.leaf(&tree)? {
         options = options.leaf(tree.entry(leaf).number());

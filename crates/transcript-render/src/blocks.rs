@@ -10,20 +10,11 @@ use transcript_format::entry::Entry;
 use transcript_format::kind::AttachmentKind;
 use transcript_format::object::{FromRaw, JsonKind, Object, Raw};
 use transcript_format::units;
-use transcript_reader::{Said, Source};
+use transcript_reader::Source;
 use transcript_resume::items::LoadedItem;
 
 use crate::escape::Escaping;
 use crate::tool_summary;
-
-/// Returns a command as it was typed.
-pub(crate) fn typed(said: &Said<'_>) -> Option<String> {
-    match said {
-        Said::Command { name, arguments } => Some(format!("{name} {arguments}").trim().to_owned()),
-        Said::Shell(command) => Some(format!("! {command}")),
-        _ => None,
-    }
-}
 
 /// Returns the input of a call.
 pub(crate) fn input<'b>(block: &Block<'b>) -> Option<Raw<'b>> {

@@ -362,7 +362,7 @@ impl<'o> Writer<'o> {
             }
             Shown::Answer => self.head("Assistant")?,
             Shown::Summary => self.head("Summary")?,
-            Shown::Aside(kind, text) => return self.aside(kind, text),
+            Shown::Aside(kind, text) => return self.aside(kind, &text),
             Shown::Alarm => return self.aside("error", text),
             Shown::Nothing => return Ok(()),
         }

@@ -655,7 +655,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             }
             Shown::Answer => ("answer", "Assistant", markup(text)),
             Shown::Summary => ("summary", "Summary", markup(text)),
-            Shown::Aside(what, text) => return self.aside(what, text),
+            Shown::Aside(what, text) => return self.aside(what, &text),
             Shown::Alarm => return self.aside("error", text),
             Shown::Nothing => return,
         };

@@ -13,14 +13,14 @@ use transcript_format::entry::Entry;
 use transcript_format::object::{FromRaw, Object, Str};
 use transcript_format::scan::Flags;
 use transcript_format::units::duration;
-use transcript_reader::{Bodies, EntryNo, EntryRef, Prompt, Said};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Prompt};
 use transcript_resume::{
     BranchStart, Branches, ConversationPath, Decision, LeafReason, PathEntry, Policy, is_prompt,
 };
 use unicode_width::UnicodeWidthStr;
 
 use crate::Result;
-use crate::blocks::{blocks, message_content, typed};
+use crate::blocks::{blocks, message_content};
 use crate::compaction;
 use crate::explain;
 use crate::options::RenderOptions;
@@ -407,10 +407,7 @@ impl<'s> TreePrinter<'s> {
             return Ok(None);
         };
         Ok(Prompt::find(&line, |said| {
-            let text = match said {
-                Said::Prompt(text) => text.to_owned(),
-                said => typed(&said)?,
-            };
+            let text = said.typed()?;
             Some(escaping.one_line(&text.chars().take(TITLE_CHARS).collect::<String>()))
         }))
     }

@@ -16,7 +16,7 @@ use transcript_reader::{Bodies, EntryRef, Said, Source};
 use transcript_resume::items::{CompactionItem, Item, ItemKind, ItemReader, LoadedItem, Speaker};
 
 use crate::Result;
-use crate::blocks::{attachment_line, block_line, plain_text, typed};
+use crate::blocks::{attachment_line, block_line, plain_text};
 use crate::compaction;
 use crate::conversation::{CompactionPlace, Conversation, the_line};
 use crate::markdown;
@@ -218,7 +218,7 @@ impl<'o> TextPrinter<'o> {
                 self.name("summary")?;
                 markdown::write(&mut self.page, self.styles, text)?;
             }
-            Shown::Aside(kind, text) => self.aside(kind, text)?,
+            Shown::Aside(kind, text) => self.aside(kind, &text)?,
             Shown::Alarm => self.alarm(text)?,
             Shown::Nothing => {}
         }
@@ -231,7 +231,8 @@ impl<'o> TextPrinter<'o> {
         let region = Region::split(prompt);
         let text = region.map_or(prompt, |(_, text)| text);
         for reference in region.iter().flat_map(|(region, _)| region.references()) {
-            self.page.short(&[Span::new(self.styles.dim, reference)])?;
+            let reference = reference.to_string();
+            self.page.short(&[Span::new(self.styles.dim, &reference)])?;
         }
         Ok(self.page.text(self.styles.plain, text.trim_end())?)
     }
@@ -280,9 +281,10 @@ impl<'o> TextPrinter<'o> {
             Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
             _ if content.trim().is_empty() => Ok(()),
             _ => match Said::of(&content) {
-                Said::Client(text) => self.aside("client", text),
+                Said::Client(text) => self.aside("client", &text),
+                Said::Prompt(_) => self.aside("client", &content),
                 said => {
-                    let typed = typed(&said);
+                    let typed = said.typed();
                     self.aside("client", typed.as_deref().unwrap_or(&content))
                 }
             },

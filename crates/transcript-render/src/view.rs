@@ -1,10 +1,10 @@
 //! What a text shows, whatever the form of the output: the one place that decides whose it is.
 
+use std::borrow::Cow;
+
 use transcript_format::author::Author;
 use transcript_reader::{Said, Words};
 use transcript_resume::items::{Item, ItemMarks, Speaker};
-
-use crate::blocks::typed;
 
 /// A text as a printer shows it.
 pub(crate) enum Shown<'t> {
@@ -17,7 +17,7 @@ pub(crate) enum Shown<'t> {
     /// It summarizes what was compacted away.
     Summary,
     /// It is not part of what was said; with the reason or the origin.
-    Aside(&'static str, &'t str),
+    Aside(&'static str, Cow<'t, str>),
     /// An error of the API.
     Alarm,
     /// There is nothing to show.
@@ -31,7 +31,7 @@ impl<'t> Shown<'t> {
             return Self::Alarm;
         }
         if let Some(mark) = hidden(item.marks()) {
-            return Self::Aside(mark, text);
+            return Self::Aside(mark, text.into());
         }
         match item.speaker() {
             Speaker::Agent => Self::Answer,
@@ -40,14 +40,14 @@ impl<'t> Shown<'t> {
                 Said::Prompt(_) => Self::Prompt(Words::of(text)),
                 Said::Client(text) => Self::Aside("client", text),
                 Said::Nothing if text.trim().is_empty() => Self::Nothing,
-                said => match typed(&said) {
-                    Some(command) => Self::Command(command),
-                    None => Self::Aside("client", text),
+                said => match said.typed() {
+                    Some(command) => Self::Command(command.into_owned()),
+                    None => Self::Aside("client", text.into()),
                 },
             },
             _ => match Said::by(Author::Other, text) {
                 Said::Client(text) => Self::Aside("client", text),
-                _ => Self::Aside("client", text),
+                _ => Self::Aside("client", text.into()),
             },
         }
     }

@@ -24,8 +24,9 @@ pub struct ConversationEntry {
     pub role: Option<Role>,
     /// Whether a person wrote it and a turn starts with it.
     pub is_prompt: bool,
-    /// The first text of a message on one line, at most 200 UTF-16 units long; of an answer without a
-    /// text the names of the tools that it calls.
+    /// What a person typed, as [lists](transcript_reader::Prompt) show it: the question without the
+    /// references before it, `/compact`, `! ls -l`. Of other messages the first text on one line, at most
+    /// 200 UTF-16 units long; of an answer without a text the names of the tools that it calls.
     pub preview: String,
     /// How many tokens the model was given for this answer, cached ones included: how full the context
     /// was. `None` where the line does not say.
@@ -189,7 +190,10 @@ impl ConversationEntry {
             self.is_prompt = may_be_prompt && Prompt::starts_turn(line);
         }
         let content = message.as_ref().and_then(|message| message.get("content"));
-        self.preview = content.map(preview).unwrap_or_default();
+        self.preview = match typed(line).filter(|_| self.kind == EntryKind::User) {
+            Some(text) => text,
+            None => content.map(preview).unwrap_or_default(),
+        };
         let usage = message.as_ref().and_then(|message| message.object("usage"));
         let count = |name: &str| usage.as_ref().and_then(|usage| usage.get(name)?.u64());
         let given = [
@@ -200,6 +204,14 @@ impl ConversationEntry {
         let given = given.into_iter().flatten().reduce(u64::saturating_add);
         self.context_tokens = given.filter(|_| self.kind == EntryKind::Assistant);
         self.output_tokens = count("output_tokens");
+    }
+}
+
+/// Returns what a person typed, as lists show it.
+fn typed(line: &Object<'_>) -> Option<String> {
+    match Prompt::of(line) {
+        Prompt::Text(text) | Prompt::Command(text) => Some(text),
+        _ => None,
     }
 }
 

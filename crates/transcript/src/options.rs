@@ -13,6 +13,7 @@ pub struct SessionOptions {
     pub(crate) writer: transcript_writer::WriterOptions,
     pub(crate) policy: Policy,
     model: Option<String>,
+    tools: Option<Vec<String>>,
     fit: Option<Fit>,
     session_id: Option<String>,
 }
@@ -90,6 +91,18 @@ impl SessionOptions {
         self
     }
 
+    /// Names the tools that requests have: references to others, which a tool search left, are removed
+    /// from them, as the API refuses those (MSG-14). By default [`Policy::Recover`] keeps every
+    /// reference, and [`Policy::Vendor`] those to the tools of the client.
+    pub fn tools<I>(mut self, names: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: Into<String>,
+    {
+        self.tools = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
     /// Omits from requests what is too much for a context window; all is sent by default.
     ///
     /// ```
@@ -107,6 +120,9 @@ impl SessionOptions {
         let mut request = RequestOptions::new();
         if let Some(model) = &self.model {
             request = request.model(model);
+        }
+        if let Some(tools) = &self.tools {
+            request = request.tools(tools);
         }
         if let Some(limit) = self.fit {
             request = request.fit(limit);

@@ -465,6 +465,11 @@ pub fn drafts(append: &Append<'_>) -> Result<Vec<Draft>, CommandError> {
         Append::Entry(entry) => vec![Draft::entry(entry.text())?],
         Append::User(text) => vec![Draft::user(text)],
         Append::Assistant(message) => Draft::assistant(message.text())?,
+        Append::Client(action) => {
+            let entries = action.entries()?;
+            let drafts = entries.iter().map(Draft::try_from);
+            drafts.collect::<Result<_, _>>()?
+        }
     })
 }
 

@@ -58,6 +58,7 @@ def request(
     policy: Policy = "recover",
     prompt: str | None = None,
     model: str | None = None,
+    tools: Iterable[str] | None = None,
     client_version: str | None = None,
     leaf: str | None = None,
     fit: int | str | None = None,
@@ -69,6 +70,7 @@ def request(
 ) -> Json:
     """Return what continues a session: ``messages`` for the API, and how they came about. Writes nothing.
 
+    ``tools`` names the tools of the request: references to others, which a tool search left, are left out.
     ``client_version`` is the version of the client whose rules hold; by default that of the last line with one.
     ``fit`` omits the oldest media, results and turns until the messages have at most this many tokens (a number,
     or a text such as ``150k``), or until the request fits the context window of this model; the last ``fit_turns``
@@ -79,6 +81,7 @@ def request(
         "policy": policy,
         "prompt": prompt,
         "model": model,
+        "tools": None if tools is None else list(tools),
         "clientVersion": client_version,
         "leaf": leaf,
         "fit": fit,

@@ -27,19 +27,36 @@ if TYPE_CHECKING:
 
 
 class SessionOptions(TypedDict, total=False):
-    """How a session is opened; :meth:`Session.create` has the same options."""
+    """How a session is opened: the options of :meth:`Session.create` and the other methods that open one."""
 
     cwd: Path | None
+    """The working folder of entries that name none."""
     version: str | None
+    """The client version of entries that name none."""
     git_branch: str | None
+    """The git branch of entries that name none."""
     entrypoint: str | None
+    """How the client was started, such as ``cli`` or ``sdk-py``, for entries that do not say it."""
     model: str | None
+    """The model that requests are for."""
+    tools: Iterable[str] | None
+    """The names of the tools that requests have: references to others, which a tool search left, are omitted."""
+    fit: int | str | None
+    """What requests have to fit: see :func:`transcript.request`."""
+    fit_turns: int | None
+    """The number of turns at the end that ``fit`` never changes; 2 by default."""
     session_id: str | None
+    """The session id of entries that have none; the id of the session by default."""
     policy: Policy
+    """The policy by which the conversation is rebuilt; ``recover`` by default."""
     prices: Path | None
+    """A file of prices in the form of LiteLLM, for the replies that are counted."""
     sync: Sync | None
+    """When written bytes are synced; 100 milliseconds later by default."""
     on_busy: OnBusy
+    """What to do when another process writes to the session; ``fail`` by default."""
     root: Path | None
+    """The folder that holds the projects."""
 
 
 class Written(NamedTuple):
@@ -107,9 +124,13 @@ def _object(value: Any) -> Any:
     raise TypeError(f"an entry cannot have a {type(value).__name__}")
 
 
-def _append(entry: Entry | None, user: str | None, assistant: Entry | None) -> str:
-    if (entry is None) + (user is None) + (assistant is None) != 2:
-        raise TypeError("an entry, user or assistant is needed, and only one of them")
+def _append(
+    entry: Entry | None, user: str | None, assistant: Entry | None, client: Mapping[str, Any] | None
+) -> str:
+    if (entry is None) + (user is None) + (assistant is None) + (client is None) != 3:
+        raise TypeError("an entry, user, assistant or client is needed, and only one of them")
+    if client is not None:
+        return f'"client":{_json(client)}}}'
     if user is not None:
         return f'"user":{json.dumps(user)}}}'
     if assistant is not None:
@@ -138,40 +159,39 @@ def _recorded(answer: str) -> Recorded:
     )
 
 
-def _options(
-    mode: str,
-    session: Path | None,
-    cwd: Path | None,
-    version: str | None,
-    git_branch: str | None,
-    entrypoint: str | None,
-    model: str | None,
-    session_id: str | None,
-    policy: Policy,
-    prices: Path | None,
-    sync: Sync | None,
-    on_busy: OnBusy,
-    root: Path | None,
-) -> str:
-    def path(path: Path | None) -> str | None:
-        return None if path is None else os.fspath(path)
+_NAMES = {
+    "cwd": "cwd",
+    "version": "version",
+    "git_branch": "gitBranch",
+    "entrypoint": "entrypoint",
+    "model": "model",
+    "tools": "tools",
+    "fit": "fit",
+    "fit_turns": "fitTurns",
+    "session_id": "sessionId",
+    "policy": "policy",
+    "prices": "prices",
+    "sync": "sync",
+    "on_busy": "onBusy",
+    "root": "root",
+}
+"""The names of :class:`SessionOptions` in a command."""
 
-    options = {
-        "mode": mode,
-        "session": path(session),
-        "cwd": path(cwd),
-        "version": version,
-        "gitBranch": git_branch,
-        "entrypoint": entrypoint,
-        "model": model,
-        "sessionId": session_id,
-        "policy": policy,
-        "prices": path(prices),
-        "sync": sync,
-        "onBusy": on_busy,
-        "root": path(root),
-    }
-    return json.dumps({name: value for name, value in options.items() if value is not None})
+
+def _options(mode: str, session: Path | None, options: Mapping[str, Any]) -> str:
+    unknown = [name for name in options if name not in _NAMES]
+    if unknown:
+        raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
+    values = {_NAMES[name]: _value(value) for name, value in options.items()}
+    values |= {"mode": mode, "session": _value(session)}
+    return json.dumps({name: value for name, value in values.items() if value is not None})
+
+
+def _value(value: Any) -> Any:
+    """An option as JSON has it: paths are texts, and what can be iterated is a list."""
+    if value is None or isinstance(value, (str, int)):
+        return value
+    return os.fspath(value) if isinstance(value, os.PathLike) else list(value)
 
 
 def _agent_options(
@@ -273,158 +293,26 @@ class Session(_Open):
     """
 
     @classmethod
-    def create(
-        cls,
-        path: Path | None = None,
-        *,
-        cwd: Path | None = None,
-        version: str | None = None,
-        git_branch: str | None = None,
-        entrypoint: str | None = None,
-        model: str | None = None,
-        session_id: str | None = None,
-        policy: Policy = "recover",
-        prices: Path | None = None,
-        sync: Sync | None = None,
-        on_busy: OnBusy = "fail",
-        root: Path | None = None,
-    ) -> Session:
+    def create(cls, path: Path | None = None, **options: Unpack[SessionOptions]) -> Session:
         """Create a session, without ``path`` in the project of ``cwd``. Its file appears with the first entry."""
-        return cls(
-            _transcript.open(
-                _options(
-                    "create",
-                    path,
-                    cwd,
-                    version,
-                    git_branch,
-                    entrypoint,
-                    model,
-                    session_id,
-                    policy,
-                    prices,
-                    sync,
-                    on_busy,
-                    root,
-                )
-            )
-        )
+        return cls(_transcript.open(_options("create", path, options)))
 
     @classmethod
-    def open(
-        cls,
-        session: Path,
-        *,
-        cwd: Path | None = None,
-        version: str | None = None,
-        git_branch: str | None = None,
-        entrypoint: str | None = None,
-        model: str | None = None,
-        session_id: str | None = None,
-        policy: Policy = "recover",
-        prices: Path | None = None,
-        sync: Sync | None = None,
-        on_busy: OnBusy = "fail",
-        root: Path | None = None,
-    ) -> Session:
+    def open(cls, session: Path, **options: Unpack[SessionOptions]) -> Session:
         """Open a session at the leaf of its conversation. ``session`` is a path, an id, or the start of one."""
-        return cls(
-            _transcript.open(
-                _options(
-                    "open",
-                    session,
-                    cwd,
-                    version,
-                    git_branch,
-                    entrypoint,
-                    model,
-                    session_id,
-                    policy,
-                    prices,
-                    sync,
-                    on_busy,
-                    root,
-                )
-            )
-        )
+        return cls(_transcript.open(_options("open", session, options)))
 
     @classmethod
-    def open_or_create(
-        cls,
-        path: Path,
-        *,
-        cwd: Path | None = None,
-        version: str | None = None,
-        git_branch: str | None = None,
-        entrypoint: str | None = None,
-        model: str | None = None,
-        session_id: str | None = None,
-        policy: Policy = "recover",
-        prices: Path | None = None,
-        sync: Sync | None = None,
-        on_busy: OnBusy = "fail",
-        root: Path | None = None,
-    ) -> Session:
+    def open_or_create(cls, path: Path, **options: Unpack[SessionOptions]) -> Session:
         """Open the session at ``path``, or create it."""
-        return cls(
-            _transcript.open(
-                _options(
-                    "openOrCreate",
-                    path,
-                    cwd,
-                    version,
-                    git_branch,
-                    entrypoint,
-                    model,
-                    session_id,
-                    policy,
-                    prices,
-                    sync,
-                    on_busy,
-                    root,
-                )
-            )
-        )
+        return cls(_transcript.open(_options("openOrCreate", path, options)))
 
     @classmethod
-    def resume(
-        cls,
-        session: Path,
-        *,
-        cwd: Path | None = None,
-        version: str | None = None,
-        git_branch: str | None = None,
-        entrypoint: str | None = None,
-        model: str | None = None,
-        session_id: str | None = None,
-        policy: Policy = "recover",
-        prices: Path | None = None,
-        sync: Sync | None = None,
-        on_busy: OnBusy = "fail",
-        root: Path | None = None,
-    ) -> Session:
+    def resume(cls, session: Path, **options: Unpack[SessionOptions]) -> Session:
         """Open a session and build the request that continues it: :attr:`resumed`. Interrupted calls get results
         first, so that a provider accepts the request.
         """
-        return cls(
-            _transcript.open(
-                _options(
-                    "resume",
-                    session,
-                    cwd,
-                    version,
-                    git_branch,
-                    entrypoint,
-                    model,
-                    session_id,
-                    policy,
-                    prices,
-                    sync,
-                    on_busy,
-                    root,
-                )
-            )
-        )
+        return cls(_transcript.open(_options("resume", session, options)))
 
     def append(
         self,
@@ -432,14 +320,21 @@ class Session(_Open):
         *,
         user: str | None = None,
         assistant: Entry | None = None,
+        client: Mapping[str, Any] | None = None,
     ) -> list[Written]:
-        """Append an entry, the text of a user, or a message of the API, which has an entry for each block.
+        """Append an entry, the text of a user, a message of the API, which has an entry for each block, or what a
+        person did in a client.
+
+        ``client`` has one name with its fields: ``interrupt`` (``toolUse``), ``rejection`` (``call``, ``by``:
+        ``person``, ``subagent`` or ``automatic``, ``reason``), ``cancelled`` (``call``), ``command`` (``name``,
+        ``arguments``, ``stdout``, ``stderr``), ``shell`` (``command``, ``stdout``, ``stderr``), ``memoryNote``
+        (``text``), ``prompt`` (``references``, ``text``). A command is written with the note before it and its output.
 
         What no reader would find in the conversation is refused: an entry of a misspelt type or without a message
         (``invalid-entry``), a result for a call that the conversation does not have (``unknown-call``) or that has one
         (``answered-call``).
         """
-        return _written(self._native.run('{"op":"append",' + _append(entry, user, assistant)))
+        return _written(self._native.run('{"op":"append",' + _append(entry, user, assistant, client)))
 
     def append_all(self, entries: Iterable[Entry]) -> list[Written]:
         """Append entries in one write: all of them or none."""
@@ -459,9 +354,10 @@ class Session(_Open):
         *,
         user: str | None = None,
         assistant: Entry | None = None,
+        client: Mapping[str, Any] | None = None,
     ) -> str | None:
         """Queue what :meth:`append` takes: it is written within 100 ms, before later appends. Returns its uuid."""
-        answer = self._native.run('{"op":"queue",' + _append(entry, user, assistant))
+        answer = self._native.run('{"op":"queue",' + _append(entry, user, assistant, client))
         return parsed(answer)["uuid"]
 
     def record(self, messages: Iterable[Entry]) -> Recorded:
@@ -662,57 +558,27 @@ class AsyncSession(_Open):
     @classmethod
     async def create(cls, path: Path | None = None, **options: Unpack[SessionOptions]) -> AsyncSession:
         """As :meth:`Session.create`."""
-        return await cls._open("create", path, **options)
+        return await cls._open("create", path, options)
 
     @classmethod
     async def open(cls, session: Path, **options: Unpack[SessionOptions]) -> AsyncSession:
         """As :meth:`Session.open`."""
-        return await cls._open("open", session, **options)
+        return await cls._open("open", session, options)
 
     @classmethod
     async def open_or_create(cls, path: Path, **options: Unpack[SessionOptions]) -> AsyncSession:
         """As :meth:`Session.open_or_create`."""
-        return await cls._open("openOrCreate", path, **options)
+        return await cls._open("openOrCreate", path, options)
 
     @classmethod
     async def resume(cls, session: Path, **options: Unpack[SessionOptions]) -> AsyncSession:
         """As :meth:`Session.resume`."""
-        return await cls._open("resume", session, **options)
+        return await cls._open("resume", session, options)
 
     @classmethod
-    async def _open(
-        cls,
-        mode: str,
-        session: Path | None,
-        *,
-        cwd: Path | None = None,
-        version: str | None = None,
-        git_branch: str | None = None,
-        entrypoint: str | None = None,
-        model: str | None = None,
-        session_id: str | None = None,
-        policy: Policy = "recover",
-        prices: Path | None = None,
-        sync: Sync | None = None,
-        on_busy: OnBusy = "fail",
-        root: Path | None = None,
-    ) -> AsyncSession:
-        options = _options(
-            mode,
-            session,
-            cwd,
-            version,
-            git_branch,
-            entrypoint,
-            model,
-            session_id,
-            policy,
-            prices,
-            sync,
-            on_busy,
-            root,
-        )
-        return cls(await waiting(lambda done: _transcript.open_then(options, done)))
+    async def _open(cls, mode: str, session: Path | None, options: SessionOptions) -> AsyncSession:
+        command = _options(mode, session, options)
+        return cls(await waiting(lambda done: _transcript.open_then(command, done)))
 
     async def _run(self, command: str) -> str:
         return await waiting(lambda done: self._native.ask(command, done))
@@ -723,9 +589,10 @@ class AsyncSession(_Open):
         *,
         user: str | None = None,
         assistant: Entry | None = None,
+        client: Mapping[str, Any] | None = None,
     ) -> list[Written]:
         """As :meth:`Session.append`."""
-        return _written(await self._run('{"op":"append",' + _append(entry, user, assistant)))
+        return _written(await self._run('{"op":"append",' + _append(entry, user, assistant, client)))
 
     async def append_all(self, entries: Iterable[Entry]) -> list[Written]:
         """As :meth:`Session.append_all`."""
@@ -742,9 +609,10 @@ class AsyncSession(_Open):
         *,
         user: str | None = None,
         assistant: Entry | None = None,
+        client: Mapping[str, Any] | None = None,
     ) -> str | None:
         """As :meth:`Session.queue`."""
-        answer = await self._run('{"op":"queue",' + _append(entry, user, assistant))
+        answer = await self._run('{"op":"queue",' + _append(entry, user, assistant, client))
         return parsed(answer)["uuid"]
 
     async def record(self, messages: Iterable[Entry]) -> Recorded:

@@ -4,6 +4,7 @@
 use hashbrown::HashSet;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Str;
+use transcript_format::tags::Tag;
 use transcript_format::texts;
 use transcript_messages::{Block, BlockKind, Log, OmissionReason, Role, SyntheticKind};
 
@@ -292,14 +293,14 @@ fn ends_a_local_command(steps: &[Step]) -> bool {
         .rev()
         .filter(|step| !matches!(step.kind, StepKind::Reminder | StepKind::Silent))
         .peekable();
-    let mut next_starts_with = |start: &str| {
+    let mut next_starts_with = |tag: Tag| {
         let starts = |step: &&Step| {
             let text = step.blocks.first().and_then(Block::text_field);
-            text.is_some_and(|text| text.starts_with(start))
+            text.is_some_and(|text| tag.opens(&text))
         };
         rest.next_if(starts).is_some()
     };
-    next_starts_with("<local-command-stdout>");
-    next_starts_with("<command-name>");
-    next_starts_with("<local-command-caveat>")
+    next_starts_with(Tag::LocalCommandStdout);
+    next_starts_with(Tag::CommandName);
+    next_starts_with(Tag::LocalCommandCaveat)
 }

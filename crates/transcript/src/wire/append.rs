@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use transcript_format::object::{JsonKind, Object, Raw, Str};
 use transcript_writer::{EntryId, ErrorKind, InvalidEntry, Skipped, Written};
 
+use super::client::ClientAction;
 use super::text::Json;
 use super::{Name, SCHEMA};
 use crate::Error;
@@ -72,6 +73,8 @@ pub enum Append<'a> {
     User(Str<'a>),
     /// A message of the API: one entry for each of its blocks.
     Assistant(Json<'a>),
+    /// What a person did in a client: one entry, or a command with its output.
+    Client(ClientAction<'a>),
 }
 
 /// The command `compact`.
@@ -114,6 +117,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for CommandLine<'a> {
 /// The answer to an op that there is not.
 const UNKNOWN: &str =
     "unknown op; there are hello, append, meta, record, compact, tombstone, rewind, sync and close";
+
+/// The answer to an action of a client that is not one.
+const UNKNOWN_ACTION: &str = "`client` must be an object with one of interrupt, rejection, cancelled, \
+                              command, shell, memoryNote and prompt, each an object with its fields";
 
 impl<'a> Command<'a> {
     /// Reads the command that a line of the input contains; its `id` and unknown fields do not matter.
@@ -163,15 +170,19 @@ impl<'a> Append<'a> {
     /// # Errors
     /// When it has none of them, or several.
     pub fn of_object(object: &Object<'a>) -> Result<Self, CommandError> {
-        let [entry, user, assistant] = ["entry", "user", "assistant"].map(|key| object.get(key));
-        match (entry, user, assistant) {
-            (Some(entry), None, None) => Ok(Self::Entry(entry.into())),
-            (None, Some(user), None) => {
+        let added = ["entry", "user", "assistant", "client"].map(|key| object.get(key));
+        match added {
+            [Some(entry), None, None, None] => Ok(Self::Entry(entry.into())),
+            [None, Some(user), None, None] => {
                 field(user.str(), "`user` must be a string").map(Self::User)
             }
-            (None, None, Some(message)) => Ok(Self::Assistant(message.into())),
+            [None, None, Some(message), None] => Ok(Self::Assistant(message.into())),
+            [None, None, None, Some(action)] => {
+                let action = serde_json::from_str(action.text()).ok();
+                field(action, UNKNOWN_ACTION).map(Self::Client)
+            }
             _ => Err(CommandError::bad_command(
-                "append needs one of `entry`, `user` and `assistant`",
+                "append needs one of `entry`, `user`, `assistant` and `client`",
             )),
         }
     }

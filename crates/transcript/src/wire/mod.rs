@@ -25,6 +25,7 @@
 mod append;
 #[cfg(feature = "archive")]
 mod archive;
+mod client;
 mod entry;
 mod fork;
 mod list;
@@ -57,6 +58,7 @@ pub use archive::{
     ArchiveCheckReport, AtRiskRecord, DamageRecord, KeepReport, KeptRecord, LossRecord,
     PruneReport, PrunedRecord, RefusedFileRecord, RestoreReport,
 };
+pub use client::{ClientAction, ReferenceRecord};
 pub use entry::EntryRecord;
 pub use fork::ForkRecord;
 pub use list::SessionRecord;
