@@ -9,3 +9,4 @@ mod make;
 mod model;
 mod salvage;
 mod scan;
+mod texts;

@@ -7,6 +7,7 @@
 
 use serde_json::{Value, json};
 use transcript_format::content::{Block, Content};
+use transcript_format::context_refs::{InvalidRegion, Reference, Region};
 use transcript_format::entry::{Assistant, Body, Entry, User};
 use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
@@ -16,6 +17,10 @@ use transcript_format::metadata::Metadata;
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::{Flags, Scanner, ToolRole};
 use transcript_format::system::{System, SystemBody};
+use transcript_format::tags::{Output, Tag, Tagged};
+use transcript_format::texts::{
+    CANCELLED, INTERRUPTED, INTERRUPTED_FOR_TOOL_USE, RejectedBy, Rejection,
+};
 use transcript_format::tool_result::ToolUseResult;
 
 const UUID: &str = "7d253622-9c8e-4ea9-8922-de4809817dcb";
@@ -197,6 +202,94 @@ fn a_tool_result_has_what_the_model_sees_and_what_the_tool_returned_side_by_side
     };
     assert_eq!(result.is_error(), Some(true));
     assert!(matches!(result.content(), Some(Content::Blocks(blocks)) if blocks.len() == 1));
+}
+
+/// Returns the text, the call and the data of a failed result.
+fn failed(line: &str) -> (String, String, String) {
+    let user = user(line);
+    let Some(ToolUseResult::Text(output)) = user.tool_use_result() else {
+        panic!("{line}");
+    };
+    let content = user.message().unwrap().content().unwrap();
+    let [Block::ToolResult(result)] = content.blocks() else {
+        panic!("{line}");
+    };
+    assert_eq!(result.is_error(), Some(true));
+    let text = result.content().unwrap().as_text().unwrap().to_owned();
+    (
+        text,
+        result.tool_use_id().unwrap().into_owned(),
+        output.into_owned(),
+    )
+}
+
+#[test]
+fn what_a_person_does_in_a_client_is_written_as_clients_write_it() {
+    for (for_tool_use, text) in [(false, INTERRUPTED), (true, INTERRUPTED_FOR_TOOL_USE)] {
+        assert_eq!(only_text(&line(make::interrupt(for_tool_use))), text);
+    }
+
+    let bare = Rejection::new(RejectedBy::Person, None);
+    let (text, call, output) = failed(&line(make::rejection("toolu_01", bare)));
+    assert_eq!(Rejection::read(&text), Some(bare));
+    assert_eq!(call, "toolu_01");
+    assert_eq!(output, "User rejected tool use");
+    for by in RejectedBy::ALL {
+        let rejection = Rejection::new(by, Some(ODD));
+        let (text, _, output) = failed(&line(make::rejection("toolu_01", rejection)));
+        assert_eq!(Rejection::read(&text), Some(rejection));
+        assert_eq!(output, format!("Error: {text}"));
+    }
+    let (text, _, _) = failed(&line(make::cancelled("toolu_01")));
+    assert_eq!(text, CANCELLED);
+
+    let caveat = line(make::command_caveat());
+    assert!(flags(&caveat).contains(Flags::META));
+    assert!(Tag::LocalCommandCaveat.opens(&user_text(&caveat)));
+    let output = Output {
+        stdout: ODD.into(),
+        stderr: "</bash-stdout>".into(),
+    };
+    let Output { stdout, stderr } = &output;
+    let name = "/model".into();
+    let arguments = ODD.into();
+    for (entry, expected) in [
+        (
+            make::command("model", ODD),
+            Tagged::Command { name, arguments },
+        ),
+        (
+            make::command_output(stdout, stderr),
+            Tagged::CommandOutput(output.clone()),
+        ),
+        (make::shell(ODD), Tagged::Shell(ODD.into())),
+        (
+            make::shell_output(stdout, stderr),
+            Tagged::ShellOutput(output.clone()),
+        ),
+        (make::memory_note(ODD), Tagged::MemoryNote(ODD.into())),
+    ] {
+        let line = line(entry);
+        assert!(!flags(&line).contains(Flags::META), "{line}");
+        assert_eq!(Tagged::read(&user_text(&line)), Some(expected), "{line}");
+    }
+    let slash = user_text(&line(make::command("/model", "")));
+    assert!(
+        slash.starts_with(
+            "<command-name>/model</command-name>\n            <command-message>model<"
+        )
+    );
+
+    let references = [Reference::Git { what: "DIFF" }];
+    let prompt = line(make::user_with_references(&references, ODD).unwrap());
+    let prompt = user_text(&prompt);
+    let (region, text) = Region::split(&prompt).unwrap();
+    assert!(region.references().eq(references));
+    assert_eq!(text, ODD);
+    assert_eq!(
+        make::user_with_references(&[], ODD),
+        Err(InvalidRegion::Empty)
+    );
 }
 
 #[test]
