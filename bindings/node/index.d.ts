@@ -235,7 +235,7 @@ export interface RequestOptions extends ArchiveOptions {
   prompt?: string;
   /** The model that gets the request; that of the last answer by default. */
   model?: string;
-  /** The names of the tools of the request: references to others, which a tool search left, are left out. */
+  /** The names of the tools of the request: references to others, which a tool search left, are omitted. */
   tools?: string[];
   /** The version of the client whose rules hold, such as `2.1.331`; that of the last line with one by default. */
   clientVersion?: string;

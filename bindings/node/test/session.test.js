@@ -173,6 +173,38 @@ inFolder('system entries have no message', async (file, folder) => {
   assert.equal((await transcript.getSessionMessages(ID, { root })).length, 2);
 });
 
+inFolder('what a person does in a client is appended as that', async (file) => {
+  const session = await transcript.Session.create(file, OPTIONS);
+  const references = [{ kind: 'file', path: 'a.js' }];
+  await session.append({ client: { prompt: { references, text: 'Why?' } } });
+  const shell = await session.append({ client: { shell: { command: 'ls', stdout: 'a.js' } } });
+  assert.equal(shell.length, 3);
+  await session.append({ client: { interrupt: { toolUse: true } } });
+  const previews = (await session.entries()).map(({ preview }) => preview);
+  assert.equal(previews[0], 'Why?');
+  assert.equal(previews[2], '! ls');
+  assert.equal(previews.at(-1), '[Request interrupted by user for tool use]');
+  await assert.rejects(session.append({ client: { stop: {} } }), transcript.InvalidError);
+  await assert.rejects(session.append({ user: 'one', client: { interrupt: {} } }));
+  await session.close();
+});
+
+inFolder('references to tools that are not named are not sent', async (file) => {
+  const session = await transcript.Session.create(file, OPTIONS);
+  await session.append({ user: 'Find tools' });
+  const call = { type: 'tool_use', id: 'toolu_1', name: 'ToolSearch', input: {} };
+  await session.append({ assistant: { id: 'm', role: 'assistant', model: 'm', content: [call] } });
+  const references = ['WebFetch', 'Abacus'].map((name) => ({ type: 'tool_reference', tool_name: name }));
+  const result = { type: 'tool_result', tool_use_id: 'toolu_1', content: references };
+  await session.append({ type: 'user', message: { role: 'user', content: [result] } });
+  await session.close();
+  const referred = ({ messages }) => ['WebFetch', 'Abacus'].filter((name) => JSON.stringify(messages).includes(name));
+  const resumed = await transcript.Session.resume(file, { ...OPTIONS, tools: ['Abacus'] });
+  assert.deepEqual(referred(resumed.resumed.request), ['Abacus']);
+  await resumed.close();
+  assert.deepEqual(referred(await transcript.request(file, { tools: ['WebFetch'] })), ['WebFetch']);
+});
+
 inFolder('a conversation is written, resumed, compacted and forked', async (file) => {
   const session = await transcript.Session.create(file, OPTIONS);
   const [prompt] = await session.append({ user: 'How long is the year 2000?' });

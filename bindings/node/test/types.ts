@@ -27,6 +27,7 @@ export async function write(path: string): Promise<Written[]> {
   for (const { path, inContext } of files ?? []) console.log(path, inContext, costs?.totalCostUSD ?? counted.totalCostUSD);
   await session.setContext({ gitBranch: 'main' });
   await session.completeCalls('Stopped');
+  await session.append({ client: { rejection: { call: 'toolu_1', by: 'person', reason: 'No.' } } });
   return session.append({ user: 'hello' });
 }
 

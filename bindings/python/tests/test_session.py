@@ -226,6 +226,37 @@ class Sessions(Folder):
             self.assertEqual(session.leaf, prompt.uuid)
         self.assertEqual(transcript.request(copy)["messages"][0]["content"], "How long is the year 2000?")
 
+    def test_what_a_person_does_in_a_client_is_appended_as_that(self) -> None:
+        with self.create() as session:
+            references = [{"kind": "file", "path": "a.py"}]
+            session.append(client={"prompt": {"references": references, "text": "Why?"}})
+            shell = session.append(client={"shell": {"command": "ls", "stdout": "a.py"}})
+            self.assertEqual(len(shell), 3)
+            session.append(client={"interrupt": {"toolUse": True}})
+            previews = [entry["preview"] for entry in session.entries()]
+            self.assertEqual(previews[0], "Why?")
+            self.assertEqual(previews[2], "! ls")
+            self.assertEqual(previews[-1], "[Request interrupted by user for tool use]")
+            with self.assertRaises(transcript.InvalidError):
+                session.append(client={"stop": {}})
+            with self.assertRaises(TypeError):
+                session.append(user="one", client={"interrupt": {}})
+
+    def test_references_to_tools_that_are_not_named_are_not_sent(self) -> None:
+        call = {"type": "tool_use", "id": "toolu_1", "name": "ToolSearch", "input": {}}
+        references = [{"type": "tool_reference", "tool_name": name} for name in ("WebFetch", "Abacus")]
+        result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": references}
+        with self.create() as session:
+            session.append(user="Find tools")
+            session.append(assistant={"id": "m", "role": "assistant", "model": "m", "content": [call]})
+            session.append({"type": "user", "message": {"role": "user", "content": [result]}})
+        with Session.resume(self.path, tools=["Abacus"]) as session:
+            assert session.resumed is not None
+            sent = json.dumps(session.resumed.request["messages"])
+            self.assertEqual(("WebFetch" in sent, "Abacus" in sent), (False, True))
+        sent = json.dumps(transcript.request(self.path, tools=["WebFetch"])["messages"])
+        self.assertEqual(("WebFetch" in sent, "Abacus" in sent), (True, False))
+
     def test_compaction_record_queue_and_tombstone(self) -> None:
         with self.create() as session:
             session.append(user="one")

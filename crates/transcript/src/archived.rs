@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use transcript_archive::ArchiveDisk;
+use transcript_format::context_refs;
 use transcript_format::title::TitleSource;
 use transcript_reader::{Listing, SessionFile, SessionFiles, SessionRow, SessionState};
 use transcript_storage::{ReadDisk, RealDisk};
@@ -157,6 +158,15 @@ fn starts_like(disk: &dyn ReadDisk, file: &Path, other: &Path) -> io::Result<boo
 fn known_row(disk: &ArchiveDisk, file: &SessionFile) -> Option<SessionRow> {
     let summary: Summary = serde_json::from_slice(&disk.summary(&file.path)?).ok()?;
     if summary.bytes != disk.metadata(&file.path).ok()?.len {
+        return None;
+    }
+    // Earlier versions kept the references before a prompt in place of the question.
+    let prompts = [&summary.first_prompt, &summary.last_prompt];
+    if prompts
+        .into_iter()
+        .flatten()
+        .any(|prompt| context_refs::is_flattened(prompt))
+    {
         return None;
     }
     let mut row = SessionRow::unread(disk, file);

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from ._records import Json, Records, call, every, read_json
+from ._records import Json, Records, call, every, names as _names, read_json
 from ._sdk import Policy
 
 Path = str | os.PathLike[str]
@@ -70,7 +70,7 @@ def request(
 ) -> Json:
     """Return what continues a session: ``messages`` for the API, and how they came about. Writes nothing.
 
-    ``tools`` names the tools of the request: references to others, which a tool search left, are left out.
+    ``tools`` names the tools of the request: references to others, which a tool search left, are omitted.
     ``client_version`` is the version of the client whose rules hold; by default that of the last line with one.
     ``fit`` omits the oldest media, results and turns until the messages have at most this many tokens (a number,
     or a text such as ``150k``), or until the request fits the context window of this model; the last ``fit_turns``
@@ -81,7 +81,7 @@ def request(
         "policy": policy,
         "prompt": prompt,
         "model": model,
-        "tools": None if tools is None else list(tools),
+        "tools": _names(tools),
         "clientVersion": client_version,
         "leaf": leaf,
         "fit": fit,

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -26,6 +26,11 @@ def call(function: str, options: dict[str, Any]) -> _transcript.Records:
     """Start a function; options that are ``None`` are those by default."""
     given = {name: value for name, value in options.items() if value is not None}
     return _transcript.call(json.dumps({"function": function, **given}))
+
+
+def names(names: Iterable[str] | None) -> list[str] | None:
+    """A text is a name, and not the names that its letters are."""
+    return [names] if isinstance(names, str) else None if names is None else list(names)
 
 
 def parts(batch: bytes) -> tuple[list[Any], bytes]:

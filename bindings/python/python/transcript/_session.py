@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 
 from . import _transcript  # pyright: ignore[reportPrivateUsage]
-from ._records import Json, parsed, waiting
+from ._records import Json, names, parsed, waiting
 from ._sdk import Policy
 
 Path = str | os.PathLike[str]

@@ -197,6 +197,71 @@ fn hello_says_schema_and_version() {
 }
 
 #[test]
+fn what_a_person_does_in_a_client_is_written_with_what_belongs_to_it() {
+    let session = Session::new();
+    let action = |action: Value| json!({"op": "append", "client": action});
+    let answers = session.append(&[
+        action(
+            json!({"prompt": {"references": [{"kind": "git", "what": "DIFF"}], "text": "Why?"}}),
+        ),
+        assistant("m1", &json!([call("t1"), call("t2")])),
+        action(json!({"rejection": {"call": "t1", "by": "automatic", "reason": "It deletes."}})),
+        action(json!({"cancelled": {"call": "t2"}})),
+        action(json!({"interrupt": {}})),
+        action(json!({"shell": {"command": "ls </bash-input>", "stdout": "a.txt"}})),
+        action(json!({"command": {"name": "cost"}})),
+        action(json!({"memoryNote": {"text": "Tabs."}})),
+    ]);
+    let written: Vec<usize> = answers
+        .iter()
+        .map(|answer| answer["entries"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(written, [1, 2, 1, 1, 1, 3, 2, 1]);
+    let entries = session.entries();
+    let text = |entry: &Value| entry["message"]["content"].as_str().map(str::to_owned);
+    let texts: Vec<String> = entries.iter().filter_map(text).collect();
+    assert!(texts[0].ends_with("> - 🔀 Git DIFF\n\nWhy?"), "{texts:?}");
+    assert!(texts[1].starts_with("<local-command-caveat>"), "{texts:?}");
+    assert_eq!(texts[2], "<bash-input>ls &lt;/bash-input></bash-input>");
+    assert_eq!(
+        texts[3],
+        "<bash-stdout>a.txt</bash-stdout><bash-stderr></bash-stderr>"
+    );
+    assert!(
+        texts[5].starts_with("<command-name>/cost</command-name>"),
+        "{texts:?}"
+    );
+    assert_eq!(texts[6], "<user-memory-input>Tabs.</user-memory-input>");
+    let metas: Vec<_> = entries
+        .iter()
+        .filter(|entry| entry["isMeta"] == true)
+        .collect();
+    assert_eq!(metas.len(), 2, "the notes before the commands");
+    let rejected = &entries[3]["message"]["content"][0];
+    assert_eq!(
+        (&rejected["is_error"], &rejected["tool_use_id"]),
+        (&true.into(), &"t1".into())
+    );
+
+    for wrong in [
+        json!({}),
+        json!("interrupt"),
+        json!({"stop": {}}),
+        json!({"interrupt": {"tool": true}}),
+        json!({"shell": {"command": 7}}),
+        json!({"interrupt": {}, "memoryNote": {"text": "x"}}),
+        json!({"rejection": {"call": "t1", "by": "nobody"}}),
+        json!({"prompt": {"references": [], "text": "Why?"}}),
+        json!({"prompt": {"references": [{"kind": "file", "path": "a\nb"}], "text": "Why?"}}),
+    ] {
+        let output = session.run(&[], &lines(&[action(wrong.clone())]));
+        let [answer] = self::answers(&output).try_into().unwrap();
+        assert_eq!(answer["error"]["kind"], "bad-command", "{wrong}: {answer}");
+    }
+    assert_eq!(session.entries().len(), entries.len());
+}
+
+#[test]
 fn ids_are_echoed_as_they_were_written() {
     let session = Session::new();
     let ids = ["7", "\"x\\u0041\"", "null", "[1.50, {\"b\" :2}]", "1e999"];

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
+use transcript_format::context_refs::{self, Reference};
 
 use crate::{command, stderr, stdout};
 
@@ -287,6 +288,58 @@ fn sessions_with_the_same_first_prompt_can_be_told_apart() {
             }
         }
     }
+}
+
+#[test]
+fn of_a_prompt_with_references_every_list_shows_the_question() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("-p");
+    fs::create_dir_all(&folder).unwrap();
+    let id = "aaaa1111-0000-4000-8000-000000000001";
+    let path = folder.join(format!("{id}.jsonl"));
+    let references = [Reference::File {
+        path: "src/main.rs",
+    }; 9];
+    let prompt = context_refs::prompt(&references, "Why does\nit fail?").unwrap();
+    let line = |uuid: &str, parent: Option<&str>, role: &str, text: &str| {
+        let line = serde_json::json!({"parentUuid": parent, "isSidechain": false, "type": role, "uuid": uuid,
+            "message": {"role": role, "content": [{"type": "text", "text": text}]}, "sessionId": id,
+            "cwd": "/home/ada", "timestamp": "2026-01-01T00:00:00.000Z"});
+        format!("{line}\n")
+    };
+    let lines = [
+        line("u1", None, "user", &prompt),
+        line("a1", Some("u1"), "assistant", "It lacks a file."),
+        line("u2", Some("a1"), "user", "<bash-input>ls -l</bash-input>"),
+    ];
+    fs::write(&path, lines.concat()).unwrap();
+    let question = "Why does it fail?";
+    let json = |arguments: &[&str]| {
+        let output = stdout(&run(root.path(), arguments));
+        let first = output.split('\n').next().unwrap();
+        serde_json::from_str::<Value>(first).unwrap()
+    };
+    let row = json(&["list", "--json"]);
+    assert_eq!(row["firstPrompt"], question);
+    assert_eq!(row["lastPrompt"], "! ls -l");
+    assert_eq!(json(&["search", "--json", "lacks"])["title"], question);
+    let path = path.to_str().unwrap();
+    for arguments in [&["list"][..], &["search", "lacks"], &["tree", path]] {
+        let shown = stdout(&run(root.path(), arguments));
+        assert!(shown.contains(question), "{arguments:?}: {shown}");
+        assert!(!shown.contains("上下文"), "{arguments:?}: {shown}");
+    }
+    // What is read is shown: the references above the question.
+    let replayed = stdout(&run(root.path(), &["replay", path]));
+    assert_eq!(
+        replayed.matches("📄 `src/main.rs`").count(),
+        9,
+        "{replayed}"
+    );
+    let forked = run(root.path(), &["fork", path]);
+    assert_eq!(forked.status.code(), Some(0), "{}", stderr(&forked));
+    let title = json(&["list", "--json", "--limit", "1"])["title"].clone();
+    assert_eq!(title, format!("{question} (fork)"));
 }
 
 #[test]

@@ -132,6 +132,36 @@ fn thoughts_that_another_model_signed_are_left_out() {
 }
 
 #[test]
+fn references_to_tools_that_are_not_named_are_left_out() {
+    // A tool search found WebFetch, which is a tool of the client, and Abacus.
+    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/client");
+    let session = client.join("MSG-14-a.jsonl");
+    let referred = |more: &[&str]| {
+        let answer = json(session.to_str().unwrap(), more);
+        let content = &answer["messages"][2]["content"][0]["content"];
+        let blocks = content.as_array().unwrap().iter();
+        let names = blocks.map(|block| block["tool_name"].as_str().unwrap_or("none").to_owned());
+        let omitted = answer["omitted"].as_array().unwrap().iter();
+        let omitted = omitted.filter(|omission| omission["reason"] == "tool-reference");
+        (names.collect::<Vec<_>>().join(" "), omitted.count())
+    };
+    for policy in ["recover", "vendor"] {
+        let with = |tools: &[&str]| referred(&[&["--policy", policy], tools].concat());
+        let by_default = match policy {
+            "recover" => ("WebFetch Abacus".to_owned(), 0),
+            _ => ("WebFetch".to_owned(), 1),
+        };
+        assert_eq!(with(&[]), by_default);
+        let both = ("WebFetch Abacus".to_owned(), 0);
+        assert_eq!(with(&["--tools", "Abacus,WebFetch,Read"]), both);
+        let repeated = ["--tools", "Abacus", "--tools", "WebFetch"];
+        assert_eq!(with(&repeated), both);
+        assert_eq!(with(&["--tools", "Abacus"]), ("Abacus".to_owned(), 1));
+        assert_eq!(with(&["--tools=Read"]), ("none".to_owned(), 1));
+    }
+}
+
+#[test]
 fn at_stops_the_conversation_and_leaf_chooses_another() {
     let session = fixture("parallel-tools.jsonl");
     let whole = json(&session, &[]);

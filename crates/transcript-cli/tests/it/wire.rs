@@ -10,11 +10,13 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use transcript::wire::{
-    self, Answer, ArchiveCheckReport, CommandLine, CostRecord, ForkRecord, KeepReport, MergeReport,
-    MoveReport, PruneReport, RedactionRecord, RepairReport, ReplayRecord, RestoreReport,
-    ResumeRefusal, ResumeReport, SearchRecord, ServeRecord, SessionRecord, TailRecord, TreeReport,
-    VerifyRecord, VerifySumRecord,
+    self, Answer, ArchiveCheckReport, ClientAction, CommandLine, CostRecord, ForkRecord,
+    KeepReport, MergeReport, MoveReport, PruneReport, RedactionRecord, ReferenceRecord,
+    RepairReport, ReplayRecord, RestoreReport, ResumeRefusal, ResumeReport, SearchRecord,
+    ServeRecord, SessionRecord, TailRecord, TreeReport, VerifyRecord, VerifySumRecord,
 };
+
+use transcript_format::context_refs::Reference;
 
 use crate::append::{self, Session};
 use crate::{fixture, sessions, stderr, stdout, transcript};
@@ -412,6 +414,7 @@ fn types_have_every_field_of_the_documented_shapes() {
             "VerifySumRecord" => assert_has::<VerifySumRecord>(json),
             "MoveReport" => assert_has::<MoveReport>(json),
             "MergeReport" => assert_has::<MergeReport>(json),
+            "ReferenceRecord" => assert_has::<ReferenceRecord<'_>>(json),
             "RepairReport" => assert_has::<RepairReport>(json),
             "KeepReport" => assert_has::<KeepReport>(json),
             "PruneReport" => assert_has::<PruneReport>(json),
@@ -423,7 +426,7 @@ fn types_have_every_field_of_the_documented_shapes() {
         }
         seen.insert(&**name);
     }
-    assert_eq!((seen.len(), shapes.len()), (20, 34), "{seen:?}");
+    assert_eq!((seen.len(), shapes.len()), (21, 43), "{seen:?}");
 }
 
 /// The commands in the first column of the table: `…` and words stand for values.
@@ -445,7 +448,38 @@ fn commands_have_every_field_of_the_documented_ones() {
         assert_eq!(wire::text(&parsed).unwrap(), json);
         count += 1;
     }
-    assert_eq!(count, 11);
+    assert_eq!(count, 12);
+}
+
+/// The actions in a client, and the references, of the first columns of their tables.
+#[test]
+fn every_documented_action_and_reference_is_one() {
+    let documentation = documentation();
+    let (_, section) = documentation.split_once("### Actions in a client").unwrap();
+    let (section, _) = section.split_once("\n### ").unwrap();
+    let rows = section
+        .split('\n')
+        .filter_map(|row| row.strip_prefix("| `{"));
+    let (mut actions, mut kinds) = (0, 0);
+    for row in rows {
+        let json = format!("{{{}", row.split('`').next().unwrap());
+        if json.starts_with("{\"kind\":") {
+            let reference: ReferenceRecord<'_> = serde_json::from_str(&json).unwrap();
+            assert_eq!(wire::text(&reference).unwrap(), json);
+            // The second column shows it as it is written, then what is optional.
+            let written = Reference::from(&reference).to_string();
+            let shown = row.split(" | ").nth(1).unwrap().trim_end_matches(" |");
+            let shown = shown.split("; ").next().unwrap();
+            assert_eq!(shown, written);
+            kinds += 1;
+        } else {
+            let action: ClientAction<'_> = serde_json::from_str(&json).unwrap();
+            assert_eq!(wire::text(&action).unwrap(), json);
+            assert!(!action.entries().unwrap().is_empty(), "{json}");
+            actions += 1;
+        }
+    }
+    assert_eq!((actions, kinds), (7, 9));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod agent;
 mod appending;
 mod calls;
+mod client;
 mod counting;
 mod end;
 #[cfg(feature = "async")]

@@ -4,7 +4,10 @@ use std::fs::OpenOptions;
 use std::io::Write;
 
 use serde_json::json;
-use transcript::{Compaction, History, Keep, Policy, Session, Trigger};
+use transcript::{
+    Compaction, Draft, History, Keep, Policy, Session, SessionOptions, Trigger, make,
+};
+use transcript_format::object::Raw;
 use transcript_reader::Bodies;
 use transcript_resume::request::{Request, RequestOptions};
 use transcript_testkit::rng::Rng;
@@ -175,6 +178,68 @@ fn a_request_has_what_another_process_rewrote_in_place() {
         let messages = session.request().unwrap().messages;
         let text = format!("{messages:?}");
         assert!(!text.contains(&format!("question {number:02}")), "{text}");
+    }
+}
+
+/// Appends a result that refers to two tools, and the answer after it.
+fn search_tools(session: &Session, number: usize) {
+    let id = format!("toolu_{number}");
+    say(session, &format!("Find tools {number}"));
+    answer(session, &format!("m{number}"), &json!([call(&id)]));
+    let references = ["WebFetch", "Abacus"]
+        .map(|name| json!({"type": "tool_reference", "tool_name": name}).to_string());
+    let references = references.each_ref().map(|text| Raw::parse(text).unwrap());
+    let result = make::tool_result(make::ToolResult::blocks(&id, &references));
+    session.append(Draft::try_from(result).unwrap()).unwrap();
+    answer_text(session, &format!("Found {number}"));
+}
+
+#[test]
+fn references_to_tools_that_are_not_named_are_not_sent() {
+    let mut place = Place::new();
+    for policy in [Policy::Recover, Policy::Vendor] {
+        place.renew();
+        let session = create(&place.path);
+        search_tools(&session, 0);
+        session.close().unwrap();
+        let referred = |request: &Request| {
+            let sent = messages(request).concat();
+            ["WebFetch", "Abacus", "references removed"].map(|name| sent.contains(name))
+        };
+        let all = SessionOptions::new().policy(policy);
+        let history = History::open(&place.path).unwrap();
+        let is_kept = policy == Policy::Recover;
+        // Under `vendor` the client's own tools are known, and Abacus is none.
+        let sent = referred(&history.request(&all).unwrap());
+        assert_eq!(sent, [true, is_kept, false], "{policy:?}");
+        for (tools, expected) in [
+            (&["WebFetch", "Abacus"][..], [true, true, false]),
+            (&["Abacus"], [false, true, false]),
+            (&["Read"], [false, false, true]),
+            (&[], [false, false, true]),
+        ] {
+            let options = all.clone().tools(tools.iter().copied());
+            let sent = referred(&history.request(&options).unwrap());
+            assert_eq!(sent, expected, "{policy:?}: {tools:?}");
+            let resumed = Session::resume(&place.path, &options).unwrap();
+            assert_eq!(
+                referred(&resumed.request),
+                expected,
+                "{policy:?}: {tools:?}"
+            );
+            // Also in the requests of the open session, for what is appended to it.
+            let session = resumed.session;
+            for number in 1..4 {
+                search_tools(&session, number);
+                let sent = referred(&session.request().unwrap());
+                assert_eq!(sent, expected, "{policy:?}: {tools:?} after {number}");
+            }
+            session.close().unwrap();
+            place.renew();
+            let session = create(&place.path);
+            search_tools(&session, 0);
+            session.close().unwrap();
+        }
     }
 }
 
