@@ -28,9 +28,11 @@ def call(function: str, options: dict[str, Any]) -> _transcript.Records:
     return _transcript.call(json.dumps({"function": function, **given}))
 
 
-def names(names: Iterable[str] | None) -> list[str] | None:
-    """A text is a name, and not the names that its letters are."""
-    return [names] if isinstance(names, str) else None if names is None else list(names)
+def names(given: Iterable[str] | None) -> list[str] | None:
+    """Return a list of names; a text is one name, and not those that its letters are."""
+    if given is None:
+        return None
+    return [given] if isinstance(given, str) else list(given)
 
 
 def parts(batch: bytes) -> tuple[list[Any], bytes]:

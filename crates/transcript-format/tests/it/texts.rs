@@ -1,10 +1,5 @@
 //! The texts of clients: what is written is recognized and read again, whatever a person wrote.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "the helpers of the tests may panic as the tests do"
-)]
-
 use std::fs;
 use std::path::Path;
 
