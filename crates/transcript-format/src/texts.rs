@@ -50,8 +50,7 @@ texts! {
     INTERRUPTED_FOR_TOOL_USE = whole, "[Request interrupted by user for tool use]";
 
     /// Result of a call that the person cancelled with Esc, in a dialog that is not about a tool.
-    CANCELLED = start, "The user doesn't want to take this action right now."
-        + " STOP what you are doing and wait for the user to tell you how to proceed.";
+    CANCELLED = start, "The user doesn't want to take this action right now.";
 
     /// Start of the result of a call that the person rejected ([`Rejection`]).
     REJECTED_BY_PERSON = start,

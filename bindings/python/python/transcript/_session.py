@@ -182,16 +182,14 @@ def _options(mode: str, session: Path | None, options: Mapping[str, Any]) -> str
     unknown = [name for name in options if name not in _NAMES]
     if unknown:
         raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
-    values = {_NAMES[name]: _value(value) for name, value in options.items()}
-    values |= {"mode": mode, "session": _value(session)}
+    values = {_NAMES[name]: value if name == "tools" else _value(value) for name, value in options.items()}
+    values |= {"mode": mode, "session": _value(session), "tools": names(options.get("tools"))}
     return json.dumps({name: value for name, value in values.items() if value is not None})
 
 
 def _value(value: Any) -> Any:
-    """An option as JSON has it: paths are texts, and what can be iterated is a list."""
-    if value is None or isinstance(value, (str, int)):
-        return value
-    return os.fspath(value) if isinstance(value, os.PathLike) else list(value)
+    """An option as JSON has it: paths are texts."""
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def _agent_options(

@@ -96,9 +96,8 @@ impl RejectedBy {
             },
             Self::Subagent => Words {
                 start: REJECTED_IN_SUBAGENT,
-                bare: not_done!(
-                    "Try a different approach or report the limitation to complete your task."
-                ),
+                // The words of the client after the start were not observed: these are ours.
+                bare: not_done!("Continue without it, or say what could not be done."),
                 around: [not_done!("The user said:\n"), ""],
                 marks: [" user said:\n", ""],
             },

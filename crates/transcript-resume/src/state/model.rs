@@ -60,7 +60,7 @@ impl ModelChoice {
                 self.asked = asked.map(str::to_owned);
             }
             Said::Client(output) => {
-                let shown = without_styles(output);
+                let shown = without_styles(&output);
                 if let Some(name) = shown.trim().strip_prefix(SET) {
                     let asked = self.asked.take().filter(|asked| !asked.is_empty());
                     let is_default = name.trim_end().ends_with(DEFAULT);
