@@ -314,7 +314,7 @@ fn tombstones_alone_end_the_conversation_before_what_they_name() {
     for at_once in [false, true] {
         let name = format!(
             "{}999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl",
-            u8::from(at_once)
+            2 + u8::from(at_once)
         );
         let place = place.path.with_file_name(name);
         let session = create(&place);
