@@ -544,7 +544,7 @@ function streamed(messages) {
   const deltas = isAnswered
     ? [{ type: 'text_delta', text: '366 days.' }]
     : ['{"ye', 'ar": 2000}'].map((piece) => ({ type: 'input_json_delta', partial_json: piece }));
-  const message = { id: `msg_${number}`, type: 'message', role: 'assistant', model: 'm', content: [], stop_reason: null };
+  const message = { id: `msg_${number}`, type: 'message', role: 'assistant', model: 'm', content: [], stop_reason: null, usage: { input_tokens: 10, output_tokens: 1 } };
   const events = [
     { type: 'message_start', message },
     { type: 'content_block_start', index: 0, content_block: block },

@@ -57,16 +57,17 @@ def work(session: Session, steps: list[dict[str, Any]]) -> None:
         "gitBranch": "git_branch",
     }
     for step in steps:
-        ((name, given),) = step.items()
-        if name in ("count", "context"):
-            given = {names.get(key, key): value for key, value in given.items()}
+        name, given = next(iter(step.items()))
+        options: dict[str, Any] = {}
+        if not isinstance(given, str):
+            options = {names[key] if key in names else key: value for key, value in given.items()}
         match name:
             case "append":
-                session.append(**given)
+                session.append(**options)
             case "count":
-                session.count(**given)
+                session.count(**options)
             case "context":
-                session.set_context(**given)
+                session.set_context(**options)
             case "completeCalls":
                 session.complete_calls(given)
             case "endTurn":
@@ -495,9 +496,15 @@ class Sessions(Folder):
             self.assertEqual(session.complete_calls("Stopped"), [])
             session.append(user="go")
             before = self.path.read_text()
-            for wrong in ({"reply": {}}, {"reply": {"model": "m"}}, {"api_ms": -1}, {"lines_added": 1.5}):
+            mistakes: list[dict[str, Any]] = [
+                {"reply": {}},
+                {"reply": {"model": "m"}},
+                {"api_ms": -1},
+                {"lines_added": 1.5},
+            ]
+            for wrong in mistakes:
                 with self.assertRaises(transcript.TranscriptError):
-                    session.count(**wrong)  # type: ignore[arg-type]
+                    session.count(**wrong)
             self.assertEqual(session.counters()["models"], [])
             self.assertEqual(self.path.read_text(), before)
 
@@ -505,8 +512,8 @@ class Sessions(Folder):
         async def run() -> Any:
             async with await AsyncSession.create(self.path, cwd="/", version="1", git_branch="main") as session:
                 await session.append(user="go")
-                call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {}}
-                message = {"id": "m", "role": "assistant", "model": "m", "content": [call], "usage": {"output_tokens": 2}}
+                call: Any = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {}}
+                message: dict[str, Any] = {"id": "m", "role": "assistant", "model": "m", "content": [call], "usage": {"output_tokens": 2}}
                 await session.append(assistant=message)
                 await session.count(reply=message, api_ms=1.5)
                 await session.set_context(git_branch="fix")
