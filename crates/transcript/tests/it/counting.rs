@@ -7,7 +7,6 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -136,7 +135,10 @@ fn the_steps_of_the_process_that_is_killed() {
 
 #[cfg(feature = "search")]
 fn run_priced(session: &Session, part: &str) {
+    use std::sync::Arc;
+
     use transcript::catalog::usage::{CallPrices, Prices};
+
     let prices = Arc::new(CallPrices::new(Prices::embedded()));
     run(
         session,
