@@ -25,6 +25,9 @@
 //! [`BuiltMessages::notes`] lists these changes. Errors are only pairs that do not fit (a result
 //! without its call, a call without its result, an id that is used twice) and media that the API
 //! refuses.
+//!
+//! [`SystemPrompt`] is the other half of a request: named sections that become one text, within a
+//! limit of tokens, and a [fingerprint](PromptFingerprint) to compare it with a later one.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -43,6 +46,11 @@ use super::message::{Joined, Message, Role};
 use super::strict::Part;
 use super::text::safe;
 use super::{image, pair, strict};
+
+pub use super::prompt::{
+    AssembledPrompt, GitContext, OmittedSection, PromptChanges, PromptFingerprint, PromptSection,
+    SectionFingerprint, SystemPrompt,
+};
 
 /// One message under construction.
 ///
@@ -509,7 +517,8 @@ impl RequestSettings {
         Self(settings.with("max_tokens", max_tokens))
     }
 
-    /// Sets the system prompt: a text, or a list of blocks as [`Raw`].
+    /// Sets the system prompt: a text, a [`SystemPrompt`] that is assembled, or a list of blocks as
+    /// [`Raw`].
     pub fn system(mut self, system: impl Into<Json>) -> Self {
         self.0.set("system", system);
         self

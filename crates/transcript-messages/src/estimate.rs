@@ -60,17 +60,17 @@ impl TokenEstimate {
 
     fn of_json(kind: BlockKind, json: &str) -> Self {
         let Ok(object) = Object::parse(json) else {
-            return Self::text(json);
+            return Self::of_text(json);
         };
         let text = |key: &str| {
             object
                 .str(key)
-                .map_or(Self::default(), |text| Self::text(&text))
+                .map_or(Self::default(), |text| Self::of_text(&text))
         };
         match kind {
             BlockKind::ToolUse | BlockKind::ServerToolUse => {
                 let input = object.get("input").map_or("", Raw::text);
-                Self::known(CALL) + text("name") + Self::text(input)
+                Self::known(CALL) + text("name") + Self::of_text(input)
             }
             BlockKind::ToolResult => {
                 Self::known(RESULT) + Self::content(object.get("content"), Self::part)
@@ -94,7 +94,7 @@ impl TokenEstimate {
 
     fn document(source: &Object<'_>) -> Self {
         match source.str("type").as_deref() {
-            Some("text") => Self::text(&source.str("data").unwrap_or_default()),
+            Some("text") => Self::of_text(&source.str("data").unwrap_or_default()),
             Some("content") => Self::content(source.get("content"), Self::leaf),
             _ => Self::UNKNOWN,
         }
@@ -103,11 +103,11 @@ impl TokenEstimate {
     /// Estimates a block that may be in a document.
     fn leaf(raw: Raw<'_>) -> Self {
         match kind_of(raw) {
-            BlockKind::Text => Self::text(&text_of(raw).unwrap_or_default()),
+            BlockKind::Text => Self::of_text(&text_of(raw).unwrap_or_default()),
             BlockKind::Image => pixels(raw).map_or(Self::UNKNOWN, |pixels| {
                 Self::known(pixels.div_ceil(PIXELS_PER_TOKEN).min(MAX_IMAGE))
             }),
-            _ => Self::text(raw.text()),
+            _ => Self::of_text(raw.text()),
         }
     }
 
@@ -118,11 +118,13 @@ impl TokenEstimate {
         };
         match content.array() {
             Some(blocks) => blocks.into_iter().map(of_block).sum(),
-            None => Self::text(&content.str().unwrap_or_default()),
+            None => Self::of_text(&content.str().unwrap_or_default()),
         }
     }
 
-    fn text(text: &str) -> Self {
+    /// Estimates a text, such as a part of a system prompt.
+    #[must_use]
+    pub fn of_text(text: &str) -> Self {
         let ascii = text.bytes().filter(u8::is_ascii).count();
         let other = text.chars().count() - ascii;
         Self::known((ascii.div_ceil(4) + other) as u64)

@@ -23,6 +23,7 @@ mod media;
 mod message;
 mod numbers;
 mod pair;
+mod prompt;
 mod stored;
 pub mod stream;
 mod strict;

@@ -216,6 +216,21 @@ pub struct ToolCall {
     pub state: BlockState,
 }
 
+/// Returns a JSON text in the frame of AWS streams: an object with the text in base64 under `bytes`
+/// within `chunk`, as the client sends its events and [`Accumulator::event`] reads those of the
+/// service. The text itself is not checked.
+///
+/// ```
+/// use transcript_messages::stream;
+///
+/// assert_eq!(stream::wrap("{}"), r#"{"chunk":{"bytes":"e30="}}"#);
+/// ```
+#[must_use]
+pub fn wrap(json: &str) -> String {
+    let bytes = ObjectBuf::new().with("bytes", &*STANDARD.encode(json));
+    ObjectBuf::new().with("chunk", bytes).text()
+}
+
 impl Accumulator {
     /// Returns an accumulator before the first event.
     #[must_use]

@@ -6,5 +6,6 @@
 )]
 
 mod builder;
+mod prompt;
 mod serde;
 mod stream;

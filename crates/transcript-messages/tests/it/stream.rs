@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use transcript_messages::stream::{
-    Abort, Accumulator, BlockState, Input, Reply, Sse, StreamOutcome, StreamStep,
+    Abort, Accumulator, BlockState, Input, Reply, Sse, StreamOutcome, StreamStep, wrap,
 };
 use transcript_testkit::streams::{Stream, stream};
 
@@ -38,6 +38,18 @@ fn every_split_of_a_stream_gives_the_same_message() {
                 message.event(data);
             });
         }
+    }
+}
+
+#[test]
+fn wrapped_events_give_the_same_message() {
+    for seed in 0..SEEDS {
+        let Stream { sse, events } = stream(seed);
+        let mut message = Accumulator::new();
+        for event in &events {
+            message.event(&wrap(&event.to_string()));
+        }
+        assert_eq!(message.finish(), outcome([&sse[..]]), "seed {seed}");
     }
 }
 
