@@ -49,7 +49,7 @@ use super::{image, pair, strict};
 
 pub use super::prompt::{
     AssembledPrompt, GitContext, OmittedSection, PromptChanges, PromptFingerprint, PromptSection,
-    SectionFingerprint, SystemPrompt,
+    SectionFingerprint, SystemPrompt, text_hash,
 };
 
 /// One message under construction.

@@ -91,7 +91,8 @@ impl SystemPrompt {
     }
 
     /// Adds a section with the priority of its name. It replaces an earlier one of that name. A text
-    /// of white space only is not sent.
+    /// of white space only is not sent. A NUL becomes U+FFFD, as in messages: not every API accepts
+    /// it.
     pub fn section(self, name: &str, text: &str) -> Self {
         let standard = STANDARD.iter().find(|(standard, _)| *standard == name);
         let priority = standard.map_or(OTHER_PRIORITY, |(_, priority)| *priority);
@@ -100,16 +101,17 @@ impl SystemPrompt {
 
     /// Adds a section as [`section`](Self::section) does, with a priority of the caller's.
     pub fn section_with_priority(mut self, name: &str, text: &str, priority: u8) -> Self {
+        let name = without_nul(name);
+        let known = self.places.get(&name);
         let section = Section {
-            name: name.to_owned(),
-            text: text.to_owned(),
+            name: name.clone(),
+            text: without_nul(text),
             priority,
         };
-        let known = self.places.get(name);
         match known.and_then(|place| self.sections.get_mut(*place)) {
             Some(known) => *known = section,
             None => {
-                self.places.insert(name.to_owned(), self.sections.len());
+                self.places.insert(name, self.sections.len());
                 self.sections.push(section);
             }
         }
@@ -118,7 +120,7 @@ impl SystemPrompt {
 
     /// Sets the text between sections; an empty line by default.
     pub fn separator(mut self, separator: &str) -> Self {
-        separator.clone_into(&mut self.separator);
+        self.separator = without_nul(separator);
         self
     }
 
@@ -150,20 +152,20 @@ impl SystemPrompt {
         let mut by_priority: Vec<usize> = (0..sections.len()).collect();
         by_priority.sort_by_key(|at| (sections[*at].priority, std::cmp::Reverse(*at)));
         let limit = self.limit.unwrap_or(u64::MAX);
-        let mut left_out = HashSet::new();
+        let mut dropped = HashSet::new();
         for at in by_priority {
             if total <= limit || sections[at].priority == Self::ALWAYS {
                 break;
             }
-            left_out.insert(at);
-            let is_last = left_out.len() == sections.len();
+            dropped.insert(at);
+            let is_last = dropped.len() == sections.len();
             total -= sizes[at] + if is_last { 0 } else { separator };
         }
 
         let (mut texts, mut sent, mut omitted) = (Vec::new(), Vec::new(), Vec::new());
         for (at, (section, tokens)) in sections.into_iter().zip(sizes).enumerate() {
             let name = section.name.clone();
-            if left_out.contains(&at) {
+            if dropped.contains(&at) {
                 omitted.push(OmittedSection { name, tokens });
             } else {
                 texts.push(section.text.as_str());
@@ -185,6 +187,10 @@ impl SystemPrompt {
     pub fn fingerprint(&self) -> PromptFingerprint {
         self.assemble().fingerprint()
     }
+}
+
+fn without_nul(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
 }
 
 /// Returns the place of a section in the order of [`STANDARD`].
@@ -237,7 +243,7 @@ impl AssembledPrompt {
     #[must_use]
     pub fn fingerprint(&self) -> PromptFingerprint {
         PromptFingerprint {
-            hash: hash(&self.text),
+            hash: text_hash(&self.text),
             sections: self
                 .sections
                 .iter()
@@ -253,7 +259,7 @@ impl PromptSection {
     pub fn fingerprint(&self) -> SectionFingerprint {
         SectionFingerprint {
             name: self.name.clone(),
-            hash: hash(&self.text),
+            hash: text_hash(&self.text),
             tokens: self.tokens,
         }
     }
@@ -265,8 +271,9 @@ impl From<&AssembledPrompt> for Json {
     }
 }
 
-/// Returns the SHA-256 of a text in lower-case hexadecimal digits.
-fn hash(text: &str) -> String {
+/// Returns the SHA-256 of a text in lower-case hexadecimal digits, as fingerprints contain it.
+#[must_use]
+pub fn text_hash(text: &str) -> String {
     let mut digits = String::with_capacity(64);
     for byte in Sha256::digest(text) {
         // Writing to a string does not fail.

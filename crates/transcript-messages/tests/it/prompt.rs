@@ -46,6 +46,14 @@ fn a_section_that_is_added_again_replaces_the_first() {
 }
 
 #[test]
+fn a_nul_becomes_a_replacement_character() {
+    let prompt = SystemPrompt::new().section("a\0", "b\0").section("c", "d");
+    let prompt = prompt.separator("\0").assemble();
+    assert_eq!(prompt.text, "b\u{fffd}\u{fffd}d");
+    assert_eq!(prompt.sections[0].name, "a\u{fffd}");
+}
+
+#[test]
 fn blank_sections_are_not_sent_and_have_no_separator() {
     let prompt = SystemPrompt::new()
         .section("base", "b")
