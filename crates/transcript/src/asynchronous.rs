@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use transcript_format::make::Compaction;
 use transcript_format::object::Object;
+use transcript_messages::builder::AssembledPrompt;
 use transcript_reader::Index;
 use transcript_resume::PathState;
 use transcript_resume::request::Request;
@@ -212,6 +213,16 @@ impl AsyncSession {
             config.compact(writer, compaction, &summary, &keep)
         };
         self.blocking(compact).await
+    }
+
+    /// Records the system prompt of the next turn; see [`Session::record_prompt`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn record_prompt(&self, prompt: &AssembledPrompt) -> Result<Option<Written>, Error> {
+        let prompt = prompt.clone();
+        self.blocking(move |config, writer| config.record_prompt(writer, &prompt))
+            .await
     }
 
     /// Sets the title of the session; see [`Session::set_title`].

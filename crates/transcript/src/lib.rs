@@ -40,7 +40,7 @@
 //!
 //! | acknowledged by | lost by a kill of the process | lost by a power cut |
 //! | --- | --- | --- |
-//! | [`Session::append`], [`append_all`](Session::append_all), [`append_reply`](Session::append_reply), [`record`](Session::record), [`compact`](Session::compact), [`rewind`](Session::rewind), [`tombstone`](Session::tombstone), [`end_turn`](Session::end_turn), [`complete_calls`](Session::complete_calls) | never | what the [`SyncPolicy`] has not synced yet: the last 100 ms |
+//! | [`Session::append`], [`append_all`](Session::append_all), [`append_reply`](Session::append_reply), [`record`](Session::record), [`record_prompt`](Session::record_prompt), [`compact`](Session::compact), [`rewind`](Session::rewind), [`tombstone`](Session::tombstone), [`end_turn`](Session::end_turn), [`complete_calls`](Session::complete_calls) | never | what the [`SyncPolicy`] has not synced yet: the last 100 ms |
 //! | [`Session::queue`] | what was queued in the last 100 ms | the same |
 //! | [`Session::count`] | what was counted since the last [`end_turn`](Session::end_turn); [`count_missed`](Session::count_missed) counts its replies again | the same |
 //! | [`Session::resume`] | nothing: the next call adds it again | nothing |
@@ -115,10 +115,12 @@ mod error;
 mod fork_files;
 mod history;
 mod live_session;
+pub mod memory;
 mod merging;
 mod moving;
 mod options;
 pub mod places;
+mod prompts;
 mod repair_files;
 mod resume_point;
 mod rewrite_salvaged;
@@ -144,6 +146,7 @@ pub use history::{History, ReadEnd};
 pub use merging::{Conflict, Merged, merge, merge_on};
 pub use moving::{MoveOptions, MoveRefusal, MovedFile, Moves, RefusedMove};
 pub use options::{ForkOptions, SessionOptions};
+pub use prompts::RecordedPrompt;
 pub use repair_files::{SessionRepair, undo_repair};
 pub use salvage_files::SessionSalvage;
 pub use session::{Resumed, Session};

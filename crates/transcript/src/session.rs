@@ -12,6 +12,7 @@ use transcript_format::json::Json;
 use transcript_format::kind::EntryKind;
 use transcript_format::make::{self, Compaction, NewEntry};
 use transcript_format::object::{Object, Raw};
+use transcript_messages::builder::AssembledPrompt;
 use transcript_messages::{BlockKind, Message, SyntheticKind};
 use transcript_reader::{Bodies, Index};
 use transcript_resume::request::Request;
@@ -29,6 +30,7 @@ use crate::error::{Error, ErrorKind};
 use crate::history::History;
 use crate::live_session::LiveSession;
 use crate::options::{ForkOptions, SessionOptions};
+use crate::prompts::KnownPrompts;
 use crate::stream::{BlockState, Reply};
 use crate::{entry_name, resume_point, rewrite_salvaged};
 
@@ -76,6 +78,8 @@ pub(crate) struct SessionConfig {
     counting: Arc<Mutex<Counting>>,
     /// The options for the sessions of agents: branch and entrypoint may have changed.
     writer_options: Arc<Mutex<WriterOptions>>,
+    /// The system prompts in the file; `None` before the first one is recorded.
+    prompts: Arc<Mutex<Option<KnownPrompts>>>,
 }
 
 /// The counters of an open session.
@@ -426,6 +430,22 @@ impl Session {
         let keep = keep.into();
         self.config
             .compact(&self.writer, compaction, summary, &keep)
+    }
+
+    /// Records the system prompt of the next turn: its fingerprint, and the texts of the sections
+    /// that the file does not have yet. Nothing is written, and `None` is returned, if it is the one
+    /// that was recorded last. It is not part of the conversation, and a request does not contain it;
+    /// [`History::prompts`] and [`History::prompt_changes`] read it.
+    ///
+    /// The first call reads the file.
+    ///
+    /// A crash leaves the complete record or nothing of it. A kill of the process never loses it; a
+    /// power cut may until the next sync.
+    ///
+    /// # Errors
+    /// When the file cannot be read, and as for [`append`](Self::append).
+    pub fn record_prompt(&self, prompt: &AssembledPrompt) -> Result<Option<Written>, Error> {
+        self.config.record_prompt(&self.writer, prompt)
     }
 
     /// Sets the title of the session.
@@ -810,6 +830,7 @@ impl SessionConfig {
             repair,
             restored: Vec::new(),
             live: Arc::default(),
+            prompts: Arc::default(),
         }
     }
 
@@ -1002,6 +1023,32 @@ impl SessionConfig {
             return Err(Error::new(ErrorKind::SplitPair, &self.path));
         }
         Ok(writer.compact(compaction, summary, &kept)?)
+    }
+
+    pub(crate) fn record_prompt(
+        &self,
+        writer: &Writer,
+        prompt: &AssembledPrompt,
+    ) -> Result<Option<Written>, Error> {
+        let mut known = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
+        // What is not put back after an error is read from the file again.
+        let mut prompts = match known.take() {
+            Some(prompts) => prompts,
+            None => match self.read_again(writer) {
+                Ok(history) => KnownPrompts::read(&history)?,
+                Err(error) if error.kind() == NO_FILE => KnownPrompts::default(),
+                Err(error) => return Err(error),
+            },
+        };
+        let written = match prompts.line(prompt, writer.leaf().as_ref()) {
+            Some(line) => Some(writer.append(self.draft(line)?)?),
+            None => None,
+        };
+        if written.is_some() {
+            prompts.add(prompt);
+        }
+        *known = Some(prompts);
+        Ok(written)
     }
 
     pub(crate) fn entries(&self, writer: &Writer) -> Result<Vec<ConversationEntry>, Error> {
@@ -1303,6 +1350,8 @@ fn replies_in(history: &History, part: &Range<u64>) -> Result<Vec<(String, Strin
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+/// The first entry of a session creates its file.
+const NO_FILE: ErrorKind = ErrorKind::Read(transcript_reader::ErrorKind::NotFound);
 
 /// How often a session is read again because it was replaced before it was opened for writing.
 const MAX_REPLACED: usize = 3;

@@ -13,9 +13,11 @@ mod fronts;
 mod looking;
 #[cfg(all(target_os = "linux", feature = "async", feature = "follow"))]
 mod many;
+mod memory;
 mod merging;
 mod names;
 mod pinning;
+mod prompts;
 mod repairing;
 mod requests;
 mod resume;
