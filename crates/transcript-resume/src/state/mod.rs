@@ -116,6 +116,19 @@ pub struct PathState {
 }
 
 impl PathState {
+    /// Returns the state without the numbers of lines, which are others in a file with fewer lines of metadata.
+    #[must_use]
+    pub fn without_lines(mut self) -> Self {
+        let files = self.files.iter_mut().flatten();
+        files.for_each(|file| file.line = None);
+        let denials = self.denials.iter_mut().flatten();
+        denials.for_each(|denial| denial.line = None);
+        if let Some(fallback) = &mut self.model_fallback {
+            fallback.line = None;
+        }
+        self
+    }
+
     /// Reads the state at the end of `path`, and the usage of its answers, by model ordered by
     /// name. [`request::RequestOptions::request_with_state`] returns both with a request.
     ///

@@ -467,7 +467,7 @@ fn resumes_same(one: &Side<'_>, other: &Side<'_>, leaf: Option<NodeId>) -> Resul
             None => {
                 let (request, state, usage) =
                     options.request_with_state(&side.tree, &mut bodies)?;
-                Ok::<_, Error>((request, Some((state, usage))))
+                Ok::<_, Error>((request, Some((state.without_lines(), usage))))
             }
         }
     };
