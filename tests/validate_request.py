@@ -3,7 +3,7 @@
 
 Each file, or standard input, holds arrays of messages: one JSON array a line, or a single one. Prints
 `request N, message M: what is wrong`, both counted from 1, and exits 1 when something is."""
-import json, re, sys
+import base64, json, re, sys, zlib
 
 if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
     print(__doc__)
@@ -18,6 +18,27 @@ API_TOOL = "server_tool_use|mcp_tool_use|.+_tool_result"
 def get(value, key):
     return value[key] if isinstance(value, dict) and isinstance(value.get(key), str) else ""
 
+def is_damaged_png(data):
+    at, kinds = 8, []
+    while kinds[-1:] != [b"IEND"]:
+        size, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
+        end = at + 8 + size
+        if len(data) < end + 4 or kind[:1].isupper() and zlib.crc32(data[at + 4 : end]) != int.from_bytes(data[end : end + 4], "big"):
+            return True
+        at, kinds = end + 4, kinds + [kind]
+    return b"IDAT" not in kinds
+
+def is_damaged_pdf(data):
+    return b"%PDF-" not in data[:1024] or b"obj" not in data or b"%%EOF" not in data[data.rfind(b"startxref") :] or b"startxref" not in data
+
+def bytes_faults(data, is_image):
+    try:
+        data = base64.b64decode(data, validate=True)
+    except ValueError:
+        return ["an image or document is not base64"]
+    is_png = data.startswith(b"\x89PNG\r\n\x1a\n")
+    return ["an image or document is damaged"] if (is_png and is_damaged_png(data) if is_image else is_damaged_pdf(data)) else []
+
 def media_faults(block):
     source, is_image = block.get("source"), block["type"] == "image"
     data, is_coded = get(source, "data"), get(source, "type") == "base64"
@@ -26,7 +47,9 @@ def media_faults(block):
     if is_image and data and get(source, "media_type") not in ("image/jpeg", "image/png", "image/gif", "image/webp"):
         return ["an image of an unknown type"]
     size = len(data.rstrip("=")) * 3 // 4 if is_coded else len(data.encode("utf-8", "replace"))
-    return ["an image or document is too large"] if size > (32 if is_coded and not is_image else 5) << 20 else []
+    if size > (32 if is_coded and not is_image else 5) << 20:
+        return ["an image or document is too large"]
+    return bytes_faults(data, is_image) if is_coded else []
 
 def block_faults(block, place):
     kind = get(block, "type")

@@ -76,7 +76,7 @@ impl Check {
                 "text" => self.unless(!text("text").trim().is_empty(), "blank text"),
                 "thinking" => self.unless(is_answer && !text("signature").is_empty(), "unsigned"),
                 "redacted_thinking" => {
-                    self.unless(is_answer && !text("data").is_empty(), "no data")
+                    self.unless(is_answer && !text("data").is_empty(), "no data");
                 }
                 "tool_use" => {
                     let is_new = self.calls.insert(text("id").to_owned());
@@ -245,7 +245,7 @@ impl Media {
             5 => (media_type, bytes) = ("application/pdf", self.encrypted.clone()),
             6 => (media_type, bytes) = ("application/pdf", self.many_pages.clone()),
             7 => bytes = b"<html>404</html>".to_vec(),
-            8 => bytes = Vec::new(),
+            8 => bytes.clear(),
             9 if rng.below(20) == 0 && media_type != "application/pdf" => {
                 bytes.resize((5 << 20) / 4 * 3 + 1, 0);
             }
