@@ -7,8 +7,7 @@ use std::ops::Add;
 use transcript_format::object::{Object, Raw};
 
 use super::block::{Block, BlockKind, kind_of, text_of};
-use super::image;
-use super::media::start_of;
+use super::media::size_of;
 use super::stored::StoredReader;
 
 /// An estimate of tokens, for deciding what to send. Only the API knows the exact number.
@@ -84,7 +83,7 @@ impl TokenEstimate {
     }
 
     /// Estimates a block that may be in a result.
-    fn part(raw: Raw<'_>) -> Self {
+    pub(super) fn part(raw: Raw<'_>) -> Self {
         let source = raw.object().and_then(|block| block.object("source"));
         match (kind_of(raw), source) {
             (BlockKind::Document, Some(source)) => Self::document(&source),
@@ -138,7 +137,7 @@ impl TokenEstimate {
 /// Returns the pixels of an image that is in the block itself.
 fn pixels(image: Raw<'_>) -> Option<u64> {
     let data = image.object()?.object("source")?.str("data")?;
-    let (width, height) = image::dimensions(&start_of(&data)?)?;
+    let (width, height) = size_of(&data)?;
     Some(u64::from(width) * u64::from(height))
 }
 

@@ -1,12 +1,14 @@
 //! Omits the oldest parts of a request until it fits the context window of a model.
 
+use std::collections::BTreeSet;
+
 use transcript_format::texts;
 use transcript_format::units::size;
 
 use super::block::{Block, BlockKind};
 use super::estimate::TokenEstimate;
 use super::log::{Log, OmissionReason, SyntheticKind};
-use super::media::{media_of, replace_by_note};
+use super::media::{media_of, note_text, replace_by_notes};
 use super::message::{Joined, Message, Role};
 use super::stored::StoredReader;
 use super::text::quoted;
@@ -86,10 +88,11 @@ impl Fitting<'_> {
             return;
         }
         let end = self.first_kept();
-        let media = media_of(self.messages);
-        for medium in media.iter().filter(|medium| medium.message < end) {
-            if !self.is_too_long() {
-                return;
+        let mut replaced = Vec::new();
+        let mut total = self.total;
+        for medium in media_of(self.messages) {
+            if medium.message >= end || total <= self.limit.tokens {
+                break;
             }
             let block = &self.messages[medium.message].blocks[medium.block];
             let what = match medium.is_image {
@@ -98,9 +101,20 @@ impl Fitting<'_> {
             };
             let place = self.place(block.origin());
             let why = format!("{what}, to fit the context window{place}");
-            let reason = OmissionReason::ContextWindow;
-            replace_by_note(self.messages, medium, &why, reason, self.log);
-            self.count_again(medium.message, medium.block);
+            let note = TokenEstimate::of_text(&note_text(&why)).tokens;
+            // A note in the place of a tiny image would be longer.
+            if medium.tokens.is_none_or(|tokens| tokens > note) {
+                total = (total + note).saturating_sub(medium.tokens.unwrap_or(0));
+                replaced.push((medium, why));
+            }
+        }
+        let places = replaced.iter();
+        let places = places.map(|(medium, _)| (medium.message, medium.block));
+        let places: BTreeSet<(usize, usize)> = places.collect();
+        let reason = OmissionReason::ContextWindow;
+        replace_by_notes(self.messages, replaced, reason, self.log);
+        for (message, block) in places {
+            self.count_again(message, block);
         }
     }
 
@@ -161,7 +175,10 @@ impl Fitting<'_> {
                 }
             }
         }
-        if let Some(to) = to {
+        // A note in the place of a few words would be longer.
+        if let Some(to) = to
+            && self.tokens[start..to].iter().map(|of| sum(of)).sum::<u64>() > NOTE
+        {
             self.remove(start, to);
         }
     }

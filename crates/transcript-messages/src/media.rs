@@ -1,5 +1,7 @@
 //! Images and documents that the API would refuse.
 
+use std::collections::{HashMap, HashSet};
+
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -8,6 +10,7 @@ use transcript_format::object::Raw;
 use transcript_format::texts;
 
 use super::block::{Block, BlockKind, kind_of};
+use super::estimate::TokenEstimate;
 use super::image;
 use super::lint::Rule;
 use super::log::{Log, OmissionReason, SyntheticKind};
@@ -148,7 +151,7 @@ pub fn abridged_media(data: &str) -> Option<String> {
             let start = start_of(data)?;
             let media_type = image::media_type(&start)?;
             let is_sound = image_fault(media_type, data).is_none();
-            let (width, height) = image::dimensions(&start).filter(|_| is_sound)?;
+            let (width, height) = size_of(data).filter(|_| is_sound)?;
             Some(image::stand_in(media_type, width, height))
         }
     };
@@ -170,13 +173,13 @@ fn image_fault(media_type: &str, data: &str) -> Option<Fault> {
             data.len()
         ));
     }
-    let Some(start) = start_of(data) else {
+    let Some(bytes) = decode(data.as_bytes()) else {
         return Fault::unusable("an image that is not base64");
     };
-    let Some(own_type) = image::media_type(&start) else {
+    let Some(own_type) = image::media_type(&bytes) else {
         return Fault::unusable("bytes that are no image of a type that the API takes");
     };
-    let Some((width, height)) = image::dimensions(&start) else {
+    let Some((width, height)) = image::dimensions(&bytes) else {
         return Fault::unusable("an image whose size cannot be read");
     };
     if width.max(height) > MAX_SIDE {
@@ -184,7 +187,7 @@ fn image_fault(media_type: &str, data: &str) -> Option<Fault> {
             "{own_type}, {width} x {height} pixels, more than the {MAX_SIDE} of each side that the API takes"
         ));
     }
-    if !decode(data.as_bytes()).is_some_and(|bytes| image::is_whole(&bytes)) {
+    if !image::is_whole(&bytes) {
         return Fault::unusable("an image that is cut off or damaged");
     }
     (own_type != media_type).then(|| Fault {
@@ -209,21 +212,46 @@ fn document_fault(data: &str) -> Option<Fault> {
     if !has(b"obj") || !has_end {
         return Fault::unusable("a PDF that is cut off or has no objects");
     }
-    if has(b"/Encrypt") {
+    if memmem::find_iter(&bytes, ENCRYPT).any(|at| is_reference(&bytes[at + ENCRYPT.len()..])) {
         return Fault::unusable("a PDF that a password protects");
     }
-    // Pages in compressed objects are not seen.
+    // Pages in compressed objects are not seen. An update of a file has some of its objects again.
     let pages = memmem::find_iter(&bytes, b"/Type").filter(|at| {
         let rest = bytes[at + 5..].trim_ascii_start();
         rest.strip_prefix(b"/Page")
             .is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_alphanumeric))
     });
-    let pages = pages.count();
+    let pages: HashSet<Result<&[u8], usize>> = pages
+        .map(|at| object_before(&bytes[..at]).ok_or(at))
+        .collect();
+    let pages = pages.len();
     (pages > MAX_PAGES).then_some(()).and_then(|()| {
         Fault::too_large(format!(
             "a PDF of {pages} pages, more than the {MAX_PAGES} that the API takes"
         ))
     })
+}
+
+/// The name under which a PDF says how it is encrypted.
+const ENCRYPT: &[u8] = b"/Encrypt";
+
+/// Returns whether the value of a name is an object, or a reference to one: other uses of the name are texts.
+fn is_reference(rest: &[u8]) -> bool {
+    let value = rest.trim_ascii_start();
+    value.starts_with(b"<<")
+        || (value.len() < rest.len() && value.first().is_some_and(u8::is_ascii_digit))
+}
+
+/// Returns the name of the object that the bytes end in, such as `12 0`; `None` if it is far away.
+fn object_before(bytes: &[u8]) -> Option<&[u8]> {
+    const MAX_DISTANCE: usize = 64 << 10;
+    const MAX_NAME: usize = 32;
+    let near = &bytes[bytes.len().saturating_sub(MAX_DISTANCE)..];
+    let name = &near[..memmem::rfind(near, b" obj")?];
+    let name = &name[name.len().saturating_sub(MAX_NAME)..];
+    let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b' ';
+    let start = name.iter().rposition(|byte| !is_part(byte));
+    Some(name[start.map_or(0, |start| start + 1)..].trim_ascii())
 }
 
 /// What the API accepts in one request: the maximum number of images, of the pixels of each side if there are more images
@@ -243,6 +271,8 @@ pub(super) struct Medium {
     pub(super) is_image: bool,
     /// The longer side of an image, in pixels, if that is known.
     side: Option<u32>,
+    /// Its estimated tokens, if they are known.
+    pub(super) tokens: Option<u64>,
     len: usize,
 }
 
@@ -253,12 +283,14 @@ pub(super) fn media_of(messages: &[Message]) -> Vec<Medium> {
         let kind = kind_of(raw);
         if matches!(kind, BlockKind::Image | BlockKind::Document) {
             let is_image = kind == BlockKind::Image;
+            let estimate = TokenEstimate::part(raw);
             found.push(Medium {
                 message,
                 block,
                 inner,
                 is_image,
                 side: side(raw).filter(|_| is_image),
+                tokens: (estimate.unknown == 0).then_some(estimate.tokens),
                 len: raw.text().len(),
             });
         }
@@ -289,7 +321,7 @@ pub(super) fn media_of(messages: &[Message]) -> Vec<Medium> {
 fn side(media: Raw<'_>) -> Option<u32> {
     let source = media.object()?.get("source")?.object()?;
     let data = source.get("data")?.str()?;
-    let (width, height) = image::dimensions(&start_of(&data)?)?;
+    let (width, height) = size_of(&data)?;
     Some(width.max(height))
 }
 
@@ -306,33 +338,26 @@ pub(super) fn are_within_limits(messages: &[Message]) -> bool {
 /// are more than 20, and then the oldest ones, to the maximum number of images and of bytes.
 pub fn within_request_limits(messages: &mut [Message], log: &mut Log) {
     let mut media = media_of(messages);
+    let mut replaced = Vec::new();
     let count = |media: &[Medium]| media.iter().filter(|medium| medium.is_image).count();
     let images = count(&media);
+    let is_wide = |medium: &mut Medium| medium.side.is_some_and(|side| side > MAX_SIDE_OF_MANY);
     if images > MANY_IMAGES {
-        media.retain(|medium| {
-            let is_wide = medium.side.is_some_and(|side| side > MAX_SIDE_OF_MANY);
-            if is_wide {
-                let why = format!(
-                    "an image of more than {MAX_SIDE_OF_MANY} pixels, which the API does not take among {images}"
-                );
-                replace(messages, medium, &why, log);
-            }
-            !is_wide
-        });
+        let why = format!(
+            "an image of more than {MAX_SIDE_OF_MANY} pixels, which the API does not take among {images}"
+        );
+        let wide = media.extract_if(.., is_wide);
+        replaced.extend(wide.map(|medium| (medium, why.clone())));
     }
-    let mut surplus = count(&media).saturating_sub(MAX_IMAGES);
-    media.retain(|medium| {
-        let is_surplus = medium.is_image && surplus > 0;
-        if is_surplus {
-            surplus -= 1;
-            let why = format!("an older image than the {MAX_IMAGES} that the API takes");
-            replace(messages, medium, &why, log);
-        }
-        !is_surplus
-    });
+    let surplus = count(&media).saturating_sub(MAX_IMAGES);
+    let why = format!("an older image than the {MAX_IMAGES} that the API takes");
+    let older = media.extract_if(.., |medium| medium.is_image).take(surplus);
+    replaced.extend(older.map(|medium| (medium, why.clone())));
     let blocks = messages.iter().flat_map(Message::blocks);
     let mut size: usize = blocks.map(Block::json_len).sum();
-    for medium in &media {
+    let removed: usize = replaced.iter().map(|(medium, _)| medium.len).sum();
+    size = size.saturating_sub(removed);
+    for medium in media {
         if size <= MAX_REQUEST {
             break;
         }
@@ -341,45 +366,51 @@ pub fn within_request_limits(messages: &mut [Message], log: &mut Log) {
             "older media than the {} MB of a request that the API takes",
             MAX_REQUEST >> 20
         );
-        replace(messages, medium, &why, log);
+        replaced.push((medium, why));
     }
+    replace_by_notes(messages, replaced, OmissionReason::RequestLimit, log);
 }
 
-/// Puts a note in the place of an image or a document that is beyond the limits of a request.
-fn replace(messages: &mut [Message], medium: &Medium, why: &str, log: &mut Log) {
-    replace_by_note(messages, medium, why, OmissionReason::RequestLimit, log);
+/// Returns the text of a note in the place of an image or a document.
+pub(super) fn note_text(why: &str) -> String {
+    format!("{}{why}]", texts::MEDIA_TOO_LARGE)
 }
 
-/// Puts a note in the place of an image or a document that is omitted for this reason.
-pub(super) fn replace_by_note(
+/// Puts notes, each with its words, in the places of images and documents that are omitted for this reason. Each block is
+/// changed once, as a result may hold many.
+pub(super) fn replace_by_notes(
     messages: &mut [Message],
-    medium: &Medium,
-    why: &str,
+    mut replaced: Vec<(Medium, String)>,
     reason: OmissionReason,
     log: &mut Log,
 ) {
-    let note = Block::text(&format!("{}{why}]", texts::MEDIA_TOO_LARGE));
-    let message = &mut messages[medium.message];
-    let role = message.role();
-    let block = &mut message.blocks[medium.block];
-    let origin = block.origin();
-    log.omit(origin, reason);
-    log.add_synthetic(SyntheticKind::MediaNote, role, &note, origin);
-    let Some(inner) = medium.inner else {
-        *block = note.with_origin(origin);
-        return;
-    };
-    let content = block.object().and_then(|result| {
-        let blocks = result.get("content")?.array()?;
-        let texts: Vec<&str> = blocks
-            .iter()
-            .enumerate()
-            .map(|(at, raw)| if at == inner { note.json() } else { raw.text() })
-            .collect();
-        Some(format!("[{}]", texts.join(",")))
-    });
-    if let Some(content) = content {
-        block.set("content", &content);
+    replaced.sort_by_key(|(medium, _)| (medium.message, medium.block, medium.inner));
+    let place = |(medium, _): &(Medium, String)| (medium.message, medium.block);
+    for of_block in replaced.chunk_by(|one, other| place(one) == place(other)) {
+        let (at, number) = place(&of_block[0]);
+        let message = &mut messages[at];
+        let role = message.role();
+        let block = &mut message.blocks[number];
+        let origin = block.origin();
+        let mut notes: HashMap<Option<usize>, Block> = HashMap::new();
+        for (medium, why) in of_block {
+            let note = Block::text(&note_text(why));
+            log.omit(origin, reason);
+            log.add_synthetic(SyntheticKind::MediaNote, role, &note, origin);
+            notes.insert(medium.inner, note);
+        }
+        if let Some(note) = notes.remove(&None) {
+            *block = note.with_origin(origin);
+            continue;
+        }
+        let content = block.object().and_then(|result| {
+            let parts = result.get("content")?.array()?.into_iter().enumerate();
+            let texts = parts.map(|(at, raw)| notes.get(&Some(at)).map_or(raw.text(), Block::json));
+            Some(format!("[{}]", texts.collect::<Vec<_>>().join(",")))
+        });
+        if let Some(content) = content {
+            block.set("content", &content);
+        }
     }
 }
 
@@ -393,8 +424,14 @@ fn decode(text: &[u8]) -> Option<Vec<u8>> {
     BASE64.decode(text).ok()
 }
 
-/// Decodes the first bytes of a base64 text, in which all formats have their size.
-pub(super) fn start_of(text: &str) -> Option<Vec<u8>> {
+/// Returns width and height of an image in pixels. A long colour profile may be before them.
+pub(super) fn size_of(text: &str) -> Option<(u32, u32)> {
+    let of_start = image::dimensions(&start_of(text)?);
+    of_start.or_else(|| image::dimensions(&decode(text.as_bytes())?))
+}
+
+/// Decodes the first bytes of a base64 text, in which most images have their size.
+fn start_of(text: &str) -> Option<Vec<u8>> {
     const START: usize = 256 << 10;
     match text.as_bytes().get(..START) {
         Some(start) => decode(start),
@@ -471,11 +508,11 @@ mod tests {
         let png = |side| image::stand_in("image/png", side, 1);
         let too_large = Some((Rule::MediaTooLarge, None));
         let unusable = Some((Rule::UnusableMedia, None));
-        let page = b"1 0 obj << /Type /Page >>\n";
+        let page = |number: usize| format!("{number} 0 obj << /Type /Page >>\n").into_bytes();
         let pdf = |pages: usize| {
             [
                 b"%PDF-1.4\n<< /Type /Pages >>\n".as_slice(),
-                &page.repeat(pages),
+                &(0..pages).flat_map(page).collect::<Vec<u8>>(),
                 b"startxref %%EOF",
             ]
             .concat()
@@ -499,6 +536,19 @@ mod tests {
             ("image", "image/png", b"<html></html>".to_vec(), unusable),
             ("document", "application/pdf", pdf(100), None),
             ("document", "application/pdf", pdf(101), too_large),
+            // Its pages are in it twice, as after an update; and a text that names what says how it is encrypted.
+            (
+                "document",
+                "application/pdf",
+                [pdf(60), pdf(60)].concat(),
+                None,
+            ),
+            (
+                "document",
+                "application/pdf",
+                [b"%PDF-1.4 1 0 obj (the /Encrypt key)".to_vec(), pdf(1)].concat(),
+                None,
+            ),
             (
                 "document",
                 "application/pdf",

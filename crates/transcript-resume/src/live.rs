@@ -569,7 +569,9 @@ impl Facts {
     fn effect(&self, entry: &EntryRef<'_>, index: &Index, window: Option<&Window>) -> Effect {
         let kind = match entry.kind() {
             EntryKind::LastPrompt if entry.leaf_uuid().is_some() => Kind::Pin,
-            EntryKind::TranscriptEngine => return Effect::Global,
+            EntryKind::TranscriptEngine if entry.tombstones().next().is_some() => {
+                return Effect::Global;
+            }
             EntryKind::Progress => Kind::Progress,
             kind if kind.is_chain() => Kind::Entry,
             _ => return Effect::Nothing,

@@ -20,8 +20,8 @@ use transcript_resume::{Costs, PathState, Policy, Tree, texts};
 use transcript_storage::Fingerprint;
 use transcript_writer::{
     AgentId, AgentMeta, Compacted, Draft, EntryId, ErrorKind as WriteError, InvalidEntry,
-    RecordOptions, RecordOutcome, Repair, ResumePoint, Ticket, TurnEnd, Writer, WriterOptions,
-    Written,
+    RecordOptions, RecordOutcome, Repair, ResumePoint, Ticket, Tombstoned, TurnEnd, Writer,
+    WriterOptions, Written,
 };
 
 use crate::conversation::{ConversationEntry, Keep, StoryEntry};
@@ -1134,7 +1134,14 @@ impl SessionConfig {
         let named: Vec<EntryId> = tombstones()
             .filter_map(|tombstone| tombstone.withdrawn().cloned())
             .collect();
-        let history = self.read_again(writer)?;
+        let history = match self.read_again(writer) {
+            Ok(history) => history,
+            Err(error) if error.kind() == NO_FILE => {
+                let nothing = Tombstoned::default();
+                return Ok(writer.record(messages, options.tombstoned(nothing))?);
+            }
+            Err(error) => return Err(error),
+        };
         let tree = Tree::new(history.index(), self.options.policy);
         let Some(tombstoned) = resume_point::tombstoned(&tree, &named) else {
             let kind = ErrorKind::Write(WriteError::NotTheLeaf);

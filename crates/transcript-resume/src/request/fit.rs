@@ -6,6 +6,7 @@ use transcript_reader::{EntryNo, Index};
 
 use super::Request;
 use crate::branches::is_prompt;
+use crate::path::ConversationPath;
 
 /// How many turns at the end of a conversation are never omitted, by default.
 const TURNS: usize = 2;
@@ -69,6 +70,19 @@ pub(super) struct RecordedTokens {
     /// The origin of the blocks of the answer.
     pub(super) answer: usize,
     pub(super) tokens: u64,
+}
+
+/// Returns what was counted for an answer, if it comes after the last compaction of its path: the request of one that a
+/// compaction preserved had other messages.
+pub(super) fn since_boundary(
+    recorded: Option<RecordedTokens>,
+    path: &ConversationPath,
+    index: &Index,
+) -> Option<RecordedTokens> {
+    let numbers = path.entries.iter().map(|entry| entry.entry_no());
+    let boundaries = numbers.filter(|number| index.entry(*number).is_boundary());
+    let last = boundaries.max();
+    recorded.filter(|recorded| last.is_none_or(|last| recorded.answer > last.get()))
 }
 
 /// The tokens of a request: see [`Request::tokens`].

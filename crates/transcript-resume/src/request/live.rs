@@ -22,7 +22,7 @@ use transcript_messages::{
 };
 use transcript_reader::{EntryNo, Index};
 
-use super::fit::RecordedTokens;
+use super::fit::{RecordedTokens, since_boundary};
 use super::repair::may_be_silent;
 use super::step::Rules;
 use super::step::{Step, StepContext, StepKind};
@@ -145,12 +145,12 @@ impl LiveRequest {
                 Ok((mut messages, mut log)) => {
                     within_request_limits(&mut messages, &mut log);
                     let mut request = Request {
-                        path,
                         messages,
                         model: self.model().as_deref().map(Into::into),
                         synthetic: log.synthetic,
                         omissions: log.omissions,
-                        recorded: self.models.recorded,
+                        recorded: since_boundary(self.models.recorded, &path, index),
+                        path,
                         scale: None,
                     };
                     if let Some(limit) = self.options.fit {

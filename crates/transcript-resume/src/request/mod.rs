@@ -295,10 +295,15 @@ impl RequestOptions {
     ) -> Result<(Request, PathState, Vec<Usage>), B::Error> {
         let reader = |path: &ConversationPath| Some(StateReader::new(tree.index(), path));
         let (request, record) = self.build(tree, bodies, reader)?;
-        let (state, usage) = match record {
+        let (mut state, usage) = match record {
             Some(record) => record.finish(bodies)?,
             None => Default::default(),
         };
+        let omitted = request.omissions.iter();
+        let omitted = omitted.filter(|one| one.reason == OmissionReason::ContextWindow);
+        let index = tree.index();
+        let omitted = omitted.filter_map(|one| index.entry(EntryNo::new(one.origin)).uuid());
+        state.forget_texts_of(&omitted.map(|id| index.id_text(id)).collect());
         Ok((request, state, usage))
     }
 
@@ -362,12 +367,12 @@ impl RequestOptions {
                 within_request_limits(&mut messages, &mut log);
             }
             let mut request = Request {
-                path,
                 messages,
                 model: model.map(Into::into),
                 synthetic: log.synthetic,
                 omissions: log.omissions,
-                recorded: loaded.names.recorded,
+                recorded: fit::since_boundary(loaded.names.recorded, &path, tree.index()),
+                path,
                 scale: None,
             };
             if let Some(limit) = self.fit.filter(|_| policy == Policy::Recover) {

@@ -116,6 +116,17 @@ pub struct PathState {
 }
 
 impl PathState {
+    /// Notes that the texts of these entries are not in the context.
+    pub(crate) fn forget_texts_of(&mut self, entries: &HashSet<String>) {
+        for file in self.files.iter_mut().flatten() {
+            let is_omitted = file
+                .uuid
+                .as_ref()
+                .is_some_and(|uuid| entries.contains(uuid));
+            file.in_context &= !is_omitted;
+        }
+    }
+
     /// Returns the state without the numbers of lines, which are others in a file with fewer lines of metadata.
     #[must_use]
     pub fn without_lines(mut self) -> Self {

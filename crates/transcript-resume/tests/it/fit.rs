@@ -302,3 +302,80 @@ fn requests_of_any_session_are_accepted_however_short() {
     });
     assert!(checked > 500, "{checked}");
 }
+
+#[test]
+fn nothing_is_omitted_for_a_note_that_is_longer() {
+    let mut turns = Turns::new();
+    for turn in 0..6 {
+        turns.prompt(&format!("p{turn}"));
+        turns.answer("a", None);
+    }
+    let session = turns.bytes();
+    let whole = request(&session, Policy::Recover, &RequestOptions::new()).1;
+    let options = RequestOptions::new().fit(Fit::messages(1));
+    let fitted = request(&session, Policy::Recover, &options).1;
+    assert_eq!(fitted.messages, whole.messages);
+    assert_eq!(fitted.omissions, []);
+}
+
+#[test]
+fn a_file_whose_text_was_omitted_is_not_in_the_context() {
+    let mut turns = Turns::new();
+    for turn in 0..3 {
+        turns.prompt(&format!("Prompt {turn}."));
+        turns.call(&json!(words(1_000)));
+        let path = format!("/x/{turn}");
+        let file = json!({"type": "text", "file": {"filePath": path, "content": words(1_000),
+            "numLines": 1, "startLine": 1, "totalLines": 1}});
+        turns.lines.last_mut().unwrap()["toolUseResult"] = file;
+        turns.answer("Done.", None);
+    }
+    let session = turns.bytes();
+    let source = Source::from_bytes(&*session, "-".as_ref());
+    let index = Index::load(&source).unwrap();
+    let tree = Tree::new(&index, Policy::Recover);
+    let in_context = |options: RequestOptions| -> Vec<bool> {
+        let mut bodies = Bodies::new(&source);
+        let (_, state, _) = options.request_with_state(&tree, &mut bodies).unwrap();
+        let files = state.files.unwrap();
+        files.iter().map(|file| file.in_context).collect()
+    };
+    assert_eq!(in_context(RequestOptions::new()), [true; 3]);
+    let limit = Fit::messages(3_000);
+    let fitted = in_context(RequestOptions::new().fit(limit));
+    assert_eq!(fitted, [false, true, true]);
+}
+
+#[test]
+fn what_was_counted_before_a_compaction_says_nothing_about_the_request() {
+    let mut turns = Turns::new();
+    turns.prompt("First.");
+    turns.answer("Kept.", Some(170_000));
+    let kept = uuid(turns.lines.len() - 1);
+    turns.prompt("Compact.");
+    let summary = uuid(turns.lines.len() + 1);
+    turns.add("user", &json!(""), &json!({}));
+    let boundary = turns.lines.last_mut().unwrap();
+    boundary["type"] = json!("system");
+    boundary["subtype"] = json!("compact_boundary");
+    boundary["content"] = json!("Conversation compacted");
+    boundary["logicalParentUuid"] = boundary["parentUuid"].take();
+    boundary["compactMetadata"] = json!({"trigger": "manual", "preTokens": 170_000,
+        "preservedSegment": {"headUuid": kept, "anchorUuid": summary, "tailUuid": kept},
+        "preservedMessages": {"anchorUuid": summary, "uuids": [kept]}});
+    boundary.as_object_mut().unwrap().remove("message");
+    turns.add(
+        "user",
+        &json!("Summary."),
+        &json!({"isCompactSummary": true}),
+    );
+    turns.prompt("Go on.");
+    let whole = request(&turns.bytes(), Policy::Recover, &RequestOptions::new()).1;
+    let sent: String = whole.messages.iter().map(Message::json).collect();
+    assert!(sent.contains("Kept."), "{sent}");
+    let tokens = whole.tokens();
+    assert!(
+        tokens.recorded.is_none() && tokens.request < 100,
+        "{tokens:?}"
+    );
+}

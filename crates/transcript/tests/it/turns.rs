@@ -296,6 +296,17 @@ fn a_list_with_tombstones_removes_what_they_name_and_adds_the_rest_in_one_write(
 }
 
 #[test]
+fn a_first_list_with_tombstones_makes_the_file() {
+    let place = Place::new();
+    let session = create(&place.path);
+    let recorded = session.record(fallback(), RecordOptions::new()).unwrap();
+    assert_eq!(recorded.last, Some(EntryId::from("whole")));
+    for policy in POLICIES {
+        assert_eq!(path_of(&place.path, policy), ["whole"]);
+    }
+}
+
+#[test]
 fn tombstones_alone_end_the_conversation_before_what_they_name() {
     let place = Place::new();
     let session = create(&place.path);
