@@ -86,6 +86,26 @@ class Functions(Store):
         self.assertFalse(refused["resumable"])
         self.assertIn("without an entry", refused["reason"])
 
+    def test_a_request_that_is_too_long_is_made_to_fit(self) -> None:
+        lines: list[str] = []
+        for turn in range(8):
+            parent = f"a{turn - 1}" if turn else None
+            lines.append(entry("user", f"u{turn}", parent, f"Prompt {turn}. " + "word" * 1000))
+            lines.append(entry("assistant", f"a{turn}", f"u{turn}", "Done."))
+        path = self.write(*lines)
+        whole = transcript.request(path)
+        self.assertIsNone(whole["tokens"]["over"])
+        for fit, turns, messages in ((6000, None, 8), ("6k", None, 8), (1, None, 4), (1, 1, 2)):
+            with self.subTest(fit=fit, turns=turns):
+                fitted = transcript.request(path, fit=fit, fit_turns=turns)
+                self.assertEqual(len(fitted["messages"]), messages)
+                self.assertEqual(fitted["omitted"][0]["reason"], "context-window")
+        with transcript.Session.open(path, fit=6000) as session:
+            self.assertEqual(len(session.request()["messages"]), 8)
+        for options in ({"fit": "no-such-model"}, {"fit": 9, "policy": "vendor"}):
+            with self.subTest(options), self.assertRaises(transcript.InvalidError):
+                transcript.request(path, **options)  # type: ignore[arg-type]
+
     def test_a_query_or_an_option_that_cannot_be_used_is_an_error(self) -> None:
         self.write(entry("user", "u1", None, "one"))
         with self.assertRaisesRegex(ValueError, "unclosed group"):
