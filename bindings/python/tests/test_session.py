@@ -244,7 +244,7 @@ class Sessions(Folder):
                 session.append(user="one", client={"interrupt": {}})
 
     def test_references_to_tools_that_are_not_named_are_not_sent(self) -> None:
-        call = {"type": "tool_use", "id": "toolu_1", "name": "ToolSearch", "input": {}}
+        call: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "ToolSearch", "input": {}}
         references = [{"type": "tool_reference", "tool_name": name} for name in ("WebFetch", "Abacus")]
         result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": references}
         with self.create() as session:

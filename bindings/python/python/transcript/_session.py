@@ -77,7 +77,7 @@ class Skipped(NamedTuple):
 
     type: str
     reason: str
-    count: int
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride]
     first: int
 
 
@@ -189,7 +189,7 @@ def _options(mode: str, session: Path | None, options: Mapping[str, Any]) -> str
 
 def _value(value: Any) -> Any:
     """An option as JSON has it: paths are texts."""
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
+    return os.fspath(cast("os.PathLike[str]", value)) if isinstance(value, os.PathLike) else value
 
 
 def _agent_options(
