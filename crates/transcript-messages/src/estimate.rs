@@ -7,7 +7,7 @@ use std::ops::Add;
 use transcript_format::object::{Object, Raw};
 
 use super::block::{Block, BlockKind, kind_of, text_of};
-use super::media::size_of;
+use super::image;
 use super::stored::StoredReader;
 
 /// An estimate of tokens, for deciding what to send. Only the API knows the exact number.
@@ -137,7 +137,7 @@ impl TokenEstimate {
 /// Returns the pixels of an image that is in the block itself.
 fn pixels(image: Raw<'_>) -> Option<u64> {
     let data = image.object()?.object("source")?.str("data")?;
-    let (width, height) = size_of(&data)?;
+    let (width, height) = image::size_of(&data)?;
     Some(u64::from(width) * u64::from(height))
 }
 

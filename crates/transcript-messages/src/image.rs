@@ -1,4 +1,8 @@
-//! Reads type and size of an image from its first bytes.
+//! Reads type and size of an image from its first bytes, and whether it has all its parts.
+
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 /// Returns the media type, by its first bytes, of an image of a type that the API accepts.
 pub(super) fn media_type(bytes: &[u8]) -> Option<&'static str> {
@@ -231,6 +235,31 @@ fn jpeg_segment(bytes: &[u8], is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
 /// Returns the big-endian number of two bytes at `at`.
 fn big(bytes: &[u8], at: usize) -> Option<u32> {
     Some(number(bytes, at, 2)?.swap_bytes() >> 16)
+}
+
+/// Base64 with or without its padding.
+pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+pub(super) fn decode(text: &[u8]) -> Option<Vec<u8>> {
+    BASE64.decode(text).ok()
+}
+
+/// Returns width and height of an image in pixels. A long colour profile may be before them.
+pub(super) fn size_of(text: &str) -> Option<(u32, u32)> {
+    let of_start = dimensions(&start_of(text)?);
+    of_start.or_else(|| dimensions(&decode(text.as_bytes())?))
+}
+
+/// Decodes the first bytes of a base64 text, in which most images have their size.
+pub(super) fn start_of(text: &str) -> Option<Vec<u8>> {
+    const START: usize = 256 << 10;
+    match text.as_bytes().get(..START) {
+        Some(start) => decode(start),
+        None => decode(text.as_bytes()),
+    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,6 @@
 use std::collections::{HashMap, HashSet};
 
 use base64::Engine;
-use base64::alphabet;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use memchr::memmem;
 use transcript_format::object::Raw;
 use transcript_format::texts;
@@ -148,14 +146,14 @@ pub fn abridged_media(data: &str) -> Option<String> {
     let bytes = match data.starts_with("JVBERi") {
         true => document_fault(data).is_none().then(|| STAND_IN.to_vec()),
         false => {
-            let start = start_of(data)?;
+            let start = image::start_of(data)?;
             let media_type = image::media_type(&start)?;
             let is_sound = image_fault(media_type, data).is_none();
-            let (width, height) = size_of(data).filter(|_| is_sound)?;
+            let (width, height) = image::size_of(data).filter(|_| is_sound)?;
             Some(image::stand_in(media_type, width, height))
         }
     };
-    bytes.map(|bytes| BASE64.encode(bytes))
+    bytes.map(|bytes| image::BASE64.encode(bytes))
 }
 
 /// Returns whether a text starts as the base64 of an image or a document does.
@@ -173,7 +171,7 @@ fn image_fault(media_type: &str, data: &str) -> Option<Fault> {
             data.len()
         ));
     }
-    let Some(bytes) = decode(data.as_bytes()) else {
+    let Some(bytes) = image::decode(data.as_bytes()) else {
         return Fault::unusable("an image that is not base64");
     };
     let Some(own_type) = image::media_type(&bytes) else {
@@ -199,7 +197,7 @@ fn image_fault(media_type: &str, data: &str) -> Option<Fault> {
 
 fn document_fault(data: &str) -> Option<Fault> {
     const START: usize = 1 << 10;
-    let Some(bytes) = decode(data.as_bytes()) else {
+    let Some(bytes) = image::decode(data.as_bytes()) else {
         return Fault::unusable("a document that is not base64");
     };
     let has = |part: &[u8]| memmem::find(&bytes, part).is_some();
@@ -321,7 +319,7 @@ pub(super) fn media_of(messages: &[Message]) -> Vec<Medium> {
 fn side(media: Raw<'_>) -> Option<u32> {
     let source = media.object()?.get("source")?.object()?;
     let data = source.get("data")?.str()?;
-    let (width, height) = size_of(&data)?;
+    let (width, height) = image::size_of(&data)?;
     Some(width.max(height))
 }
 
@@ -414,31 +412,6 @@ pub(super) fn replace_by_notes(
     }
 }
 
-/// Base64 with or without its padding.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
-
-fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    BASE64.decode(text).ok()
-}
-
-/// Returns width and height of an image in pixels. A long colour profile may be before them.
-pub(super) fn size_of(text: &str) -> Option<(u32, u32)> {
-    let of_start = image::dimensions(&start_of(text)?);
-    of_start.or_else(|| image::dimensions(&decode(text.as_bytes())?))
-}
-
-/// Decodes the first bytes of a base64 text, in which most images have their size.
-fn start_of(text: &str) -> Option<Vec<u8>> {
-    const START: usize = 256 << 10;
-    match text.as_bytes().get(..START) {
-        Some(start) => decode(start),
-        None => decode(text.as_bytes()),
-    }
-}
-
 /// Base64 is longer than the data it encodes, so a short block cannot hold a large file. A sound one
 /// holds none.
 fn may_be_too_large(block: &Block) -> bool {
@@ -491,7 +464,7 @@ mod tests {
     use super::*;
 
     fn medium(kind: &str, media_type: &str, bytes: &[u8]) -> Block {
-        let data = BASE64.encode(bytes);
+        let data = image::BASE64.encode(bytes);
         let json = format!(
             r#"{{"type":"{kind}","source":{{"type":"base64","media_type":"{media_type}","data":"{data}"}}}}"#
         );

@@ -63,9 +63,9 @@ impl<'a> ResultBlock<'a> {
             return None;
         }
         let text = self.text();
-        let told = text.as_deref().and_then(texts::denial);
-        let kind = named.or(told.map(|(kind, _)| kind))?;
-        let reason = told.and_then(|(_, reason)| reason);
+        let denial = text.as_deref().and_then(texts::denial);
+        let kind = named.or(denial.map(|(kind, _)| kind))?;
+        let reason = denial.and_then(|(_, reason)| reason);
         Some((kind.to_owned(), reason.map(str::to_owned)))
     }
 }

@@ -117,8 +117,8 @@ impl Shown {
     }
 }
 
-/// What an access tells about a file.
-enum Told {
+/// How a line accesses a file, and what it shows of it.
+enum Access {
     /// The model was shown this.
     Shown(FileAccess, Shown),
     /// What it was shown before is still right, or was brought up to date.
@@ -168,15 +168,15 @@ impl KnownFiles {
             let Some(path) = own.or(asked_for.map(Str::Borrowed)) else {
                 return;
             };
-            let told = match Shown::of_read(&read) {
-                Some(shown) => Told::Shown(FileAccess::Read, shown),
-                None => Told::Same(FileAccess::Read),
+            let access = match Shown::of_read(&read) {
+                Some(shown) => Access::Shown(FileAccess::Read, shown),
+                None => Access::Same(FileAccess::Read),
             };
-            return self.add(&path, told, place);
+            return self.add(&path, access, place);
         }
         if let Some(path) = result.str("notebook_path") {
             if result.str("error").is_none_or(|error| error.is_empty()) {
-                self.add(&path, Told::Same(FileAccess::Write), place);
+                self.add(&path, Access::Same(FileAccess::Write), place);
             }
             return;
         }
@@ -185,11 +185,11 @@ impl KnownFiles {
         };
         let has = |key| result.get(key).is_some();
         if has("oldString") || has("edits") {
-            self.add(&path, Told::Same(FileAccess::Write), place);
+            self.add(&path, Access::Same(FileAccess::Write), place);
         } else if has("content") && has("structuredPatch") {
             let content = Write::from(result.clone()).content();
             let shown = content.map_or(Shown::WHOLE, |content| Shown::of_text(&content));
-            self.add(&path, Told::Shown(FileAccess::Write, shown), place);
+            self.add(&path, Access::Shown(FileAccess::Write, shown), place);
         }
     }
 
@@ -198,9 +198,9 @@ impl KnownFiles {
         let Some(body) = Attachment::from(entry.clone()).body() else {
             return;
         };
-        let read = |shown| Told::Shown(FileAccess::Read, shown);
-        let (path, told) = match body {
-            AttachmentBody::File(file) => (path_of(&file), file_told(&file)),
+        let read = |shown| Access::Shown(FileAccess::Read, shown);
+        let (path, access) = match body {
+            AttachmentBody::File(file) => (path_of(&file), access_of_file(&file)),
             AttachmentBody::NestedMemory(memory) => {
                 let content = memory.content();
                 let shown = content.map_or(Shown::default(), |memory| {
@@ -217,16 +217,18 @@ impl KnownFiles {
                 let shown = text.map_or(Shown::WHOLE, |text| Shown::of_text(&text));
                 (plan.plan_file_path(), read(shown))
             }
-            AttachmentBody::EditedTextFile(file) => (file.filename(), Told::Same(FileAccess::Read)),
-            AttachmentBody::CompactFileReference(file) => (file.filename(), Told::Named),
+            AttachmentBody::EditedTextFile(file) => {
+                (file.filename(), Access::Same(FileAccess::Read))
+            }
+            AttachmentBody::CompactFileReference(file) => (file.filename(), Access::Named),
             _ => return,
         };
         if let Some(path) = path {
-            self.add(&path, told, place);
+            self.add(&path, access, place);
         }
     }
 
-    fn add(&mut self, path: &str, told: Told, place: impl FnOnce() -> Place) {
+    fn add(&mut self, path: &str, access: Access, place: impl FnOnce() -> Place) {
         if path.is_empty() {
             return;
         }
@@ -242,25 +244,25 @@ impl KnownFiles {
             in_context: true,
             at: self.accesses,
         };
-        match (told, before.as_deref()) {
-            (Told::Shown(access, shown), _) => {
+        match (access, before.as_deref()) {
+            (Access::Shown(access, shown), _) => {
                 state.access = access;
                 state.shown = shown;
             }
-            (Told::Same(access), Some(before)) => {
+            (Access::Same(access), Some(before)) => {
                 state.access = access;
                 state.shown = before.shown;
                 state.origin.clone_from(&before.origin);
                 state.in_context = before.in_context;
             }
-            (Told::Same(access), None) => {
+            (Access::Same(access), None) => {
                 state.access = access;
                 // What a change contains is in the context, what a stub refers to is not.
                 state.in_context = access == FileAccess::Write;
             }
             // It was known before, and the text may be there.
-            (Told::Named, Some(_)) => return,
-            (Told::Named, None) => state.in_context = false,
+            (Access::Named, Some(_)) => return,
+            (Access::Named, None) => state.in_context = false,
         }
         state.place = place;
         match before {
@@ -326,16 +328,16 @@ fn path_of<'a>(file: &File<'a>) -> Option<Str<'a>> {
     read.and_then(|file| file.file_path()).or(file.filename())
 }
 
-fn file_told(file: &File<'_>) -> Told {
+fn access_of_file(file: &File<'_>) -> Access {
     let Some(read) = file.content() else {
-        return Told::Named;
+        return Access::Named;
     };
     match Shown::of_read(&read) {
         Some(mut shown) => {
             shown.is_whole &= file.truncated() != Some(true);
-            Told::Shown(FileAccess::Read, shown)
+            Access::Shown(FileAccess::Read, shown)
         }
-        None => Told::Same(FileAccess::Read),
+        None => Access::Same(FileAccess::Read),
     }
 }
 
