@@ -251,12 +251,7 @@ impl Fitting<'_> {
                 self.messages.iter().rposition(is_answer).or(last)
             }
         };
-        // A prompt may follow the results of the last calls, which stay with them.
-        let first = first.unwrap_or(0);
-        match self.messages.get(first).is_some_and(has_results) {
-            true => first.saturating_sub(1),
-            false => first,
-        }
+        first.unwrap_or(0)
     }
 
     fn last_prompt(&self) -> Option<usize> {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 use transcript_format::scan::Flags;
-use transcript_messages::{Block, BlockKind, Message, OmissionReason, Role, lint};
+use transcript_messages::{Block, BlockKind, Message, OmissionReason, Role, SyntheticKind, lint};
 use transcript_reader::EntryNo;
 use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::request::{Fit, Request, RequestOptions};
@@ -247,6 +247,12 @@ fn check(name: &str, whole: &Request, fitted: &Request, index: &Index, turns: us
     let omitted = fitted.omissions.iter();
     let omitted = omitted.filter(|omission| omission.reason == OmissionReason::ContextWindow);
     let omitted: HashSet<usize> = omitted.map(|omission| omission.origin).collect();
+    let sent: String = fitted.messages.iter().map(Message::json).collect();
+    let notes = fitted.synthetic.iter();
+    for note in notes.filter(|note| note.kind == SyntheticKind::OmissionNote) {
+        let text = json!(note.block.text_field().as_deref()).to_string();
+        assert!(sent.contains(&text), "{name}: {text} is not sent");
+    }
     let kept = fitted.messages.iter().flat_map(Message::blocks);
     let kept: HashSet<&str> = kept.map(Block::json).collect();
     for block in whole.messages.iter().flat_map(Message::blocks) {

@@ -388,8 +388,9 @@ fn media_that_the_api_refuses_become_notes_and_sound_ones_stay() {
         ),
         prompt("d", Some("c"), 3, json!([image("image/jpeg", PNG)])),
         entry("a2", Some("d"), 4).to_string(),
-        // The API says what it refused.
-        prompt("f", Some("a2"), 5, json!([text, image("image/png", PNG)])),
+        // The API says what it refused, which is not the image before it.
+        prompt("k", Some("a2"), 5, json!([image("image/png", PNG), text])),
+        prompt("f", Some("k"), 5, json!([text, image("image/png", PNG)])),
         error("g", "f", 6, refused),
         // The client knows this error itself.
         prompt("h", Some("g"), 7, json!([text, image("image/png", PNG)])),
@@ -399,20 +400,20 @@ fn media_that_the_api_refuses_become_notes_and_sound_ones_stay() {
     let done = repair(&file(&lines));
     assert_eq!(
         done.plan(),
-        ["3 A-SIZE media", "4 A-SIZE media", "6 A-SIZE media"]
+        ["3 A-SIZE media", "4 A-SIZE media", "7 A-SIZE media"]
     );
     assert!(!done.repair.before().vendor_lint && done.repair.after().vendor_lint);
     let old = file(&lines);
     let old: Vec<&str> = std::str::from_utf8(&old).unwrap().lines().collect();
     for (number, line) in done.text().lines().enumerate() {
-        let is_changed = [2, 3, 5].contains(&number);
+        let is_changed = [2, 3, 6].contains(&number);
         assert_eq!(line != old[number], is_changed, "line {}", number + 1);
     }
     let content = |line: usize, at: usize| done.line(line)["message"]["content"][at].clone();
     assert_eq!(content(3, 0), text);
     assert_eq!(content(3, 1)["type"], "text");
     assert_eq!(content(4, 0), image("image/png", PNG));
-    assert_eq!(content(6, 1)["text"], "(media removed — rejected by API)");
+    assert_eq!(content(7, 1)["text"], "(media removed — rejected by API)");
     // The old message is kept beside the new one.
     let was = &done.line(3)["transcriptEngine"]["was"]["message"];
     assert_eq!(was["content"][1]["source"]["data"], PNG[..60]);
