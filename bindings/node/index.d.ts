@@ -8,6 +8,9 @@
 /** How a conversation is rebuilt: with all that evidence gives back, or exactly as the client does. */
 export type Policy = 'recover' | 'vendor';
 
+/** Who gets a request: the Messages API, Converse of Amazon Bedrock, or Claude on Google Vertex AI. */
+export type Provider = 'messages' | 'converse' | 'vertex';
+
 /** A path, or the `file:` URL of one. */
 export type Path = string | URL;
 
@@ -248,6 +251,11 @@ export interface RequestOptions extends ArchiveOptions {
   fit?: number | string;
   /** The number of turns at the end that `fit` never changes; 2 by default. */
   fitTurns?: number;
+  /**
+   * Who gets the request and accepts it; `messages` by default. The messages have the form of the Messages API in any
+   * case; to convert them is up to the caller.
+   */
+  provider?: Provider;
   /** Reads the whole file, also where its end is enough. */
   full?: boolean;
 }
@@ -516,6 +524,8 @@ export interface SessionOptions extends RootOptions {
   fit?: number | string;
   /** The number of turns at the end that `fit` never changes; 2 by default. */
   fitTurns?: number;
+  /** Who gets the requests: see `RequestOptions.provider`. */
+  provider?: Provider;
   /** A file of prices in the form of LiteLLM, for the replies that are counted. */
   prices?: Path;
   /** The names of the tools that requests have: references to others, which a tool search left, are omitted. */

@@ -106,6 +106,26 @@ class Functions(Store):
             with self.subTest(options), self.assertRaises(transcript.InvalidError):
                 transcript.request(path, **options)  # type: ignore[arg-type]
 
+    def test_a_request_is_made_for_a_provider(self) -> None:
+        call = [{"type": "tool_use", "id": "t1", "name": "mcp__a.b", "input": {}}]
+        result = [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]
+        path = self.write(
+            entry("user", "u1", None, "Go."),
+            entry("assistant", "a1", "u1", call),
+            entry("user", "u2", "a1", result),
+            entry("assistant", "a2", "u2", "Done."),
+        )
+        for provider, name in ((None, "mcp__a.b"), ("vertex", "mcp__a.b"), ("converse", "mcp__a_b")):
+            with self.subTest(provider):
+                request = transcript.request(path, provider=provider)
+                self.assertEqual(request["messages"][1]["content"][0]["name"], name)
+                self.assertTrue(request["lint"]["ok"])
+        with transcript.Session.open(path, provider="converse") as session:
+            self.assertEqual(session.request()["messages"][1]["content"][0]["name"], "mcp__a_b")
+        for options in ({"provider": "azure"}, {"provider": "vertex", "policy": "vendor"}):
+            with self.subTest(options), self.assertRaisesRegex(transcript.InvalidError, "provider"):
+                transcript.request(path, **options)  # type: ignore[arg-type]
+
     def test_a_query_or_an_option_that_cannot_be_used_is_an_error(self) -> None:
         self.write(entry("user", "u1", None, "one"))
         with self.assertRaisesRegex(ValueError, "unclosed group"):

@@ -16,7 +16,7 @@ import transcript
 ID = "1999463e-ee08-4b08-99d5-2d9a36fd8293"
 
 
-def entry(kind: str, uuid: str, parent: str | None, content: str, **more: object) -> str:
+def entry(kind: str, uuid: str, parent: str | None, content: object, **more: object) -> str:
     fields = {
         "type": kind,
         "uuid": uuid,

@@ -31,6 +31,7 @@ use transcript_resume::{ConversationPath, Tree};
 use crate::failure::Failure;
 use crate::fit::FitOptions;
 use crate::out::{Out, Result};
+use crate::provider::ProviderOption;
 use crate::sessions::{NoOthers, Place, PolicyName};
 
 #[derive(Debug, Deserialize)]
@@ -66,6 +67,8 @@ pub(crate) struct RequestOptions {
     leaf: Option<String>,
     #[serde(flatten)]
     fit: FitOptions,
+    #[serde(flatten)]
+    provider: ProviderOption,
     /// Reads the whole file, also where its end is enough.
     #[serde(default)]
     full: bool,
@@ -222,6 +225,7 @@ fn write_request(options: &RequestOptions, history: &History, out: &mut Out) -> 
     }
     let mut request_options = request::RequestOptions::new()
         .now(now_millis())
+        .provider(options.provider.get(options.policy.into())?)
         .long_blocks_in(history.source());
     if let Some(prompt) = &options.prompt {
         request_options = request_options.prompt(prompt);

@@ -14,6 +14,7 @@ mod failure;
 mod fit;
 mod function;
 mod out;
+mod provider;
 mod records;
 mod session_handle;
 mod session_queue;

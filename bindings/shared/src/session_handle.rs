@@ -21,6 +21,7 @@ use transcript_reader::Index;
 
 use crate::failure::{Failure, read_options};
 use crate::fit::FitOptions;
+use crate::provider::ProviderOption;
 use crate::sessions::{NoOthers, Place, PolicyName};
 use crate::stream_reply::StreamReply;
 
@@ -53,6 +54,8 @@ struct OpenOptions {
     session_id: Option<String>,
     #[serde(flatten)]
     fit: FitOptions,
+    #[serde(flatten)]
+    provider: ProviderOption,
     #[serde(default)]
     policy: PolicyName,
     /// A file of prices, in the form of LiteLLM.
@@ -115,8 +118,11 @@ enum Busy {
 
 impl OpenOptions {
     fn session_options(&self) -> Result<SessionOptions, Failure> {
-        let mut options = SessionOptions::new().policy(self.policy.into());
-        if let Some(limit) = self.fit.limit(self.policy.into())? {
+        let policy = self.policy.into();
+        let mut options = SessionOptions::new()
+            .policy(policy)
+            .provider(self.provider.get(policy)?);
+        if let Some(limit) = self.fit.limit(policy)? {
             options = options.fit(limit);
         }
         if let Some(cwd) = &self.cwd {
@@ -711,7 +717,7 @@ fn request_text(request: &Request, index: &Index) -> Result<String, Failure> {
         .as_deref()
         .and_then(transcript::context_window);
     let tokens = wire::TokensRecord::new(&request.tokens(), window, None);
-    let ok = resumable && transcript::lint(&request.messages).is_ok() && tokens.over.is_none();
+    let ok = resumable && request.lint().is_ok() && tokens.over.is_none();
     let tokens = wire::text(&tokens)?;
     let text = String::from_utf8_lossy(&text);
     let diagnostics = wire::RequestDiagnostics::new(index, request);

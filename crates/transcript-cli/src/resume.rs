@@ -7,11 +7,11 @@ use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use jiff::{Timestamp, Zoned};
 use transcript::wire::{self, ResumeRefusal, ResumeReport, TokensRecord};
-use transcript::{Fit, History, ReadEnd, context_window, parse_fit};
+use transcript::{Fit, History, Provider, ReadEnd, context_window, parse_fit};
 use transcript_format::client_version::ClientVersion;
 use transcript_format::time;
 use transcript_format::units::{grouped, size};
-use transcript_messages::{Block, Message, lint};
+use transcript_messages::{Block, Message};
 use transcript_reader::{Bodies, EntryNo, ErrorKind, Index};
 use transcript_render::{Escaping, clock, count, cut_text, explain};
 use transcript_resume::request::{self, Request};
@@ -51,6 +51,10 @@ pub(crate) struct Args {
     /// Number of turns at the end that --fit never changes
     #[arg(long, value_name = "COUNT", default_value_t = 2, requires = "fit")]
     fit_turns: usize,
+    /// Provider that accepts the request: messages (the Messages API), converse (Amazon Bedrock) or
+    /// vertex (Google Vertex AI) [default: messages]
+    #[arg(long, value_name = "NAME")]
+    provider: Option<Provider>,
     /// Names of the tools of the request: references to others, which a tool search left, are omitted
     /// [default: every reference is kept; with --policy vendor those to tools of the client]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -91,6 +95,9 @@ impl Args {
 pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     if args.fit.is_some() && args.path_args.policy() == Policy::Vendor {
         bail!("--fit: the client sends the whole conversation; use --policy recover");
+    }
+    if args.provider.is_some() && args.path_args.policy() == Policy::Vendor {
+        bail!("--provider: the client makes requests for its own provider; use --policy recover");
     }
     args.path_args.take_line(&mut args.session);
     let args = &args;
@@ -157,6 +164,9 @@ fn answer<'h>(args: &Args, session: &'h History) -> Result<(Tree<'h>, Answer)> {
     }
     if let Some(limit) = args.fit() {
         options = options.fit(limit);
+    }
+    if let Some(provider) = args.provider {
+        options = options.provider(provider);
     }
     if let Some(tools) = &args.tools {
         options = options.tools(tools);
@@ -325,9 +335,14 @@ fn write_text(
         "omitted",
         summary(omitted.map(|omission| omission.reason.name())),
     )?;
-    let lint = lint(&request.messages);
-    let [problems, warnings] = [&lint.problems, &lint.warnings]
-        .map(|problems| summary(problems.iter().map(|problem| problem.rule.words())));
+    let lint = request.lint();
+    let [problems, warnings] = [&lint.problems, &lint.warnings].map(|problems| {
+        summary(
+            problems
+                .iter()
+                .map(|problem| problem.rule.words_for(request.provider)),
+        )
+    });
     match problems.is_empty() || warnings.is_empty() {
         true => {
             line("problems", problems)?;
@@ -445,11 +460,11 @@ fn write_details(
     let omitted = request.omissions.iter();
     let omitted = omitted.map(|omission| (omission.reason.name(), Some(omission.origin)));
     write_groups(out, index, "omitted", omitted)?;
-    let lint = lint(&request.messages);
+    let lint = request.lint();
     for (label, problems) in [("problem", &lint.problems), ("warning", &lint.warnings)] {
         let problems = problems
             .iter()
-            .map(|problem| (problem.rule.words(), problem.origin));
+            .map(|problem| (problem.rule.words_for(request.provider), problem.origin));
         write_groups(out, index, label, problems)?;
     }
     Ok(())

@@ -116,6 +116,13 @@ texts! {
     /// Start of the text that replaces what was omitted to fit the context window. Not a text of the client.
     OMITTED = lost start, "[omitted to fit the context window: ";
 
+    /// Start of the text in place of the result of a tool that the API ran itself, for a provider that does not run it. Not
+    /// a text of the client.
+    API_TOOL_RESULT = start, "[result of a tool that the API ran: ";
+
+    /// Text beside a document, for a provider that wants one. Not a text of the client.
+    DOCUMENT = whole, "(a document without a text)";
+
     /// Asks the model to continue a turn that ended before it was done.
     CONTINUE = whole, "Continue from where you left off.";
 

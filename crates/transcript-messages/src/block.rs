@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use transcript_format::object::{JsonKind, Object, Raw, Str};
 
-use super::lint::{is_call_id, is_tool_name};
 use super::numbers::as_doubles;
+use super::provider::Provider;
 use super::stored::{Place, SHORTEST, Stored};
 use super::text::{is_space, quoted, safe};
 
@@ -32,6 +32,8 @@ pub struct Block {
     /// No pass changes or objects to the block itself, and passes need not parse it again: see
     /// [`is_sound`]. False if that is not known.
     is_sound: bool,
+    /// Of a call: every provider accepts its id and its name. False if that is not known.
+    is_call_for_all: bool,
     /// Of a call: its input is a part of what the model wrote.
     has_cut_input: bool,
     /// Each number is as the client prints it (MSG-22). False if that is not known.
@@ -141,6 +143,8 @@ impl Block {
             None => Self::with_json(json, kind, id, object),
         };
         block.is_sound = is_sound;
+        block.is_call_for_all =
+            is_sound && kind == BlockKind::ToolUse && object.is_some_and(is_call_for_all);
         block.has_printed_numbers = has_printed_numbers;
         block
     }
@@ -225,6 +229,7 @@ impl Block {
             kind,
             is_plain: false,
             is_sound: false,
+            is_call_for_all: false,
             has_cut_input: false,
             has_printed_numbers: false,
         }
@@ -406,6 +411,12 @@ impl Block {
         self.is_sound
     }
 
+    /// Like [`Self::is_sound`] for the rules of a provider: those of some are narrower for the ids and names of calls.
+    pub(super) fn is_sound_for(&self, provider: Provider) -> bool {
+        let is_call = self.kind == BlockKind::ToolUse;
+        self.is_sound && (!is_call || self.is_call_for_all || provider == Provider::Messages)
+    }
+
     /// Returns whether it is thinking of any kind.
     #[must_use]
     pub fn is_thinking(&self) -> bool {
@@ -472,6 +483,7 @@ fn id_of<'o>(kind: BlockKind, object: &Object<'o>) -> Option<Str<'o>> {
 /// `object` has its members as they were before [`Block::read`] changed them.
 fn is_sound(kind: BlockKind, id: Option<&str>, object: &Object<'_>) -> bool {
     let get = |key: &str| object.get(key);
+    let limits = Provider::Messages.limits();
     let starts_plainly = |text: Raw<'_>| {
         let string = text.text().strip_prefix('"');
         string.is_some_and(starts_plainly)
@@ -483,12 +495,14 @@ fn is_sound(kind: BlockKind, id: Option<&str>, object: &Object<'_>) -> bool {
         }
         BlockKind::SealedThinking => get("thinking").is_some_and(starts_plainly),
         BlockKind::ToolUse => {
-            id.is_some_and(is_call_id)
+            id.is_some_and(|id| limits.is_call_id(id))
                 && get("input").map(Raw::kind) == Some(JsonKind::Object)
                 && get("name").is_some_and(|name| {
                     starts_plainly(name)
                         && name.str().is_some_and(|name| {
-                            name != RENAMED_TOOL && name != MESSAGE_TOOL && is_tool_name(&name)
+                            name != RENAMED_TOOL
+                                && name != MESSAGE_TOOL
+                                && limits.is_tool_name(&name)
                         })
                 })
         }
@@ -505,6 +519,16 @@ fn is_sound(kind: BlockKind, id: Option<&str>, object: &Object<'_>) -> bool {
         }
         _ => false,
     }
+}
+
+/// Returns whether every provider accepts the id and the name of a call.
+fn is_call_for_all(call: &Object<'_>) -> bool {
+    let text = |key: &str| call.get(key).and_then(Raw::str);
+    let (Some(id), Some(name)) = (text("id"), text("name")) else {
+        return false;
+    };
+    let mut limits = Provider::ALL.iter().map(|provider| provider.limits());
+    limits.all(|limits| limits.is_call_id(&id) && limits.is_tool_name(&name))
 }
 
 /// Returns the kind of a value, [`BlockKind::Other`] when it is not a block.

@@ -41,8 +41,9 @@ use super::block::{Block, BlockKind};
 use super::estimate::TokenEstimate;
 use super::lint::Rule;
 use super::log::{Log, OmissionReason, SyntheticKind};
-use super::media::{self, MAX_IMAGE_TEXT, MAX_PDF, MAX_TEXT_DOCUMENT};
+use super::media;
 use super::message::{Joined, Message, Role};
+use super::provider::{Limits, Provider};
 use super::strict::Part;
 use super::text::safe;
 use super::{image, pair, strict};
@@ -51,6 +52,9 @@ pub use super::prompt::{
     AssembledPrompt, GitContext, OmittedSection, PromptChanges, PromptFingerprint, PromptSection,
     SectionFingerprint, SystemPrompt, text_hash,
 };
+
+/// What can be added to a message.
+const LIMITS: &Limits = Provider::Messages.limits();
 
 /// One message under construction.
 ///
@@ -91,7 +95,7 @@ impl MessageBuilder {
     /// [`Error::UnknownImage`], and [`Error::TooLarge`] over 5 MiB of base64, which are 3.75 MiB of the image.
     pub fn image(self, bytes: &[u8]) -> Result<Self, Error> {
         let media_type = image::media_type(bytes).ok_or(Error::UnknownImage)?;
-        check_len(bytes.len().div_ceil(3) * 4, MAX_IMAGE_TEXT)?;
+        check_len(bytes.len().div_ceil(3) * 4, LIMITS.image_text)?;
         let source = base64_source(media_type, bytes);
         Ok(self.with_media("image", BlockKind::Image, source))
     }
@@ -103,7 +107,7 @@ impl MessageBuilder {
     /// [`Error::DataUrl`] when the data starts with `data:`.
     pub fn image_base64(self, data: &str) -> Result<Self, Error> {
         refuse_data_url(data)?;
-        check_len(data.len(), MAX_IMAGE_TEXT)?;
+        check_len(data.len(), LIMITS.image_text)?;
         let bytes = STANDARD.decode(data).map_err(|_| Error::NotBase64)?;
         self.image(&bytes)
     }
@@ -124,13 +128,13 @@ impl MessageBuilder {
     /// for a PDF, 5 MB for a text.
     pub fn document(self, bytes: &[u8]) -> Result<Self, Error> {
         let source = if bytes.starts_with(b"%PDF-") {
-            check_len(bytes.len(), MAX_PDF)?;
+            check_len(bytes.len(), LIMITS.pdf)?;
             base64_source("application/pdf", bytes)
         } else {
             let text = std::str::from_utf8(bytes).ok();
             let text = text.filter(|text| !text.is_empty());
             let text = text.ok_or(Error::UnknownDocument)?;
-            check_len(bytes.len(), MAX_TEXT_DOCUMENT)?;
+            check_len(bytes.len(), LIMITS.text_document)?;
             source("text")
                 .with("media_type", "text/plain")
                 .with("data", text)
@@ -319,7 +323,8 @@ impl MessageList {
     /// then unchanged.
     pub fn push(&mut self, message: MessageBuilder) -> Result<(), Error> {
         let MessageBuilder { role, blocks } = message;
-        if blocks.iter().any(media::is_too_large) {
+        let is_too_large = |block: &Block| media::is_too_large(block, Provider::Messages);
+        if blocks.iter().any(is_too_large) {
             return Err(Error::TooLarge);
         }
         let (calls, answered) = self.pair(role, &blocks)?;
@@ -385,8 +390,12 @@ impl MessageList {
         self.check_answered()?;
         let mut origins = Vec::new();
         let mut log = Log::default();
-        let mut messages =
-            strict::repair_messages(self.messages(&mut origins), Part::WHOLE, &mut log);
+        let mut messages = strict::repair_messages(
+            self.messages(&mut origins),
+            Part::WHOLE,
+            Provider::Messages,
+            &mut log,
+        );
         let mut notes = notes(&log, &origins);
         let mut is_empty = true;
         for (at, message) in messages.iter_mut().enumerate() {

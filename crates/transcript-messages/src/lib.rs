@@ -6,7 +6,8 @@
 //!   streamed reply.
 //! - [`pair()`] and [`make_strict`] put calls and results in order, the former as the client does,
 //!   the latter for a strict provider. What they add and omit is in a [`Log`].
-//! - [`lint()`] reports what a strict provider would refuse.
+//! - [`lint()`] reports what a strict provider would refuse. A [`Provider`] other than the Messages API has rules of its
+//!   own, for [`lint_for()`] and [`make_strict_part()`]. Messages have the form of the Messages API for each of them.
 //! - [`TokenEstimate`] estimates the tokens of a block; [`fit()`] leaves out what is too much for a context window.
 //!
 //! A block may have an origin: a number that the caller gave it, such as that of an entry. Nothing
@@ -24,6 +25,7 @@ mod message;
 mod numbers;
 mod pair;
 mod prompt;
+mod provider;
 mod stored;
 pub mod stream;
 mod strict;
@@ -32,10 +34,11 @@ pub mod text;
 pub use block::{Block, BlockKind};
 pub use estimate::TokenEstimate;
 pub use fit::{FitLimit, Origins, fit};
-pub use lint::{Lint, Problem, Rule, join_roles, lint};
+pub use lint::{Lint, Problem, Rule, join_roles, lint, lint_for};
 pub use log::{Log, Omission, OmissionReason, Synthetic, SyntheticKind};
 pub use media::{abridged_media, may_be_media, within_limits, within_request_limits};
 pub use message::{Message, Role};
 pub use pair::pair;
+pub use provider::{Provider, UnknownProvider};
 pub use stored::{BlockStore, Place, StoredReader};
 pub use strict::{FRESH_ID, Part, make_strict, make_strict_part, without_refused_media};

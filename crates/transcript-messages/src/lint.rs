@@ -1,6 +1,7 @@
 //! Checks whether a strict provider would accept a request.
 //!
-//! Providers differ in what they accept; these are the rules of the strictest that users report.
+//! Providers differ in what they accept; these are the rules of the strictest that users report, and those of a
+//! [`Provider`].
 //! The API that the client talks to joins adjacent messages of the same role first, and the client
 //! relies on that: [`join_roles`] does the same.
 
@@ -12,8 +13,9 @@ use transcript_format::named;
 use transcript_format::object::{JsonKind, Raw};
 
 use super::block::{ApiTool, Block, BlockKind, is_api_result, is_blank, kind_of};
-use super::media;
+use super::media::{self, CONTAINER_UPLOAD};
 use super::message::{Message, Role};
+use super::provider::Provider;
 use super::text::{is_space, safe};
 
 /// The objections that a provider may have to a request.
@@ -105,6 +107,14 @@ named! {
         MediaType = "media-type": "the bytes of an image are not of the type that it names",
         /// Images and documents of a request are within its limits, all together.
         RequestMedia = "request-media": "the request has more than 100 images, or more than 20 of which one has more than 2000 pixels on a side",
+        /// Images and documents are in the request itself, where the provider wants that.
+        MediaAddress = "media-address": "an image, a document or a file is named by an address or an id, which the provider does not read",
+        /// Images and documents of a message are within the limits of the provider.
+        MessageMedia = "message-media": "a message has more images or documents than the provider accepts in one",
+        /// Where the provider wants that, a document has a text beside it.
+        DocumentText = "document-text": "a message has a document and no text",
+        /// The provider runs the tool of the API.
+        ApiTool = "api-tool": "a call of a tool of the API, or its result, where the provider does not run that tool",
         /// Strings contain no NUL and no half of a surrogate pair.
         UnsafeText = "unsafe-text": "a string contains a NUL or half of a surrogate pair",
         /// A warning: the request is within the limit of the API.
@@ -115,6 +125,27 @@ named! {
 }
 
 impl Rule {
+    /// Returns the description with the limits of a provider.
+    #[must_use]
+    pub const fn words_for(self, provider: Provider) -> &'static str {
+        match (provider, self) {
+            (Provider::Converse, Self::SystemPlace) => "there is a system message",
+            (Provider::Converse, Self::CallId) => {
+                "the id of a call is missing, has more than 64 characters, or others than letters, digits, _, ., : and -"
+            }
+            (Provider::Converse, Self::CallName) => {
+                "a call has no name, or one of more than 64 characters or of others than letters, digits, _ and -"
+            }
+            (Provider::Converse, Self::MessageMedia) => {
+                "a message has more than 20 images or more than 5 documents"
+            }
+            (Provider::Vertex, Self::RequestSize) => {
+                "the request is larger than the 30 MB that the API accepts"
+            }
+            _ => self.words(),
+        }
+    }
+
     /// Returns whether a strict provider may accept a request that breaks it.
     #[must_use]
     pub const fn is_warning(self) -> bool {
@@ -131,7 +162,7 @@ const SEARCH_RESULT: &str = "search_result";
 /// Kinds of blocks that the Messages API documents in addition to those of [`BlockKind`].
 const DOCUMENTED: [&str; 11] = [
     SEARCH_RESULT,
-    "container_upload",
+    CONTAINER_UPLOAD,
     "web_search_tool_result",
     "web_fetch_tool_result",
     "code_execution_tool_result",
@@ -164,10 +195,21 @@ pub fn join_roles(messages: Vec<Message>) -> Vec<Message> {
     joined
 }
 
-/// Returns the objections of a strict provider to `messages`.
+/// Returns the objections of a strict provider of the Messages API to `messages`.
 #[must_use]
 pub fn lint(messages: &[Message]) -> Lint {
-    let mut linter = Linter::default();
+    lint_for(messages, Provider::Messages)
+}
+
+/// Returns the objections of a provider to `messages`, when they are converted to the form of its API.
+#[must_use]
+pub fn lint_for(messages: &[Message], provider: Provider) -> Lint {
+    let mut linter = Linter {
+        provider,
+        ..Linter::default()
+    };
+    let media = media::media_of(messages);
+    let crowded = media::crowded_messages(&media, provider);
     if messages.is_empty() {
         linter.add(Rule::NoMessages, None);
     }
@@ -178,7 +220,7 @@ pub fn lint(messages: &[Message]) -> Lint {
             at.checked_sub(1).map(|before| messages[before].role),
         );
         for (place, block) in message.blocks.iter().enumerate() {
-            for rule in faults(block, message.role) {
+            for rule in faults(block, message.role, provider) {
                 linter.add(rule, block.origin());
             }
             match block.kind() {
@@ -195,6 +237,12 @@ pub fn lint(messages: &[Message]) -> Lint {
                 linter.add(Rule::ApiToolPair, message.blocks[place].origin());
             }
         }
+        if crowded.contains(&at) {
+            linter.add(Rule::MessageMedia, None);
+        }
+        if let Some(document) = document_without_text(message, provider) {
+            linter.add(Rule::DocumentText, message.blocks[document].origin());
+        }
         linter.check_end(message, at + 1 == messages.len());
     }
     linter.close();
@@ -204,10 +252,10 @@ pub fn lint(messages: &[Message]) -> Lint {
         .flat_map(Message::blocks)
         .map(Block::json_len)
         .sum();
-    if !media::are_within_limits(messages) {
+    if !media::are_within_limits(&media) {
         linter.add(Rule::RequestMedia, None);
     }
-    if size > media::MAX_REQUEST {
+    if size > provider.limits().request {
         linter.add(Rule::RequestSize, None);
     }
     linter.lint
@@ -216,6 +264,7 @@ pub fn lint(messages: &[Message]) -> Lint {
 #[derive(Default)]
 struct Linter<'m> {
     lint: Lint,
+    provider: Provider,
     /// The message that is checked.
     at: Option<usize>,
     /// The calls so far, by id, numbered in their order.
@@ -244,6 +293,9 @@ impl<'m> Linter<'m> {
         let rule = match (before, message.role) {
             (None, Role::User) => None,
             (None, _) => Some(Rule::FirstNotUser),
+            (Some(_), Role::System) if !self.provider.limits().has_system_role => {
+                Some(Rule::SystemPlace)
+            }
             (Some(before), Role::System) => (before != Role::User).then_some(Rule::SystemPlace),
             // What follows a `system` message is the answer to the user message before it.
             (Some(Role::System), Role::User) => Some(Rule::SameRole),
@@ -328,7 +380,7 @@ impl<'m> Linter<'m> {
 }
 
 /// Returns the rules that a block breaks in a message of `role`, at any place in it.
-pub(super) fn faults(block: &Block, role: Role) -> Vec<Rule> {
+pub(super) fn faults(block: &Block, role: Role, provider: Provider) -> Vec<Rule> {
     let is_answer = role == Role::Assistant;
     // Fast path: the most blocks, and the longest.
     let is_placed = match block.kind() {
@@ -336,19 +388,21 @@ pub(super) fn faults(block: &Block, role: Role) -> Vec<Rule> {
         BlockKind::ToolResult => role == Role::User,
         _ => is_answer,
     };
-    if block.is_sound() && is_placed {
+    if block.is_sound_for(provider) && is_placed {
         return Vec::new();
     }
+    let foreign = foreign_fault(block, provider).filter(|_| role != Role::System);
     let mut faults = match block.kind() {
+        _ if foreign.is_some() => foreign.into_iter().collect(),
         BlockKind::Text if block.is_blank() => vec![Rule::BlankText],
         BlockKind::Text => Vec::new(),
-        BlockKind::Other => other_faults(block, role),
+        BlockKind::Other => other_faults(block, role, provider),
         _ if role == Role::System => vec![Rule::WrongRole],
-        BlockKind::ToolUse | BlockKind::ServerToolUse if is_answer => call_faults(block),
+        BlockKind::ToolUse | BlockKind::ServerToolUse if is_answer => call_faults(block, provider),
         BlockKind::Thinking if is_answer => vec![Rule::UnsignedThinking],
         BlockKind::SealedThinking if is_answer => sealed_fault(block).into_iter().collect(),
-        BlockKind::ToolResult if !is_answer => result_faults(block),
-        BlockKind::Image | BlockKind::Document if !is_answer => media_fault(block),
+        BlockKind::ToolResult if !is_answer => result_faults(block, provider),
+        BlockKind::Image | BlockKind::Document if !is_answer => media_fault(block, provider),
         _ => vec![Rule::WrongRole],
     };
     if matches!(safe(block.json()), Cow::Owned(safe) if safe != block.json()) {
@@ -357,21 +411,31 @@ pub(super) fn faults(block: &Block, role: Role) -> Vec<Rule> {
     faults
 }
 
-/// The longest name of a called tool, in characters.
-pub(super) const MAX_NAME: usize = 200;
-
-/// Returns whether the API accepts the name of a called tool.
-pub(super) fn is_tool_name(name: &str) -> bool {
-    (1..=MAX_NAME).contains(&name.chars().count())
+/// Returns the rule that a block breaks because the provider does not run the tool of the API that it is of, or does not
+/// know the file that it names.
+fn foreign_fault(block: &Block, provider: Provider) -> Option<Rule> {
+    if !matches!(block.kind(), BlockKind::ServerToolUse | BlockKind::Other) {
+        return None;
+    }
+    let limits = provider.limits();
+    let object = block.object()?;
+    if object.str("type").as_deref() == Some(CONTAINER_UPLOAD) {
+        return (!limits.takes_addresses).then_some(Rule::MediaAddress);
+    }
+    let is_of_api = block.api_tool().is_some();
+    (is_of_api && !limits.runs(&object)).then_some(Rule::ApiTool)
 }
 
-/// Returns whether the API accepts `id` as that of a call.
-pub(super) fn is_call_id(id: &str) -> bool {
-    let is_plain = |c: u8| c.is_ascii_alphanumeric() || c == b'_' || c == b'-';
-    !id.is_empty() && id.bytes().all(is_plain)
+/// Returns the place of the first document of a message of the user that needs a text beside it and has none.
+pub(super) fn document_without_text(message: &Message, provider: Provider) -> Option<usize> {
+    let is_kind = |kind: BlockKind| move |block: &Block| block.kind() == kind;
+    let is_wanted = provider.limits().wants_text_beside_document && message.role == Role::User;
+    let document = message.blocks.iter().position(is_kind(BlockKind::Document));
+    document.filter(|_| is_wanted && !message.blocks.iter().any(is_kind(BlockKind::Text)))
 }
 
-fn call_faults(block: &Block) -> Vec<Rule> {
+fn call_faults(block: &Block, provider: Provider) -> Vec<Rule> {
+    let limits = provider.limits();
     let Some(call) = block.object() else {
         return vec![Rule::NoBlock];
     };
@@ -379,9 +443,12 @@ fn call_faults(block: &Block) -> Vec<Rule> {
     let is_fine = [
         (
             Rule::CallId,
-            is_call_id(block.call_id().unwrap_or_default()),
+            limits.is_call_id(block.call_id().unwrap_or_default()),
         ),
-        (Rule::CallName, name.is_some_and(|name| is_tool_name(&name))),
+        (
+            Rule::CallName,
+            name.is_some_and(|name| limits.is_tool_name(&name)),
+        ),
         (
             Rule::CallInput,
             call.get("input").map(Raw::kind) == Some(JsonKind::Object),
@@ -391,7 +458,7 @@ fn call_faults(block: &Block) -> Vec<Rule> {
     broken.map(|(rule, _)| rule).collect()
 }
 
-fn result_faults(block: &Block) -> Vec<Rule> {
+fn result_faults(block: &Block, provider: Provider) -> Vec<Rule> {
     let Some(result) = block.object() else {
         return vec![Rule::NoBlock];
     };
@@ -401,13 +468,10 @@ fn result_faults(block: &Block) -> Vec<Rule> {
         .iter()
         .flatten()
         .copied()
-        .filter_map(nested_fault)
+        .filter_map(|raw| nested_fault(raw, provider))
         .collect();
     if content.is_some_and(|content| content.kind() != JsonKind::String) && blocks.is_none() {
         faults.push(Rule::ResultContent);
-    }
-    if media::is_too_large(block) {
-        faults.push(Rule::MediaTooLarge);
     }
     let is_silent = match blocks {
         Some(blocks) => blocks.is_empty(),
@@ -420,14 +484,22 @@ fn result_faults(block: &Block) -> Vec<Rule> {
 }
 
 /// Returns the rule that a block of the content of a result breaks.
-pub(super) fn nested_fault(raw: Raw<'_>) -> Option<Rule> {
+pub(super) fn nested_fault(raw: Raw<'_>, provider: Provider) -> Option<Rule> {
     match kind_of(raw) {
         BlockKind::Text => is_blank(raw).then_some(Rule::BlankText),
-        BlockKind::Image | BlockKind::Document => media::fault(raw).map(|fault| fault.rule),
+        BlockKind::Image | BlockKind::Document => {
+            media::fault(raw, provider).map(|fault| fault.rule)
+        }
         BlockKind::Other => {
             let object = raw.object();
+            let limits = provider.limits();
+            let is_known = object.as_ref().map(|block| limits.knows_in_result(block));
             match object.as_ref().and_then(|block| block.get("type")?.str()) {
+                None if object.as_ref().is_some_and(|block| limits.knows(block)) => {
+                    (is_known == Some(false)).then_some(Rule::ResultContent)
+                }
                 None => Some(Rule::NoBlock),
+                Some(_) if is_known == Some(false) => Some(Rule::ResultContent),
                 Some(kind) if is_api_result(&kind) || MCP_KINDS.contains(&&*kind) => {
                     Some(Rule::ResultContent)
                 }
@@ -443,19 +515,25 @@ pub(super) fn nested_fault(raw: Raw<'_>) -> Option<Rule> {
     }
 }
 
-fn media_fault(block: &Block) -> Vec<Rule> {
+fn media_fault(block: &Block, provider: Provider) -> Vec<Rule> {
     let fault = match Raw::parse(block.json()) {
-        Ok(raw) => media::fault(raw).map(|fault| fault.rule),
+        Ok(raw) => media::fault(raw, provider).map(|fault| fault.rule),
         Err(_) => Some(Rule::UnusableMedia),
     };
-    match fault {
-        None if media::is_too_large(block) => vec![Rule::MediaTooLarge],
-        fault => fault.into_iter().collect(),
-    }
+    fault.into_iter().collect()
 }
 
-fn other_faults(block: &Block, role: Role) -> Vec<Rule> {
+fn other_faults(block: &Block, role: Role, provider: Provider) -> Vec<Rule> {
     let object = block.object();
+    if object
+        .as_ref()
+        .is_some_and(|block| provider.limits().knows(block))
+    {
+        return match role {
+            Role::System => vec![Rule::WrongRole],
+            Role::User | Role::Assistant => Vec::new(),
+        };
+    }
     let Some(kind) = object.and_then(|block| block.get("type")?.str()) else {
         return vec![Rule::NoBlock];
     };
@@ -514,6 +592,9 @@ pub(super) fn unpaired_api_tools(blocks: &[Block]) -> BTreeSet<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Log, Part, make_strict_part, pair};
+
+    const MAX_NAME: usize = Provider::Messages.limits().tool_name;
 
     fn message(role: Role, blocks: &[&str]) -> Message {
         let read = |text: &&str| {
@@ -808,18 +889,20 @@ mod tests {
             assert!(!same.is_sound(), "the copy has to take the slow path");
             sound += usize::from(block.is_sound());
             for role in [Role::User, Role::Assistant, Role::System] {
-                assert_eq!(faults(&block, role), faults(&same, role), "{json}");
-                let finished = |block: &Block| {
-                    let messages = vec![Message::new(role, vec![block.clone()])];
-                    let (mut paired, mut strict) =
-                        (super::super::Log::default(), Default::default());
-                    let messages = (
-                        super::super::pair(messages.clone(), &mut paired),
-                        super::super::make_strict(messages, &mut strict),
-                    );
-                    (messages, paired.omissions, strict.omissions)
-                };
-                assert_eq!(finished(&block), finished(&same), "{json}");
+                for provider in Provider::ALL {
+                    let faults = |block: &Block| faults(block, role, provider);
+                    assert_eq!(faults(&block), faults(&same), "{json}");
+                    let finished = |block: &Block| {
+                        let messages = vec![Message::new(role, vec![block.clone()])];
+                        let (mut paired, mut strict) = (Log::default(), Log::default());
+                        let messages = (
+                            pair(messages.clone(), &mut paired),
+                            make_strict_part(messages, Part::WHOLE, provider, &mut strict),
+                        );
+                        (messages, paired.omissions, strict.omissions)
+                    };
+                    assert_eq!(finished(&block), finished(&same), "{json}");
+                }
             }
         }
         assert!(sound > 12, "{sound}");

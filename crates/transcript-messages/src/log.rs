@@ -50,6 +50,10 @@ named! {
         ToolLoaded = "tool-loaded",
         /// A text of ours for an attachment whose text in the client is not known.
         Reminder = "reminder",
+        /// The texts of a result of a tool of the API, where the provider does not run that tool.
+        ApiToolNote = "api-tool-note",
+        /// A text beside a document, where the provider wants one.
+        DocumentText = "document-text",
         /// A note in place of a result, or of the start of the conversation, that was omitted to fit the context
         /// window.
         OmissionNote = "omission-note",

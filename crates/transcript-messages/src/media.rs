@@ -1,10 +1,10 @@
-//! Images and documents that the API would refuse.
+//! Images and documents that a provider would refuse.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use base64::Engine;
 use memchr::memmem;
-use transcript_format::object::Raw;
+use transcript_format::object::{Object, Raw};
 use transcript_format::texts;
 
 use super::block::{Block, BlockKind, kind_of};
@@ -13,21 +13,18 @@ use super::image;
 use super::lint::Rule;
 use super::log::{Log, OmissionReason, SyntheticKind};
 use super::message::{Message, Role};
+use super::provider::{Limits, Provider};
 
-/// The most that the API accepts, in bytes of the file itself.
-pub(super) const MAX_IMAGE: usize = 5 << 20;
-pub(super) const MAX_PDF: usize = 32 << 20;
-pub(super) const MAX_TEXT_DOCUMENT: usize = 5 << 20;
-
-/// Replaces every image and document of a block that is too large by a note: one of them makes the
+/// Replaces every image and document of a block that is too large for the Messages API by a note: one of them makes the
 /// API refuse this request and every one after it.
 pub fn within_limits(mut block: Block, log: &mut Log) -> Block {
-    if !may_be_too_large(&block) {
+    let limits = Provider::Messages.limits();
+    if !may_be_too_large(&block, limits) {
         return block;
     }
     let origin = block.origin();
-    let mut note = |note: Option<String>| {
-        let note = Block::text(&note?);
+    let mut note = |why: Option<String>| {
+        let note = Block::text(&note_text(&why?));
         log.omit(origin, OmissionReason::OversizedMedia);
         log.add_synthetic(SyntheticKind::MediaNote, Role::User, &note, origin);
         Some(note)
@@ -35,7 +32,10 @@ pub fn within_limits(mut block: Block, log: &mut Log) -> Block {
     if block.kind() == BlockKind::ToolResult {
         let content = block.object().and_then(|result| {
             let blocks = result.get("content")?.array()?;
-            let notes: Vec<Option<Block>> = blocks.iter().map(|raw| note(refusal(*raw))).collect();
+            let notes: Vec<Option<Block>> = blocks
+                .iter()
+                .map(|raw| note(excess(*raw, limits)))
+                .collect();
             let texts = blocks.iter().zip(&notes);
             let texts: Vec<&str> = texts
                 .map(|(raw, note)| note.as_ref().map_or(raw.text(), Block::json))
@@ -50,14 +50,15 @@ pub fn within_limits(mut block: Block, log: &mut Log) -> Block {
     }
     let note = Raw::parse(block.json())
         .ok()
-        .and_then(|raw| note(refusal(raw)));
+        .and_then(|raw| note(excess(raw, limits)));
     note.map_or(block, |note| note.with_origin(origin))
 }
 
-/// Returns whether a block is an image or a document larger than the API accepts, or a result that
+/// Returns whether a block is an image or a document larger than the provider accepts, or a result that
 /// holds one.
-pub(super) fn is_too_large(block: &Block) -> bool {
-    if !may_be_too_large(block) {
+pub(super) fn is_too_large(block: &Block, provider: Provider) -> bool {
+    let limits = provider.limits();
+    if !may_be_too_large(block, limits) {
         return false;
     }
     let Some(object) = block.object() else {
@@ -67,11 +68,10 @@ pub(super) fn is_too_large(block: &Block) -> bool {
     let blocks = content.into_iter().flatten();
     blocks
         .chain([object.raw()])
-        .any(|raw| refusal(raw).is_some())
+        .any(|raw| excess(raw, limits).is_some())
 }
 
-/// The largest image, in bytes of its base64 text and in pixels of each side.
-pub(super) const MAX_IMAGE_TEXT: usize = 5 << 20;
+/// The largest image, in pixels of each side.
 const MAX_SIDE: u32 = 8_000;
 /// The maximum number of pages of a PDF.
 const MAX_PAGES: usize = 100;
@@ -103,20 +103,44 @@ impl Fault {
         })
     }
 
+    /// Makes that of something named by an address or the id of a file, with both in the note: the model may know them.
+    fn address(what: &str, named: &Object<'_>) -> Self {
+        const MAX_ADDRESS: usize = 2_000;
+        let name = ["url", "file_id"]
+            .into_iter()
+            .find_map(|key| named.str(key));
+        let name = name.filter(|name| name.len() <= MAX_ADDRESS);
+        let name = name.map_or(String::new(), |name| format!(" ({name})"));
+        Self {
+            rule: Rule::MediaAddress,
+            why: format!(
+                "{what} named by an address or a file id{name}, which the API does not read"
+            ),
+            media_type: None,
+        }
+    }
+
     /// Returns the note in place of the image or document.
     pub(super) fn note(&self) -> Block {
-        Block::text(&format!("{}{}]", texts::MEDIA_TOO_LARGE, self.why))
+        Block::text(&note_text(&self.why))
     }
 }
 
-/// Returns why the API refuses an image or a document.
+/// The kind of a block that only names a file that was uploaded.
+pub(super) const CONTAINER_UPLOAD: &str = "container_upload";
+
+/// Returns why the provider refuses an image, a document or a file.
 ///
 /// Only its parts, their check sums and, of a PDF, its words are looked at: whether all of it can be decoded is not known. What is named by an address or an id is not looked at.
-pub(super) fn fault(media: Raw<'_>) -> Option<Fault> {
+pub(super) fn fault(media: Raw<'_>, provider: Provider) -> Option<Fault> {
     const NO_DATA: &str = "no usable data";
     let Some(media) = media.object() else {
         return Fault::unusable(NO_DATA);
     };
+    let limits = provider.limits();
+    if media.str("type").as_deref() == Some(CONTAINER_UPLOAD) {
+        return (!limits.takes_addresses).then(|| Fault::address("a file", &media));
+    }
     let Some(source) = media.get("source").and_then(Raw::object) else {
         return Fault::unusable(NO_DATA);
     };
@@ -127,9 +151,18 @@ pub(super) fn fault(media: Raw<'_>) -> Option<Fault> {
         return Fault::unusable(NO_DATA);
     }
     match BlockKind::of(&media) {
-        _ if !is_base64 => None,
-        BlockKind::Image => image_fault(&text("media_type"), &data),
-        _ => document_fault(&data),
+        kind if matches!(&*text("type"), "url" | "file") => {
+            let what = match kind {
+                BlockKind::Image => "an image",
+                _ => "a document",
+            };
+            (!limits.takes_addresses).then(|| Fault::address(what, &source))
+        }
+        _ if !is_base64 => excess(media.raw(), limits).and_then(Fault::too_large),
+        BlockKind::Image => image_fault(&text("media_type"), &data, limits),
+        _ => excess(media.raw(), limits)
+            .and_then(Fault::too_large)
+            .or_else(|| document_fault(&data)),
     }
 }
 
@@ -142,13 +175,14 @@ pub fn abridged_media(data: &str) -> Option<String> {
     if !may_be_media(data) {
         return None;
     }
+    let limits = Provider::Messages.limits();
     const STAND_IN: &[u8] = b"%PDF-1.4 obj startxref %%EOF";
     let bytes = match data.starts_with("JVBERi") {
         true => document_fault(data).is_none().then(|| STAND_IN.to_vec()),
         false => {
             let start = image::start_of(data)?;
             let media_type = image::media_type(&start)?;
-            let is_sound = image_fault(media_type, data).is_none();
+            let is_sound = image_fault(media_type, data, limits).is_none();
             let (width, height) = image::size_of(data).filter(|_| is_sound)?;
             Some(image::stand_in(media_type, width, height))
         }
@@ -164,11 +198,12 @@ pub fn may_be_media(data: &str) -> bool {
         .any(|start| data.starts_with(start))
 }
 
-fn image_fault(media_type: &str, data: &str) -> Option<Fault> {
-    if data.len() > MAX_IMAGE_TEXT {
+fn image_fault(media_type: &str, data: &str, limits: &Limits) -> Option<Fault> {
+    if data.len() > limits.image_text {
         return Fault::too_large(format!(
-            "{media_type}, {} characters of base64, more than the {MAX_IMAGE_TEXT} that the API takes",
-            data.len()
+            "{media_type}, {} characters of base64, more than the {} that the API takes",
+            data.len(),
+            limits.image_text
         ));
     }
     let Some(bytes) = image::decode(data.as_bytes()) else {
@@ -252,12 +287,11 @@ fn object_before(bytes: &[u8]) -> Option<&[u8]> {
     Some(name[start.map_or(0, |start| start + 1)..].trim_ascii())
 }
 
-/// What the API accepts in one request: the maximum number of images, of the pixels of each side if there are more images
-/// than a few, and of bytes.
+/// What the API accepts in one request: the maximum number of images, and of the pixels of each side if there are more
+/// images than a few.
 const MAX_IMAGES: usize = 100;
 const MANY_IMAGES: usize = 20;
 const MAX_SIDE_OF_MANY: u32 = 2_000;
-pub(super) const MAX_REQUEST: usize = 32 << 20;
 
 /// An image or a document in a request.
 #[derive(Clone, Copy, Debug)]
@@ -323,18 +357,63 @@ fn side(media: Raw<'_>) -> Option<u32> {
     Some(width.max(height))
 }
 
-/// Returns whether the images of a request are within its limits.
-pub(super) fn are_within_limits(messages: &[Message]) -> bool {
-    let media = media_of(messages);
+/// Returns whether the images of a request, of all its images and documents, are within its limits.
+pub(super) fn are_within_limits(media: &[Medium]) -> bool {
     let images = media.iter().filter(|medium| medium.is_image);
     let count = images.clone().count();
     let is_wide = |medium: &Medium| medium.side.is_some_and(|side| side > MAX_SIDE_OF_MANY);
     count <= MAX_IMAGES && (count <= MANY_IMAGES || !images.clone().any(is_wide))
 }
 
-/// Replaces images and documents by notes until a request is within the limits of the API: images of many pixels if there
-/// are more than 20, and then the oldest ones, to the maximum number of images and of bytes.
-pub fn within_request_limits(messages: &mut [Message], log: &mut Log) {
+/// Returns the messages that have more of the images and documents of a request than the provider accepts in one.
+pub(super) fn crowded_messages(media: &[Medium], provider: Provider) -> BTreeSet<usize> {
+    let surplus = surplus_of_messages(media, provider);
+    surplus.iter().map(|medium| medium.message).collect()
+}
+
+/// Returns the oldest images and documents of each message that has more than the provider accepts in one.
+fn surplus_of_messages(media: &[Medium], provider: Provider) -> Vec<Medium> {
+    let limits = provider.limits();
+    let mut surplus = Vec::new();
+    for of_message in media.chunk_by(|one, other| one.message == other.message) {
+        for (is_image, most) in [
+            (true, limits.images_of_message),
+            (false, limits.documents_of_message),
+        ] {
+            let of_kind = of_message.iter();
+            let of_kind = of_kind.filter(|medium| medium.is_image == is_image);
+            let count = of_kind.clone().count();
+            surplus.extend(of_kind.copied().take(count.saturating_sub(most)));
+        }
+    }
+    surplus
+}
+
+/// Replaces the oldest images and documents of a message by notes where it has more than the provider accepts in one.
+pub(super) fn within_message_limits(messages: &mut [Message], provider: Provider, log: &mut Log) {
+    let limits = provider.limits();
+    if limits.images_of_message.min(limits.documents_of_message) == usize::MAX {
+        return;
+    }
+    let surplus = surplus_of_messages(&media_of(messages), provider);
+    let replaced = surplus.into_iter().map(|medium| {
+        let (what, most) = match medium.is_image {
+            true => ("image", limits.images_of_message),
+            false => ("document", limits.documents_of_message),
+        };
+        let why = format!("an older {what} than the {most} of a message that the API takes");
+        (medium, why)
+    });
+    let reason = OmissionReason::Refused(Rule::MessageMedia);
+    replace_by_notes(messages, replaced.collect(), reason, log);
+}
+
+/// Replaces images and documents by notes until a request is within the limits of the provider: the oldest ones of a
+/// message that has too many, images of many pixels if there are more than 20, and then the oldest ones, to the maximum
+/// number of images and of bytes.
+pub fn within_request_limits(messages: &mut [Message], provider: Provider, log: &mut Log) {
+    within_message_limits(messages, provider, log);
+    let max_request = provider.limits().request;
     let mut media = media_of(messages);
     let mut replaced = Vec::new();
     let count = |media: &[Medium]| media.iter().filter(|medium| medium.is_image).count();
@@ -356,13 +435,13 @@ pub fn within_request_limits(messages: &mut [Message], log: &mut Log) {
     let removed: usize = replaced.iter().map(|(medium, _)| medium.len).sum();
     size = size.saturating_sub(removed);
     for medium in media {
-        if size <= MAX_REQUEST {
+        if size <= max_request {
             break;
         }
         size = size.saturating_sub(medium.len);
         let why = format!(
             "older media than the {} MB of a request that the API takes",
-            MAX_REQUEST >> 20
+            megabytes(max_request, max_request)
         );
         replaced.push((medium, why));
     }
@@ -414,12 +493,12 @@ pub(super) fn replace_by_notes(
 
 /// Base64 is longer than the data it encodes, so a short block cannot hold a large file. A sound one
 /// holds none.
-fn may_be_too_large(block: &Block) -> bool {
-    !block.is_sound() && block.json_len() > MAX_IMAGE.min(MAX_TEXT_DOCUMENT)
+fn may_be_too_large(block: &Block, limits: &Limits) -> bool {
+    !block.is_sound() && block.json_len() > limits.image.min(limits.text_document)
 }
 
-/// Returns the replacement for media that are too large; `None` for all others.
-fn refusal(media: Raw<'_>) -> Option<String> {
+/// Returns by how much media are too large, for a note; `None` for all others.
+fn excess(media: Raw<'_>, limits: &Limits) -> Option<String> {
     let media = media.object()?;
     let kind = BlockKind::of(&media);
     if !matches!(kind, BlockKind::Image | BlockKind::Document) {
@@ -438,19 +517,26 @@ fn refusal(media: Raw<'_>) -> Option<String> {
         data.len()
     };
     let limit = match kind {
-        BlockKind::Image => MAX_IMAGE,
-        _ if is_base64 => MAX_PDF,
-        _ => MAX_TEXT_DOCUMENT,
+        BlockKind::Image => limits.image,
+        _ if is_base64 => limits.pdf,
+        _ => limits.text_document,
     };
     (len > limit).then(|| {
-        let megabytes = |bytes: usize| bytes as f64 / f64::from(1 << 20);
         format!(
-            "{}{media_type}, {:.1} MB, more than the {:.0} MB that the API takes]",
-            texts::MEDIA_TOO_LARGE,
-            megabytes(len),
-            megabytes(limit)
+            "{media_type}, {:.1} MB, more than the {} MB that the API takes",
+            megabytes(len, limit),
+            megabytes(limit, limit)
         )
     })
+}
+
+/// Returns bytes in the MB that a limit counts: of 1,024 or of 1,000.
+fn megabytes(bytes: usize, limit: usize) -> f64 {
+    let unit = match limit.is_multiple_of(1 << 20) {
+        true => 1 << 20,
+        false => 1_000_000,
+    };
+    bytes as f64 / f64::from(unit)
 }
 
 /// Returns the number of bytes that a base64 text encodes.
@@ -472,7 +558,8 @@ mod tests {
     }
 
     fn fault_of(block: &Block) -> Option<(Rule, Option<&'static str>)> {
-        let fault = fault(Raw::parse(block.json()).expect("blocks are JSON"));
+        let raw = Raw::parse(block.json()).expect("blocks are JSON");
+        let fault = fault(raw, Provider::Messages);
         fault.map(|fault| (fault.rule, fault.media_type))
     }
 
@@ -561,8 +648,8 @@ mod tests {
             .map(|side| Message::new(Role::User, vec![image(side)]))
             .collect();
         let mut log = Log::default();
-        within_request_limits(&mut messages, &mut log);
-        assert!(are_within_limits(&messages));
+        within_request_limits(&mut messages, Provider::Messages, &mut log);
+        assert!(are_within_limits(&media_of(&messages)));
         let is_sent = |at: &usize| messages[*at].blocks()[0].kind() == BlockKind::Image;
         let sent: Vec<usize> = (0..sides.len()).filter(is_sent).collect();
         assert_eq!(log.omissions.len(), sides.len() - sent.len());

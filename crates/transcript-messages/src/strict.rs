@@ -10,18 +10,19 @@ use hashbrown::{HashMap, HashSet};
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_format::texts;
 
-use super::block::{Block, BlockKind, kind_of};
-use super::lint::{self, MAX_NAME, Rule};
+use super::block::{ApiTool, Block, BlockKind, kind_of};
+use super::lint::{self, Rule};
 use super::log::{Log, OmissionReason, Synthetic, SyntheticKind};
 use super::message::{Joined, Message, Role};
+use super::provider::Provider;
 use super::text::{is_space, quoted, safe, wrapped};
 use super::{media, pair};
 
-/// Makes messages that a strict provider accepts: repairs blocks, attaches each result to its call,
+/// Makes messages that a strict provider of the Messages API accepts: repairs blocks, attaches each result to its call,
 /// makes the missing ones, joins adjacent messages of one role.
 #[must_use]
 pub fn make_strict(messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
-    make_strict_part(messages, Part::WHOLE, log)
+    make_strict_part(messages, Part::WHOLE, Provider::Messages, log)
 }
 
 /// Which part of a conversation messages are.
@@ -41,10 +42,18 @@ impl Part {
     };
 }
 
-/// Like [`make_strict`] for a part of a conversation. What concerns the start or the end of the
+/// Like [`make_strict`] for a provider, and for a part of a conversation. What concerns the start or the end of the
 /// conversation is only done at the start or the end of it.
+///
+/// The messages keep the form of the Messages API. [`lint_for`](super::lint_for) has no objection to them, except to the
+/// size and the images of the whole request ([`within_request_limits`](super::within_request_limits)).
 #[must_use]
-pub fn make_strict_part(mut messages: Vec<Message>, part: Part, log: &mut Log) -> Vec<Message> {
+pub fn make_strict_part(
+    mut messages: Vec<Message>,
+    part: Part,
+    provider: Provider,
+    log: &mut Log,
+) -> Vec<Message> {
     messages.retain(|message| !message.blocks.is_empty());
     for message in &mut messages {
         if message.role == Role::Assistant {
@@ -52,25 +61,33 @@ pub fn make_strict_part(mut messages: Vec<Message>, part: Part, log: &mut Log) -
         }
         pair::finish(message, log);
     }
-    repair_messages(messages, part, log)
+    repair_messages(messages, part, provider, log)
 }
 
 /// Like [`make_strict_part`], without the client's own changes to messages.
 pub(super) fn repair_messages(
     mut messages: Vec<Message>,
     part: Part,
+    provider: Provider,
     log: &mut Log,
 ) -> Vec<Message> {
     for message in &mut messages {
-        repair_blocks(message, log);
+        if message.role == Role::System && !provider.limits().has_system_role {
+            *message = as_reminder(message);
+        }
+        repair_blocks(message, provider, log);
     }
-    let messages = attach_results(join(messages), log);
+    let messages = attach_results(join(messages), provider, log);
     let mut messages = join(messages);
     for message in &mut messages {
         drop_unpaired_api_tools(message, log);
         drop_last_thoughts(message, log);
     }
     let mut messages = join(messages);
+    media::within_message_limits(&mut messages, provider, log);
+    for message in &mut messages {
+        add_text_to_document(message, provider, log);
+    }
     if part.is_start {
         start_with_user(&mut messages, log);
     }
@@ -89,21 +106,21 @@ pub(super) fn repair_messages(
 // ---------------------------------------------------------------------------------------------
 
 /// Repairs or drops the blocks that are refused wherever they are.
-fn repair_blocks(message: &mut Message, log: &mut Log) {
+fn repair_blocks(message: &mut Message, provider: Provider, log: &mut Log) {
     let blocks = std::mem::take(&mut *message.blocks);
     let repaired = blocks.into_iter();
     *message.blocks = repaired
-        .filter_map(|block| repair(block, message.role, log))
+        .filter_map(|block| repair(block, message.role, provider, log))
         .collect();
 }
 
-fn repair(mut block: Block, role: Role, log: &mut Log) -> Option<Block> {
+fn repair(mut block: Block, role: Role, provider: Provider, log: &mut Log) -> Option<Block> {
     // A result in an assistant message is moved to the user message of its call later.
     let role = match block.kind() {
         BlockKind::ToolResult => Role::User,
         _ => role,
     };
-    let mut faults = lint::faults(&block, role);
+    let mut faults = lint::faults(&block, role, provider);
     // Whether a text is missing shows only with all others in view; the caller decides that.
     faults.retain(|rule| *rule != Rule::EmptiedThinking);
     for rule in &faults {
@@ -112,25 +129,28 @@ fn repair(mut block: Block, role: Role, log: &mut Log) -> Option<Block> {
     let is_call = block.kind() == BlockKind::ToolUse && role == Role::Assistant;
     match faults.first() {
         None => return Some(block),
-        Some(_) if block.kind() == BlockKind::ToolResult => repair_result(&mut block, log),
-        Some(_) if is_call => repair_call(&mut block, &faults),
-        Some(Rule::UnusableMedia | Rule::MediaTooLarge | Rule::MediaType) => {
-            return Some(repair_media(block, log));
+        Some(_) if block.kind() == BlockKind::ToolResult => {
+            repair_result(&mut block, provider, log);
         }
+        Some(_) if is_call => repair_call(&mut block, &faults, provider),
+        Some(Rule::UnusableMedia | Rule::MediaTooLarge | Rule::MediaType | Rule::MediaAddress) => {
+            return Some(repair_media(block, role, provider, log));
+        }
+        Some(Rule::ApiTool) => return api_tool_note(&block, role, log),
         Some(Rule::NoBlock) => return bare_text(&block),
         Some(_) => return None,
     }
     Some(block)
 }
 
-/// Gives a call a name, shortens one that is too long, and gives it an object as its input. Its id is handled by [`attach_results`].
-fn repair_call(call: &mut Block, faults: &[Rule]) {
+/// Gives a call a name, or one that the provider accepts in place of its own, and gives it an object as its input. Its id is handled by [`attach_results`].
+fn repair_call(call: &mut Block, faults: &[Rule], provider: Provider) {
     if faults.contains(&Rule::CallName) {
         let name = call
             .object()
             .and_then(|call| Some(call.str("name")?.into_owned()));
         let name = name.filter(|name| !name.is_empty());
-        let name = name.map(|name| name.chars().take(MAX_NAME).collect::<String>());
+        let name = name.map(|name| provider.limits().tool_name_for(&name));
         call.set(
             "name",
             &quoted(name.as_deref().unwrap_or(texts::UNKNOWN_TOOL)),
@@ -155,7 +175,7 @@ fn as_input(input: Option<Raw<'_>>) -> String {
 }
 
 /// Turns the content of a result into a text, or a list of texts and media.
-fn repair_result(result: &mut Block, log: &mut Log) {
+fn repair_result(result: &mut Block, provider: Provider, log: &mut Log) {
     let origin = result.origin();
     let Some(object) = result.object() else {
         return;
@@ -165,7 +185,7 @@ fn repair_result(result: &mut Block, log: &mut Log) {
         Some(JsonKind::Array) => {
             let blocks = content.and_then(Raw::array).unwrap_or_default().into_iter();
             let blocks: Vec<String> = blocks
-                .filter_map(|raw| repair_nested(raw, origin, log))
+                .filter_map(|raw| repair_nested(raw, origin, provider, log))
                 .collect();
             format!("[{}]", blocks.join(","))
         }
@@ -182,19 +202,95 @@ fn repair_result(result: &mut Block, log: &mut Log) {
     result.set("content", &repaired);
 }
 
-fn repair_nested(raw: Raw<'_>, origin: Option<usize>, log: &mut Log) -> Option<String> {
-    match lint::nested_fault(raw) {
+fn repair_nested(
+    raw: Raw<'_>,
+    origin: Option<usize>,
+    provider: Provider,
+    log: &mut Log,
+) -> Option<String> {
+    match lint::nested_fault(raw, provider) {
         None => Some(raw.text().to_owned()),
-        Some(Rule::UnusableMedia | Rule::MediaTooLarge | Rule::MediaType) => {
+        Some(Rule::UnusableMedia | Rule::MediaTooLarge | Rule::MediaType | Rule::MediaAddress) => {
             let media = Block::read(raw).with_origin(origin);
-            Some(repair_media(media, log).json().to_owned())
+            let media = repair_media(media, Role::User, provider, log);
+            Some(media.json().to_owned())
         }
         Some(Rule::NoBlock) => {
             let block = bare_text(&Block::read(raw))?;
             Some(block.json().to_owned())
         }
-        Some(_) => Some(text_of_mcp(raw)?.json().to_owned()),
+        Some(_) => {
+            let text = text_of_mcp(raw).or_else(|| text_of_foreign(raw, provider))?;
+            Some(text.json().to_owned())
+        }
     }
+}
+
+/// Returns the texts of content that only other providers accept in a result, such as the name of a tool that was found.
+fn text_of_foreign(raw: Raw<'_>, provider: Provider) -> Option<Block> {
+    let is_known = raw
+        .object()
+        .is_none_or(|block| provider.limits().knows_in_result(&block));
+    let texts = texts_in(raw);
+    (!is_known && !texts.is_empty()).then(|| Block::text(&texts))
+}
+
+/// Returns a note with the texts of a result of a tool that the provider does not run: what the model said relies on them.
+/// The call is omitted.
+fn api_tool_note(block: &Block, role: Role, log: &mut Log) -> Option<Block> {
+    let (ApiTool::Result, _) = block.api_tool()? else {
+        return None;
+    };
+    let result = block.object()?;
+    let kind = result.str("type")?;
+    let tool = kind.strip_suffix("_tool_result").unwrap_or(&kind);
+    let texts = result.get("content").map(texts_in).unwrap_or_default();
+    let colon = if texts.is_empty() { "" } else { ":\n" };
+    let note = Block::text(&format!("{}{tool}{colon}{texts}]", texts::API_TOOL_RESULT));
+    log.add_synthetic(SyntheticKind::ApiToolNote, role, &note, block.origin());
+    Some(note.with_origin(block.origin()))
+}
+
+/// Returns the texts of content, one on a line, without what is encrypted or binary.
+fn texts_in(content: Raw<'_>) -> String {
+    const SHOWN: [&str; 11] = [
+        "title",
+        "url",
+        "source",
+        "text",
+        "content",
+        "stdout",
+        "stderr",
+        "error_code",
+        "name",
+        "tool_name",
+        "cited_text",
+    ];
+    // No result has more levels.
+    const MAX_DEPTH: usize = 8;
+    let mut texts = Vec::new();
+    let mut rest = vec![(content, 0)];
+    while let Some((raw, depth)) = rest.pop() {
+        if let Some(text) = raw.str() {
+            texts.push(text);
+            continue;
+        }
+        let object = raw.object().filter(|_| depth < MAX_DEPTH);
+        let list = raw.array().filter(|_| depth < MAX_DEPTH);
+        let is_text = object
+            .as_ref()
+            .is_some_and(|object| object.str("type").as_deref() == Some("text"));
+        let members = object.iter().flat_map(Object::members);
+        let shown = members.filter(|(key, value)| {
+            let is_shown = SHOWN.contains(&&**key) || (is_text && *key == "data");
+            is_shown || value.kind() != JsonKind::String
+        });
+        let inner = list.into_iter().flatten();
+        let inner: Vec<Raw<'_>> = inner.chain(shown.map(|(_, value)| *value)).collect();
+        rest.extend(inner.into_iter().rev().map(|raw| (raw, depth + 1)));
+    }
+    texts.retain(|text| !text.chars().all(is_space));
+    texts.join("\n")
 }
 
 /// Returns the text of content in the form of MCP, or what it is if it has none.
@@ -219,11 +315,13 @@ fn text_of_mcp(raw: Raw<'_>) -> Option<Block> {
     Some(Block::text(&format!("[{}]", words.join(" "))))
 }
 
-/// Replaces images and documents that the API refuses, whatever else is in the request, by notes, and gives images the
+/// Replaces images and documents that the Messages API refuses, whatever else is in the request, by notes, and gives images the
 /// type that they have: those of a block, or of the content of a result. All else stays as it is.
 pub fn without_refused_media(mut block: Block, log: &mut Log) -> Block {
     match block.kind() {
-        BlockKind::Image | BlockKind::Document => repair_media(block, log),
+        BlockKind::Image | BlockKind::Document => {
+            repair_media(block, Role::User, Provider::Messages, log)
+        }
         BlockKind::ToolResult => {
             let origin = block.origin();
             let content = block.object().and_then(|result| {
@@ -231,7 +329,8 @@ pub fn without_refused_media(mut block: Block, log: &mut Log) -> Block {
                 let parts = parts.into_iter().map(|raw| match kind_of(raw) {
                     BlockKind::Image | BlockKind::Document => {
                         let media = Block::read(raw).with_origin(origin);
-                        repair_media(media, log).json().to_owned()
+                        let media = repair_media(media, Role::User, Provider::Messages, log);
+                        media.json().to_owned()
                     }
                     _ => raw.text().to_owned(),
                 });
@@ -246,9 +345,10 @@ pub fn without_refused_media(mut block: Block, log: &mut Log) -> Block {
     }
 }
 
-/// Gives an image the type that it has, or returns the note in place of media that the API refuses.
-fn repair_media(mut media: Block, log: &mut Log) -> Block {
-    let Some(fault) = Raw::parse(media.json()).ok().and_then(media::fault) else {
+/// Gives an image the type that it has, or returns the note in place of media that the provider refuses.
+fn repair_media(mut media: Block, role: Role, provider: Provider, log: &mut Log) -> Block {
+    let raw = Raw::parse(media.json()).ok();
+    let Some(fault) = raw.and_then(|raw| media::fault(raw, provider)) else {
         return media;
     };
     if let Some(media_type) = fault.media_type {
@@ -265,7 +365,7 @@ fn repair_media(mut media: Block, log: &mut Log) -> Block {
         return media;
     }
     let note = fault.note();
-    log.add_synthetic(SyntheticKind::MediaNote, Role::User, &note, media.origin());
+    log.add_synthetic(SyntheticKind::MediaNote, role, &note, media.origin());
     note.with_origin(media.origin())
 }
 
@@ -325,10 +425,15 @@ fn is_call(block: &Block) -> bool {
     block.kind() == BlockKind::ToolUse
 }
 
+/// Returns a `system` message as one of the user: its texts are reminders, and all else is as it was.
 fn as_reminder(system: &Message) -> Message {
-    let texts = system.blocks.iter().filter_map(Block::text_field);
-    let blocks = texts.map(|text| Block::text(&wrapped(&text))).collect();
-    Message::new(Role::User, blocks)
+    let blocks = system.blocks.iter().map(|block| match block.text_field() {
+        Some(text) if block.kind() == BlockKind::Text && !block.is_blank() => {
+            Block::text(&wrapped(&text))
+        }
+        _ => block.clone(),
+    });
+    Message::new(Role::User, blocks.collect())
 }
 
 /// Drops calls of tools of the API without a result in the same message (MSG-17), and such results
@@ -350,6 +455,16 @@ fn drop_last_thoughts(message: &mut Message, log: &mut Log) {
             thought.origin(),
             OmissionReason::Refused(Rule::ThinkingLast),
         );
+    }
+}
+
+/// Adds a text before a document that is sent without one, if the provider wants that.
+fn add_text_to_document(message: &mut Message, provider: Provider, log: &mut Log) {
+    if let Some(document) = lint::document_without_text(message, provider) {
+        let note = Block::text(texts::DOCUMENT);
+        let origin = message.blocks[document].origin();
+        log.add_synthetic(SyntheticKind::DocumentText, Role::User, &note, origin);
+        message.blocks.insert(document, note);
     }
 }
 
@@ -386,8 +501,8 @@ fn trim_end(messages: &mut [Message]) {
 
 /// Puts every result right after its call, wherever it was, and makes those that are missing. Calls
 /// get new ids where theirs is invalid or was used before; their results follow.
-fn attach_results(mut messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
-    let mut calls = Calls::new(&messages);
+fn attach_results(mut messages: Vec<Message>, provider: Provider, log: &mut Log) -> Vec<Message> {
+    let mut calls = Calls::new(&messages, provider);
     for (at, message) in messages.iter_mut().enumerate() {
         calls.name(at, message, log);
         calls.take_results(message);
@@ -431,6 +546,7 @@ fn missing_result(call: &Block, log: &mut Log) -> Block {
 
 /// The calls of a conversation and the results that were found for them.
 struct Calls {
+    provider: Provider,
     /// The ids of calls that a synthetic id could be equal to.
     taken: HashSet<Box<str>>,
     made: usize,
@@ -455,12 +571,13 @@ struct Call {
 pub const FRESH_ID: &str = "recovered_call_";
 
 impl Calls {
-    fn new(messages: &[Message]) -> Self {
+    fn new(messages: &[Message], provider: Provider) -> Self {
         let blocks = messages.iter().flat_map(Message::blocks);
         let ids = blocks
             .filter(|block| is_call(block))
             .filter_map(Block::call_id);
         Self {
+            provider,
             taken: ids
                 .filter(|id| id.starts_with(FRESH_ID))
                 .map(Box::from)
@@ -479,7 +596,7 @@ impl Calls {
         let mut calls = Vec::new();
         for call in message.blocks.iter_mut().filter(|block| is_call(block)) {
             let id: Box<str> = call.call_id().unwrap_or_default().into();
-            let is_usable = lint::is_call_id(&id);
+            let is_usable = self.provider.limits().is_call_id(&id);
             let is_repeated = self.open.contains_key(&id);
             if is_repeated && is_usable {
                 log.omit(call.origin(), OmissionReason::Refused(Rule::RepeatedCall));

@@ -190,8 +190,8 @@ impl History {
     }
 
     /// Builds the request that continues the session, as
-    /// [`Session::resume`](crate::Session::resume) does, but writes nothing. Of `options` only the
-    /// policy and the model are used.
+    /// [`Session::resume`](crate::Session::resume) does, but writes nothing. Of `options` only
+    /// those about requests are used, such as the policy and the model.
     ///
     /// When a client would not continue the session, there are no messages, and
     /// [`ConversationPath::refusal`](transcript_resume::ConversationPath::refusal) is the reason.

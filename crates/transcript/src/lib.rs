@@ -163,7 +163,9 @@ pub use transcript_format::finding::Finding;
 pub use transcript_format::make::{self, Compaction, Trigger};
 pub use transcript_format::object::{Object, Raw};
 pub use transcript_messages::builder::{self, RequestSettings};
-pub use transcript_messages::{Block, BlockKind, Lint, Message, Role, lint, stream};
+pub use transcript_messages::{
+    Block, BlockKind, Lint, Message, Provider, Role, UnknownProvider, lint, lint_for, stream,
+};
 pub use transcript_reader::{EntryNo, Index, Listing, SessionRow, SessionState, Source};
 pub use transcript_redact as redact;
 pub use transcript_resume::request::{Fit, Request, RequestTokens};

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use transcript_messages::Provider;
 use transcript_resume::Policy;
 use transcript_resume::request::{Fit, RequestOptions};
 use transcript_writer::{EntryId, OnBusy, SyncPolicy};
@@ -15,6 +16,7 @@ pub struct SessionOptions {
     model: Option<String>,
     tools: Option<Vec<String>>,
     fit: Option<Fit>,
+    provider: Provider,
     session_id: Option<String>,
 }
 
@@ -115,9 +117,22 @@ impl SessionOptions {
         self
     }
 
+    /// Says who gets the requests: under policy `recover` this provider accepts them. By default that is the Messages API.
+    /// The messages have the form of the Messages API in any case; to convert them is up to the caller.
+    ///
+    /// ```
+    /// use transcript::{Provider, SessionOptions};
+    ///
+    /// let options = SessionOptions::new().provider(Provider::Converse);
+    /// ```
+    pub fn provider(mut self, provider: Provider) -> Self {
+        self.provider = provider;
+        self
+    }
+
     /// Returns the options for a request of the session.
     pub(crate) fn request(&self) -> RequestOptions {
-        let mut request = RequestOptions::new();
+        let mut request = RequestOptions::new().provider(self.provider);
         if let Some(model) = &self.model {
             request = request.model(model);
         }

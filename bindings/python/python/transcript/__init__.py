@@ -34,6 +34,7 @@ from ._records import Records
 from ._sdk import (
     ForkSessionResult,
     Policy,
+    Provider,
     SDKSessionInfo,
     SessionMessage,
     delete_session,
@@ -63,6 +64,7 @@ __all__ = [
     "NotFoundError",
     "NotResumableError",
     "Policy",
+    "Provider",
     "Recorded",
     "Records",
     "Resumed",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from ._records import Json, Records, call, every, names as _names, read_json
-from ._sdk import Policy
+from ._sdk import Policy, Provider
 
 Path = str | os.PathLike[str]
 Places = Path | Iterable[Path]
@@ -63,6 +63,7 @@ def request(
     leaf: str | None = None,
     fit: int | str | None = None,
     fit_turns: int | None = None,
+    provider: Provider | None = None,
     full: bool = False,
     root: Path | None = None,
     archive: bool | Path = False,
@@ -75,6 +76,9 @@ def request(
     ``fit`` omits the oldest media, results and turns until the messages have at most this many tokens (a number,
     or a text such as ``150k``), or until the request fits the context window of this model; the last ``fit_turns``
     turns, 2 by default, stay as they are.
+    ``provider`` is who gets the request and accepts it: ``messages`` (the Messages API, the default), ``converse``
+    (Amazon Bedrock) or ``vertex`` (Google Vertex AI). The messages have the form of the Messages API in any case; to
+    convert them is up to the caller.
     """
     options = {
         "session": os.fspath(session),
@@ -86,6 +90,7 @@ def request(
         "leaf": leaf,
         "fit": fit,
         "fitTurns": fit_turns,
+        "provider": provider,
         "full": full,
         "root": _path(root),
         "archive": _archive(archive),

@@ -17,6 +17,8 @@ from ._records import Records, call, every, parsed, parts
 Path = str | os.PathLike[str]
 Policy = Literal["recover", "vendor"]
 """How a conversation is rebuilt: with all that evidence gives back, or exactly as the client does."""
+Provider = Literal["messages", "converse", "vertex"]
+"""Who gets a request: the Messages API, Converse of Amazon Bedrock, or Claude on Google Vertex AI."""
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 
 from . import _transcript  # pyright: ignore[reportPrivateUsage]
 from ._records import Json, names, parsed, waiting
-from ._sdk import Policy
+from ._sdk import Policy, Provider
 
 Path = str | os.PathLike[str]
 Entry = Mapping[str, Any] | str | bytes | bytearray | memoryview
@@ -45,6 +45,8 @@ class SessionOptions(TypedDict, total=False):
     """What requests have to fit: see :func:`transcript.request`."""
     fit_turns: int | None
     """The number of turns at the end that ``fit`` never changes; 2 by default."""
+    provider: Provider | None
+    """Who gets the requests: see :func:`transcript.request`."""
     session_id: str | None
     """The session id of entries that have none; the id of the session by default."""
     policy: Policy
@@ -168,6 +170,7 @@ _NAMES = {
     "tools": "tools",
     "fit": "fit",
     "fit_turns": "fitTurns",
+    "provider": "provider",
     "session_id": "sessionId",
     "policy": "policy",
     "prices": "prices",

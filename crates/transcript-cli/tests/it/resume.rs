@@ -516,3 +516,93 @@ fn a_limit_that_cannot_be_used_is_refused() {
         assert!(stderr(&output).contains(said), "{}", stderr(&output));
     }
 }
+
+/// A session with what only some providers accept.
+fn session_for_providers() -> String {
+    let line = |number: usize, kind: &str, content: &str| {
+        let parent = match number {
+            0 => "null".to_owned(),
+            number => format!("\"e{}\"", number - 1),
+        };
+        let model = match kind {
+            "assistant" => format!(r#""id":"m{number}","model":"claude-opus-4-5","#),
+            _ => String::new(),
+        };
+        format!(
+            "{{\"type\":\"{kind}\",\"uuid\":\"e{number}\",\"parentUuid\":{parent},\"timestamp\":\"2026-11-01T10:00:00Z\",\"message\":{{{model}\"role\":\"{kind}\",\"content\":{content}}}}}\n"
+        )
+    };
+    let image = r#"{"type":"image","source":{"type":"url","url":"https://example.org/a.png"}}"#;
+    let search = r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s1","content":[{"type":"web_search_result","title":"Leap years","url":"https://example.org","encrypted_content":"xyz"}]}"#;
+    let call = r#"{"type":"tool_use","id":"t1","name":"mcp__a.b","input":{}}"#;
+    [
+        line(
+            0,
+            "user",
+            &format!(r#"[{image},{{"cachePoint":{{"type":"default"}}}}]"#),
+        ),
+        line(1, "assistant", &format!("[{search},{call}]")),
+        line(
+            2,
+            "user",
+            r#"[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]"#,
+        ),
+        line(3, "assistant", r#"[{"type":"text","text":"Done."}]"#),
+    ]
+    .concat()
+}
+
+#[test]
+fn a_request_is_made_for_a_provider() {
+    let session = session_for_providers();
+    let of = |provider: &str| piped(&session, &["--provider", provider]).1;
+    let reasons = |answer: &Value| -> Vec<String> {
+        let omitted = answer["omitted"].as_array().unwrap().iter();
+        let reasons = omitted.map(|one| one["reason"].as_str().unwrap().to_owned());
+        reasons.collect()
+    };
+    let (messages, converse, vertex) = (of("messages"), of("converse"), of("vertex"));
+    assert_eq!(messages, piped(&session, &[]).1);
+    assert_eq!(reasons(&messages), ["no-block"]);
+    assert_eq!(reasons(&vertex), ["media-address", "no-block"]);
+    assert_eq!(
+        reasons(&converse),
+        ["media-address", "api-tool", "api-tool", "call-name"]
+    );
+    for answer in [&messages, &converse, &vertex] {
+        assert_eq!(answer["lint"]["ok"], true, "{}", answer["lint"]);
+    }
+    let content = &converse["messages"][0]["content"];
+    assert_eq!(
+        content[0]["text"],
+        "[media left out: an image named by an address or a file id (https://example.org/a.png), which the API does not read]"
+    );
+    assert!(content[1]["cachePoint"].is_object());
+    let content = &converse["messages"][1]["content"];
+    assert_eq!(
+        content[0]["text"],
+        "[result of a tool that the API ran: web_search:\nLeap years\nhttps://example.org]"
+    );
+    assert_eq!(content[1]["name"], "mcp__a_b");
+    assert_eq!(converse["synthetic"][1]["kind"], "api-tool-note");
+    assert_eq!(vertex["messages"][1], messages["messages"][1]);
+}
+
+#[test]
+fn a_provider_that_cannot_be_used_is_refused() {
+    let session = fixture("parallel-tools.jsonl");
+    for (options, said) in [
+        (
+            &["--provider", "azure"][..],
+            "messages, converse and vertex",
+        ),
+        (
+            &["--provider", "converse", "--policy", "vendor"],
+            "use --policy recover",
+        ),
+    ] {
+        let output = transcript(&[&["resume", &session], options].concat());
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    }
+}

@@ -7,5 +7,6 @@
 
 mod builder;
 mod prompt;
+mod provider;
 mod serde;
 mod stream;

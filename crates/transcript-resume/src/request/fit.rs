@@ -1,7 +1,9 @@
 //! The tokens of a request, and what is omitted of one that is too long.
 
 use transcript_format::scan::Flags;
-use transcript_messages::{FitLimit, Log, Message, Origins, StoredReader, TokenEstimate, fit};
+use transcript_messages::{
+    FitLimit, Log, Message, Origins, StoredReader, TokenEstimate, fit, within_request_limits,
+};
 use transcript_reader::{EntryNo, Index};
 
 use super::Request;
@@ -195,6 +197,8 @@ impl Request {
             omissions: std::mem::take(&mut self.omissions),
         };
         fit(&mut self.messages, limit, &Entries(index), &mut log);
+        // Messages that were joined may have too many media together.
+        within_request_limits(&mut self.messages, self.provider, &mut log);
         (self.synthetic, self.omissions) = (log.synthetic, log.omissions);
     }
 }

@@ -143,7 +143,7 @@ impl LiveRequest {
             }
             match self.build() {
                 Ok((mut messages, mut log)) => {
-                    within_request_limits(&mut messages, &mut log);
+                    within_request_limits(&mut messages, self.options.provider, &mut log);
                     let mut request = Request {
                         messages,
                         model: self.model().as_deref().map(Into::into),
@@ -151,6 +151,7 @@ impl LiveRequest {
                         omissions: log.omissions,
                         recorded: since_boundary(self.models.recorded, &path, index),
                         path,
+                        provider: self.options.provider,
                         scale: None,
                     };
                     if let Some(limit) = self.options.fit {

@@ -63,8 +63,8 @@ use transcript_format::scan::Flags;
 use transcript_messages::builder::RequestSettings;
 use transcript_messages::text::js_trim;
 use transcript_messages::{
-    Block, BlockStore, Log, Message, Omission, OmissionReason, Part, Synthetic, make_strict_part,
-    pair, within_request_limits,
+    Block, BlockStore, Lint, Log, Message, Omission, OmissionReason, Part, Provider, Synthetic,
+    lint_for, make_strict_part, pair, within_request_limits,
 };
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source, in_order};
 
@@ -188,6 +188,7 @@ pub struct RequestOptions {
     long_blocks_in: Option<Source>,
     now: Option<i64>,
     fit: Option<Fit>,
+    provider: Provider,
 }
 
 impl RequestOptions {
@@ -254,6 +255,14 @@ impl RequestOptions {
     /// Omits what is too much for a context window.
     pub fn fit(mut self, limit: Fit) -> Self {
         self.fit = Some(limit);
+        self
+    }
+
+    /// Says who gets the request: under [`Policy::Recover`] this provider accepts it. By default that is the Messages API.
+    /// The messages have the form of the Messages API in any case; to convert them is up to the caller. Under
+    /// [`Policy::Vendor`] it has no effect.
+    pub fn provider(mut self, provider: Provider) -> Self {
+        self.provider = provider;
         self
     }
 
@@ -364,7 +373,7 @@ impl RequestOptions {
             let model = model.as_deref();
             let mut messages = self.messages(loaded.steps, stored, model, policy, part, &mut log);
             if policy == Policy::Recover {
-                within_request_limits(&mut messages, &mut log);
+                within_request_limits(&mut messages, self.provider, &mut log);
             }
             let mut request = Request {
                 messages,
@@ -373,6 +382,10 @@ impl RequestOptions {
                 omissions: log.omissions,
                 recorded: fit::since_boundary(loaded.names.recorded, &path, tree.index()),
                 path,
+                provider: match policy {
+                    Policy::Recover => self.provider,
+                    Policy::Vendor => Provider::Messages,
+                },
                 scale: None,
             };
             if let Some(limit) = self.fit.filter(|_| policy == Policy::Recover) {
@@ -430,7 +443,7 @@ impl RequestOptions {
                 steps.push(Step::user(Block::plain_text(prompt)));
             }
         }
-        messages(steps, model, policy, part, log)
+        messages(steps, model, policy, part, self.provider, log)
     }
 }
 
@@ -440,6 +453,7 @@ fn messages(
     model: Option<&str>,
     policy: Policy,
     part: Part,
+    provider: Provider,
     log: &mut Log,
 ) -> Vec<Message> {
     bubble_up(&mut steps);
@@ -448,7 +462,7 @@ fn messages(
     let messages = merge::merge(steps, model.is_some_and(wants_system_role), policy, log);
     match policy {
         Policy::Vendor => pair(messages, log),
-        Policy::Recover => make_strict_part(messages, part, log),
+        Policy::Recover => make_strict_part(messages, part, provider, log),
     }
 }
 
@@ -663,6 +677,8 @@ pub struct Request {
     /// The model that the request is meant for; `None` when none was named and no model ever
     /// answered.
     pub model: Option<String>,
+    /// The provider whose rules the messages keep; the Messages API under [`Policy::Vendor`].
+    pub provider: Provider,
     /// The synthetic blocks, in the order of the messages within each pass. Here and below, an
     /// origin is the plain number of an entry, for [`EntryNo::new`].
     pub synthetic: Vec<Synthetic>,
@@ -681,6 +697,12 @@ impl Request {
             omissions: log.omissions,
             ..Self::default()
         }
+    }
+
+    /// Returns the objections that its [provider](Self::provider) has to the messages.
+    #[must_use]
+    pub fn lint(&self) -> Lint {
+        lint_for(&self.messages, self.provider)
     }
 
     /// Returns whether the client would resume the session.

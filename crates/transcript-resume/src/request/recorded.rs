@@ -16,7 +16,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::named;
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_messages::text::quoted;
-use transcript_messages::{Block, Log, Message, Part, Role};
+use transcript_messages::{Block, Log, Message, Part, Provider, Role};
 use transcript_reader::{EntryNo, Id, Index};
 
 use super::{BodySource, Loaded, messages, references, repair, wants_system_role};
@@ -385,7 +385,8 @@ fn build<B: BodySource>(
     // During a session nothing is completed: only on resume is an unfinished turn known as such.
     repair::drop_unfinished(&mut steps, Policy::Vendor, &mut log);
     let model = line.model.as_deref();
-    let built = messages(steps, model, Policy::Vendor, Part::WHOLE, &mut log);
+    let (policy, part, provider) = (Policy::Vendor, Part::WHOLE, Provider::Messages);
+    let built = messages(steps, model, policy, part, provider, &mut log);
     Ok(Ok(answers.add_efforts(built, line)))
 }
 

@@ -18,6 +18,7 @@ mod live_request;
 mod media;
 mod pains;
 mod path;
+mod provider;
 mod recovered;
 mod request;
 mod request_forms;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use transcript_format::finding::{Code, Finding, Severity};
-use transcript_messages::{Message, Problem, StoredReader, lint};
+use transcript_messages::{Message, Problem, StoredReader};
 use transcript_reader::{EntryNo, Index};
 use transcript_resume::request::{Fit, Request, RequestTokens};
 use transcript_resume::{ConversationPath, Decision, PathState, Policy, Tree, Usage};
@@ -417,13 +417,13 @@ pub struct LintRecord {
 
 impl LintRecord {
     fn new(index: &Index, request: &Request) -> Self {
-        let lint = lint(&request.messages);
+        let lint = request.lint();
         let records = |problems: &[Problem]| {
             let problems = problems.iter().map(|problem| ProblemRecord {
                 rule: problem.rule.name().into(),
                 message: problem.message.map(|message| message as u64),
                 entry: EntryLocation::new(index, problem.origin.map(EntryNo::new)),
-                detail: problem.rule.words().into(),
+                detail: problem.rule.words_for(request.provider).into(),
             });
             problems.collect()
         };

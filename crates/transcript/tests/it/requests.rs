@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde_json::json;
 use transcript::{
-    Compaction, Draft, History, Keep, Policy, Session, SessionOptions, Trigger, make,
+    Compaction, Draft, History, Keep, Policy, Provider, Session, SessionOptions, Trigger, make,
 };
 use transcript_format::object::Raw;
 use transcript_reader::Bodies;
@@ -273,4 +273,36 @@ fn a_request_for_another_model_is_that_of_a_load() {
         sent.iter().all(|message| !message.contains("thinking")),
         "{sent:?}"
     );
+}
+
+#[test]
+fn the_requests_of_a_session_are_for_its_provider() {
+    let place = Place::new();
+    let session = create(&place.path);
+    let renamed = format!("call.{}", "x".repeat(60));
+    for (turn, id) in ["t0", "t1", &*renamed, "t3"].into_iter().enumerate() {
+        say(&session, &format!("Prompt {turn}."));
+        let call = json!({"type": "tool_use", "id": id, "name": "mcp__a.b", "input": {}});
+        answer(&session, &format!("msg_{turn}"), &json!([call]));
+        result(&session, id);
+        answer_text(&session, &format!("Done {turn}."));
+    }
+    session.close().unwrap();
+    let history = History::open(&place.path).unwrap();
+    for provider in Provider::ALL {
+        let options = options().provider(provider);
+        let session = Session::open(&place.path, &options).unwrap();
+        let (live, read) = (
+            session.request().unwrap(),
+            history.request(&options).unwrap(),
+        );
+        assert_eq!(messages(&live), messages(&read));
+        assert_eq!((live.provider, read.provider), (provider, provider));
+        assert!(live.lint().is_ok() && read.lint().is_ok());
+        let text = messages(&live).concat();
+        assert_eq!(text.contains("mcp__a_b"), provider == Provider::Converse);
+        assert_eq!(text.contains("mcp__a.b"), provider != Provider::Converse);
+        assert!(text.contains("recovered_call_1") && !text.contains(&renamed));
+        session.close().unwrap();
+    }
 }
