@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use transcript_format::object::{JsonKind, Object, Raw, Str};
 
+use super::estimate::TokenEstimate;
 use super::numbers::as_doubles;
 use super::provider::Provider;
 use super::stored::{Place, SHORTEST, Stored};
@@ -135,12 +136,15 @@ impl Block {
         let is_verbatim = std::ptr::eq(json.as_ptr(), raw.text().as_ptr());
         let may_stay = is_sound && has_printed_numbers && is_verbatim;
         let place = place.filter(|_| may_stay && json.len() >= SHORTEST);
-        let mut block = match place {
-            Some(place) => Self {
-                json: Json::Stored(Box::new(Stored::new(&json, place))),
-                ..Self::new("", kind, id.map(Box::from))
-            },
-            None => Self::with_json(json, kind, id, object),
+        let mut block = match (place, object) {
+            (Some(place), Some(object)) => {
+                let estimate = TokenEstimate::of_object(kind, object);
+                Self {
+                    json: Json::Stored(Box::new(Stored::new(&json, estimate, place))),
+                    ..Self::new("", kind, id.map(Box::from))
+                }
+            }
+            _ => Self::with_json(json, kind, id, object),
         };
         block.is_sound = is_sound;
         block.is_call_for_all =
@@ -507,7 +511,12 @@ fn is_sound(kind: BlockKind, id: Option<&str>, object: &Object<'_>) -> bool {
                 })
         }
         BlockKind::ToolResult => {
-            let is_text = |block: &Raw<'_>| kind_of(*block) == BlockKind::Text && !is_blank(*block);
+            let is_text = |block: &Raw<'_>| {
+                let block = block.object();
+                block.is_some_and(|block| {
+                    BlockKind::of(&block) == BlockKind::Text && has_words(&block)
+                })
+            };
             let is_sound = |content: Raw<'_>| match content.kind() {
                 JsonKind::String => true,
                 _ => content
@@ -551,11 +560,16 @@ pub(super) fn is_api_result(type_name: &str) -> bool {
 
 /// Returns whether a text block is blank: it has no text, or only white space.
 pub(super) fn is_blank(raw: Raw<'_>) -> bool {
-    let Some(text) = raw.object().and_then(|block| block.get("text")) else {
-        return true;
+    !raw.object().is_some_and(|block| has_words(&block))
+}
+
+/// Returns whether a block has a text with other characters than white space.
+fn has_words(block: &Object<'_>) -> bool {
+    let has_words = |text: Raw<'_>| {
+        let is_plain = text.text().strip_prefix('"').is_some_and(starts_plainly);
+        is_plain || text.str().is_some_and(|text| !text.chars().all(is_space))
     };
-    let is_plain = text.text().strip_prefix('"').is_some_and(starts_plainly);
-    !is_plain && text.str().is_none_or(|text| text.chars().all(is_space))
+    block.get("text").is_some_and(has_words)
 }
 
 /// Returns whether the first visible character of a JSON string, given without its opening quote, is

@@ -1,14 +1,13 @@
 //! Estimates the tokens of a block by rules of thumb; the API may count differently.
 
-use std::io;
 use std::iter::Sum;
 use std::ops::Add;
 
-use transcript_format::object::{Object, Raw};
+use transcript_format::object::{Object, Raw, unescape};
+use transcript_format::scan::count_escapes;
 
-use super::block::{Block, BlockKind, kind_of, text_of};
+use super::block::{Block, BlockKind};
 use super::image;
-use super::stored::StoredReader;
 
 /// An estimate of tokens, for deciding what to send. Only the API knows the exact number.
 ///
@@ -43,90 +42,106 @@ impl TokenEstimate {
         unknown: 1,
     };
 
-    /// Estimates one block, with what is in it.
+    /// Estimates one block, with what is in it. One that stayed in its file is not read for it.
     #[must_use]
     pub fn of(block: &Block) -> Self {
-        Self::of_json(block.kind(), block.json())
+        if let Some(stored) = block.stored() {
+            return stored.estimate();
+        }
+        match Object::parse(block.json()) {
+            Ok(object) => Self::of_object(block.kind(), &object),
+            Err(_) => Self::of_text(block.json()),
+        }
     }
 
-    /// Estimates one block like [`Self::of`]. One that stayed in its file is read with `reader`, and not kept.
-    ///
-    /// # Errors
-    /// Those of [`StoredReader::json`].
-    pub fn read(block: &Block, reader: &mut StoredReader) -> io::Result<Self> {
-        Ok(Self::of_json(block.kind(), reader.json(block)?))
-    }
-
-    fn of_json(kind: BlockKind, json: &str) -> Self {
-        let Ok(object) = Object::parse(json) else {
-            return Self::of_text(json);
-        };
-        let text = |key: &str| {
-            object
-                .str(key)
-                .map_or(Self::default(), |text| Self::of_text(&text))
-        };
+    /// Estimates a block of this kind.
+    pub(super) fn of_object(kind: BlockKind, block: &Object<'_>) -> Self {
         match kind {
             BlockKind::ToolUse | BlockKind::ServerToolUse => {
-                let input = object.get("input").map_or("", Raw::text);
-                Self::known(CALL) + text("name") + Self::of_text(input)
+                let input = block.get("input").map_or("", Raw::text);
+                Self::known(CALL) + Self::of_string(block.get("name")) + Self::of_text(input)
             }
             BlockKind::ToolResult => {
-                Self::known(RESULT) + Self::content(object.get("content"), Self::part)
+                Self::known(RESULT) + Self::content(block.get("content"), Self::of_part)
             }
-            BlockKind::Thinking | BlockKind::SealedThinking => match object.get("thinking") {
-                Some(_) => text("thinking"),
+            BlockKind::Thinking | BlockKind::SealedThinking => match block.get("thinking") {
                 None => Self::UNKNOWN,
+                text => Self::of_string(text),
             },
-            _ => Self::part(object.raw()),
+            _ => Self::of_part(block),
         }
     }
 
     /// Estimates a block that may be in a result.
     pub(super) fn part(raw: Raw<'_>) -> Self {
-        let source = raw.object().and_then(|block| block.object("source"));
-        match (kind_of(raw), source) {
+        Self::of_raw(raw, Self::of_part)
+    }
+
+    fn of_part(block: &Object<'_>) -> Self {
+        match (BlockKind::of(block), block.object("source")) {
             (BlockKind::Document, Some(source)) => Self::document(&source),
-            _ => Self::leaf(raw),
+            _ => Self::of_leaf(block),
         }
     }
 
     fn document(source: &Object<'_>) -> Self {
         match source.str("type").as_deref() {
-            Some("text") => Self::of_text(&source.str("data").unwrap_or_default()),
-            Some("content") => Self::content(source.get("content"), Self::leaf),
+            Some("text") => Self::of_string(source.get("data")),
+            Some("content") => Self::content(source.get("content"), Self::of_leaf),
             _ => Self::UNKNOWN,
         }
     }
 
     /// Estimates a block that may be in a document.
-    fn leaf(raw: Raw<'_>) -> Self {
-        match kind_of(raw) {
-            BlockKind::Text => Self::of_text(&text_of(raw).unwrap_or_default()),
-            BlockKind::Image => pixels(raw).map_or(Self::UNKNOWN, |pixels| {
+    fn of_leaf(block: &Object<'_>) -> Self {
+        match BlockKind::of(block) {
+            BlockKind::Text => Self::of_string(block.get("text")),
+            BlockKind::Image => pixels(block).map_or(Self::UNKNOWN, |pixels| {
                 Self::known(pixels.div_ceil(PIXELS_PER_TOKEN).min(MAX_IMAGE))
             }),
-            _ => Self::of_text(raw.text()),
+            _ => Self::of_text(block.text()),
         }
     }
 
     /// Estimates content: a string, or a list of blocks.
-    fn content(content: Option<Raw<'_>>, of_block: fn(Raw<'_>) -> Self) -> Self {
-        let Some(content) = content else {
-            return Self::default();
-        };
-        match content.array() {
-            Some(blocks) => blocks.into_iter().map(of_block).sum(),
-            None => Self::of_text(&content.str().unwrap_or_default()),
+    fn content(content: Option<Raw<'_>>, of_block: fn(&Object<'_>) -> Self) -> Self {
+        match content.and_then(Raw::array) {
+            Some(blocks) => {
+                let blocks = blocks.into_iter();
+                blocks.map(|block| Self::of_raw(block, of_block)).sum()
+            }
+            None => Self::of_string(content),
+        }
+    }
+
+    fn of_raw(raw: Raw<'_>, of_block: fn(&Object<'_>) -> Self) -> Self {
+        match raw.object() {
+            Some(block) => of_block(&block),
+            None => Self::of_text(raw.text()),
+        }
+    }
+
+    /// Estimates the text that a JSON string stands for, without decoding it; nothing for another value.
+    fn of_string(value: Option<Raw<'_>>) -> Self {
+        let body = value.and_then(|value| value.text().strip_prefix('"')?.strip_suffix('"'));
+        let body = body.unwrap_or_default();
+        match count_escapes(body) {
+            Some(escapes) => Self::of_chars(body, escapes),
+            None => Self::of_text(&unescape(body)),
         }
     }
 
     /// Estimates a text, such as a part of a system prompt.
     #[must_use]
     pub fn of_text(text: &str) -> Self {
-        let ascii = text.bytes().filter(u8::is_ascii).count();
+        Self::of_chars(text, 0)
+    }
+
+    /// Estimates a text in which so many escapes of two bytes stand for one ASCII character each.
+    fn of_chars(text: &str, escapes: usize) -> Self {
+        let ascii = ascii_bytes(text);
         let other = text.chars().count() - ascii;
-        Self::known((ascii.div_ceil(4) + other) as u64)
+        Self::known(((ascii - escapes).div_ceil(4) + other) as u64)
     }
 
     const fn known(tokens: u64) -> Self {
@@ -135,10 +150,21 @@ impl TokenEstimate {
 }
 
 /// Returns the pixels of an image that is in the block itself.
-fn pixels(image: Raw<'_>) -> Option<u64> {
-    let data = image.object()?.object("source")?.str("data")?;
+fn pixels(image: &Object<'_>) -> Option<u64> {
+    let data = image.object("source")?.str("data")?;
     let (width, height) = image::size_of(&data)?;
     Some(u64::from(width) * u64::from(height))
+}
+
+/// Counts the ASCII characters of a text. The sums of short parts fit into bytes, so that many are added at once.
+fn ascii_bytes(text: &str) -> usize {
+    let parts = text.as_bytes().chunks(u8::MAX.into());
+    let counts = parts.map(|part| {
+        part.iter()
+            .map(|byte| u8::from(byte.is_ascii()))
+            .sum::<u8>()
+    });
+    counts.map(usize::from).sum()
 }
 
 impl Add for TokenEstimate {
@@ -156,5 +182,37 @@ impl Add for TokenEstimate {
 impl Sum for TokenEstimate {
     fn sum<I: Iterator<Item = Self>>(estimates: I) -> Self {
         estimates.fold(Self::default(), Self::add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_json_string_is_estimated_as_the_text_that_it_stands_for() {
+        let bodies = [
+            "",
+            "1234",
+            r"12345\n\t\\8",
+            r#"\"\"\/\\\""#,
+            r"\b\b\b\b",
+            r"\u0031\u0032345",
+            r"\ud83d\ude42 \ud83d",
+            r"\\u0031",
+            "日本\\n日本",
+        ];
+        for body in bodies {
+            for body in [body.to_owned(), body.repeat(70)] {
+                let json = format!(r#"{{"type":"text","text":"{body}"}}"#);
+                let block = Block::verbatim(Raw::parse(&json).expect("test blocks are JSON"));
+                let text = unescape(&body);
+                let ascii = text.chars().filter(char::is_ascii).count();
+                let expected = ascii.div_ceil(4) + text.chars().count() - ascii;
+                let found = TokenEstimate::of(&block);
+                assert_eq!(found, TokenEstimate::known(expected as u64), "{body}");
+                assert_eq!(found, TokenEstimate::of_text(&text), "{body}");
+            }
+        }
     }
 }

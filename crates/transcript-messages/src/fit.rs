@@ -10,7 +10,6 @@ use super::estimate::TokenEstimate;
 use super::log::{Log, OmissionReason, SyntheticKind};
 use super::media::{media_of, note_text, replace_by_notes};
 use super::message::{Joined, Message, Role};
-use super::stored::StoredReader;
 use super::text::quoted;
 
 /// How long messages may be, and what is never omitted.
@@ -297,14 +296,9 @@ fn sum(tokens: &[u64]) -> u64 {
 
 /// Estimates the tokens of each block of each message.
 fn tokens_of_blocks(messages: &[Message]) -> Vec<Vec<u64>> {
-    let mut reader = StoredReader::default();
-    let mut tokens = |block: &Block| match TokenEstimate::read(block, &mut reader) {
-        Ok(estimate) => estimate.tokens,
-        // The next reader of it learns that the file was changed.
-        Err(_) => TokenEstimate::of(block).tokens,
-    };
+    let tokens = |block: &Block| TokenEstimate::of(block).tokens;
     let messages = messages.iter();
     messages
-        .map(|message| message.blocks.iter().map(&mut tokens).collect())
+        .map(|message| message.blocks.iter().map(tokens).collect())
         .collect()
 }

@@ -331,18 +331,20 @@ pub(super) fn media_of(messages: &[Message]) -> Vec<Medium> {
         // A sound block has none.
         let blocks = message.blocks().iter().enumerate();
         for (number, block) in blocks.filter(|(_, block)| !block.is_sound()) {
-            let Ok(raw) = Raw::parse(block.json()) else {
-                continue;
-            };
-            if block.kind() == BlockKind::ToolResult {
-                let content = raw
-                    .object()
-                    .and_then(|result| result.get("content")?.array());
-                for (inner, raw) in content.into_iter().flatten().enumerate() {
-                    add(at, number, Some(inner), raw);
+            match block.kind() {
+                BlockKind::ToolResult => {
+                    let result = block.object();
+                    let content = result.and_then(|result| result.get("content")?.array());
+                    for (inner, raw) in content.into_iter().flatten().enumerate() {
+                        add(at, number, Some(inner), raw);
+                    }
                 }
-            } else {
-                add(at, number, None, raw);
+                BlockKind::Image | BlockKind::Document => {
+                    if let Ok(raw) = Raw::parse(block.json()) {
+                        add(at, number, None, raw);
+                    }
+                }
+                _ => {}
             }
         }
     }

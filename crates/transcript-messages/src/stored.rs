@@ -9,6 +9,7 @@ use hashbrown::DefaultHashBuilder;
 use transcript_format::scan::utf8;
 
 use super::block::Block;
+use super::estimate::TokenEstimate;
 
 /// The shortest JSON that stays in the file, in bytes. The place of one takes as much memory as the
 /// JSON of a short block.
@@ -47,6 +48,8 @@ pub(super) struct Stored {
     len: usize,
     /// Shows whether the file still has the same bytes there.
     hash: u64,
+    /// Made when the text was read, so that it need not be read again.
+    estimate: TokenEstimate,
     /// The text, if a pass looked at it.
     text: OnceLock<Box<str>>,
 }
@@ -62,18 +65,23 @@ impl fmt::Debug for Stored {
 }
 
 impl Stored {
-    pub(super) fn new(text: &str, place: Place<'_>) -> Self {
+    pub(super) fn new(text: &str, estimate: TokenEstimate, place: Place<'_>) -> Self {
         Self {
             store: Arc::clone(place.store),
             offset: place.offset,
             len: text.len(),
             hash: hash(text.as_bytes()),
+            estimate,
             text: OnceLock::new(),
         }
     }
 
     pub(super) fn len(&self) -> usize {
         self.len
+    }
+
+    pub(super) fn estimate(&self) -> TokenEstimate {
+        self.estimate
     }
 
     /// Returns the text, and keeps it from then on.

@@ -6,8 +6,7 @@
 //! parallel calls are written between the lines of an answer.
 //! [`Policy::Vendor`](crate::Policy::Vendor) goes by the id alone, as the client does.
 
-use std::collections::HashMap;
-
+use hashbrown::HashMap;
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{MessageKey, RequestKey};

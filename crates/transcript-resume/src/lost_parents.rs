@@ -18,8 +18,7 @@
 //! siblings. What no rule explains is joined by time, as the client does it, so that `recover`
 //! never shows less than the client.
 
-use std::collections::HashMap;
-
+use hashbrown::HashMap;
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryRef, Id, OtherFiles, ToolKey};

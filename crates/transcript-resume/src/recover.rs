@@ -9,8 +9,7 @@
 //! [`preserved_segment`](crate::preserved_segment) completes what a boundary preserves,
 //! [`tombstones`](crate::tombstones) removes entries.
 
-use std::collections::{HashMap, HashSet};
-
+use hashbrown::{HashMap, HashSet};
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, Id, OtherFiles};

@@ -35,3 +35,16 @@ pub use text::Text;
 pub fn utf8(bytes: &[u8]) -> Option<&str> {
     simdutf8::basic::from_utf8(bytes).ok()
 }
+
+/// Returns the number of escapes in `body`, the text between the quotes of a JSON string, if each is two bytes long and
+/// stands for an ASCII character; `None` if one of them is `\u`, or the rare `\b`.
+///
+/// ```
+/// # use transcript_format::scan::count_escapes;
+/// assert_eq!(count_escapes(r#"C:\\n\n\""#), Some(3));
+/// assert_eq!(count_escapes(r"\u0041"), None);
+/// ```
+#[must_use]
+pub fn count_escapes(body: &str) -> Option<usize> {
+    simd::count_escapes(body.as_bytes())
+}

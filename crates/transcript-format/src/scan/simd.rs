@@ -1,4 +1,5 @@
-//! Finds the quotes of a line, 64 bytes at a time, and checks the content of strings.
+//! Finds the quotes of a line, 64 bytes at a time, and checks the content of strings. Also counts the
+//! escapes of a string.
 //!
 //! This is the only module of the crate with `unsafe`: two loads, and the call of code compiled for
 //! AVX2 after a check that the machine supports it. Everything else works on bit masks.
@@ -97,6 +98,32 @@ pub(super) fn index(
     }
     let _ = plain;
     index_with(line, start, carry, quotes, classify)
+}
+
+/// See [`super::count_escapes`].
+pub(super) fn count_escapes(body: &[u8]) -> Option<usize> {
+    #[cfg(target_arch = "x86_64")]
+    if has_avx2() {
+        #[expect(unsafe_code, reason = "the features were just checked")]
+        // SAFETY: the machine supports the features that the callee was compiled for.
+        return unsafe { avx2::count_escapes(body) };
+    }
+    count_escapes_with(body, classify)
+}
+
+#[inline(always)]
+fn count_escapes_with(body: &[u8], classify: impl Fn(&[u8; 64]) -> Masks) -> Option<usize> {
+    let (blocks, rest) = body.as_chunks();
+    let mut last = [b' '; 64];
+    last[..rest.len()].copy_from_slice(rest);
+    let (mut count, mut others, mut next_escaped) = (0, 0, 0);
+    blocks.iter().chain([&last]).for_each(|block| {
+        let masks = classify(block);
+        let escaped = escaped(masks.backslash, &mut next_escaped);
+        others |= escaped & !masks.escape;
+        count += escaped.count_ones() as usize;
+    });
+    (others == 0).then_some(count)
 }
 
 /// Returns whether the machine has AVX2 and the bit counting that always comes with it.
@@ -323,7 +350,7 @@ mod avx2 {
         _mm256_set1_epi8, _mm256_shuffle_epi8,
     };
 
-    use super::{Carry, Masks, Quotes, ScanError, index_with};
+    use super::{Carry, Masks, Quotes, ScanError, count_escapes_with, index_with};
 
     /// Compiled as a whole for AVX2, so that the masks are inlined into the loop.
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
@@ -334,6 +361,11 @@ mod avx2 {
         quotes: &mut Quotes,
     ) -> Option<ScanError> {
         index_with(line, start, carry, quotes, |block| classify(block))
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    pub(super) fn count_escapes(body: &[u8]) -> Option<usize> {
+        count_escapes_with(body, |block| classify(block))
     }
 
     /// Classifies a block.
@@ -426,6 +458,31 @@ mod tests {
                     assert_eq!(fast, expected, "byte {byte} at {at}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn escapes_are_counted_wherever_they_are() {
+        let count = |body: &str| {
+            let plain = count_escapes_with(body.as_bytes(), classify);
+            assert_eq!(count_escapes(body.as_bytes()), plain, "{body}");
+            plain
+        };
+        for before in (0..130).map(|len| "é".repeat(len / 2) + &"x".repeat(len % 2)) {
+            for (escapes, number) in [
+                ("", 0),
+                (r"\n", 1),
+                (r"\\", 1),
+                (r"\\n", 1),
+                (r#"\\\n\"\/"#, 4),
+                (r"\\\\", 2),
+            ] {
+                let body = format!("{before}{escapes}");
+                assert_eq!(count(&body), Some(number), "{body}");
+                assert_eq!(count(&format!("{body}{body}")), Some(2 * number), "{body}");
+            }
+            assert_eq!(count(&format!(r"{before}\u0041 ")), None, "{before}");
+            assert_eq!(count(&format!(r"{before}\\u0041")), Some(1), "{before}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use transcript_format::scan::Flags;
 use transcript_messages::{
-    FitLimit, Log, Message, Origins, StoredReader, TokenEstimate, fit, within_request_limits,
+    FitLimit, Log, Message, Origins, TokenEstimate, fit, within_request_limits,
 };
 use transcript_reader::{EntryNo, Index};
 
@@ -168,8 +168,7 @@ fn times(number: u64, (by, of): (u64, u64)) -> u64 {
 impl Request {
     /// Estimates the tokens of the request, by [`TokenEstimate`] and by what the API counted for the last answer: the
     /// messages take up to a third more than estimated, and the rest of what was counted is the system prompt and the
-    /// tools. Of a request that was made to [`Fit`], and no answer says what it took, a third is added. All blocks are
-    /// read for it.
+    /// tools. Of a request that was made to [`Fit`], and no answer says what it took, a third is added.
     #[must_use]
     pub fn tokens(&self) -> RequestTokens {
         let estimate = Estimate::new(&self.messages, self.recorded);
@@ -214,13 +213,10 @@ struct Estimate {
 impl Estimate {
     fn new(messages: &[Message], recorded: Option<RecordedTokens>) -> Self {
         let answer = recorded.map(|recorded| recorded.answer);
-        let mut reader = StoredReader::default();
         let mut all = TokenEstimate::default();
         let mut up_to_answer = 0;
         for block in messages.iter().flat_map(Message::blocks) {
-            // One that cannot be read again is noted as lost.
-            let estimate = TokenEstimate::read(block, &mut reader);
-            all = all + estimate.unwrap_or_else(|_| TokenEstimate::of(block));
+            all = all + TokenEstimate::of(block);
             if answer.is_some() && block.origin() == answer {
                 up_to_answer = all.tokens;
             }

@@ -149,7 +149,7 @@ impl LiveRequest {
                         model: self.model().as_deref().map(Into::into),
                         synthetic: log.synthetic,
                         omissions: log.omissions,
-                        recorded: since_boundary(self.models.recorded, &path, index),
+                        recorded: since_boundary(self.models.recorded.find(), &path, index),
                         path,
                         provider: self.options.provider,
                         scale: None,
@@ -236,7 +236,7 @@ impl LiveRequest {
                 stored,
                 log,
                 answerer: self.models.answerer.take(),
-                recorded: self.models.recorded,
+                recorded: self.models.recorded.find(),
                 is_salvaged: entry_ref.is_salvaged(),
             });
         }
@@ -316,7 +316,9 @@ impl LiveRequest {
             if let Some(model) = &entry.answerer {
                 self.settled.models.answered_by(model, entry.is_salvaged);
             }
-            self.settled.models.recorded = entry.recorded.or(self.settled.models.recorded);
+            if entry.recorded.is_some() {
+                self.settled.models.recorded = entry.recorded.into();
+            }
         }
         let (messages, log) = self.make(read, false, model.as_deref());
         if self.settled.entries.is_empty() {

@@ -43,6 +43,7 @@
 mod answers;
 mod fit;
 mod frames;
+mod last_usage;
 mod live;
 mod media;
 mod merge;
@@ -380,7 +381,7 @@ impl RequestOptions {
                 model: model.map(Into::into),
                 synthetic: log.synthetic,
                 omissions: log.omissions,
-                recorded: fit::since_boundary(loaded.names.recorded, &path, tree.index()),
+                recorded: fit::since_boundary(loaded.recorded, &path, tree.index()),
                 path,
                 provider: match policy {
                     Policy::Recover => self.provider,
@@ -473,6 +474,8 @@ const PART: usize = 256;
 struct Loaded<'i> {
     steps: Vec<Step>,
     names: StepContext<'i>,
+    /// The tokens of the last answer that says them.
+    recorded: Option<RecordedTokens>,
     /// Signatures of thinking that another line of the same entry has with a text.
     stored_thoughts: HashSet<Box<str>>,
     unusable: Vec<EntryNo>,
@@ -492,6 +495,7 @@ impl<'i> Loaded<'i> {
         let mut loaded = Self {
             steps: Vec::with_capacity(path.entries.len()),
             names: StepContext::default(),
+            recorded: None,
             stored_thoughts: HashSet::new(),
             unusable: Vec::new(),
         };
@@ -503,7 +507,6 @@ impl<'i> Loaded<'i> {
                 log,
             );
             loaded.names.record = names.record;
-            loaded.names.recorded = names.recorded;
             return Ok(loaded);
         }
         let parts: Vec<&[PathEntry]> = path.entries.chunks(PART).collect();
@@ -526,7 +529,7 @@ impl<'i> Loaded<'i> {
         for (model, is_salvaged) in part.answerers {
             self.names.answered_by(&model, is_salvaged);
         }
-        self.names.recorded = part.recorded.or(self.names.recorded);
+        self.recorded = part.recorded.or(self.recorded);
         log.append(part.log);
     }
 }
@@ -576,7 +579,7 @@ impl PathPart {
                 part.answerers.extend(answerer);
             }
         }
-        part.recorded = names.recorded;
+        part.recorded = names.recorded.find();
         Ok(part)
     }
 }

@@ -7,15 +7,14 @@ use transcript_format::cut_reply;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{JsonKind, Object, ParseObjectError, Raw, Str, unescape};
 use transcript_format::scan::Body;
-use transcript_format::usage::Usage;
 use transcript_messages::text::quoted;
 use transcript_messages::{
     Block, BlockKind, BlockStore, Log, OmissionReason, Place, within_limits,
 };
 use transcript_reader::{EntryMarks, EntryNo, EntryRef, Index};
 
-use super::fit::RecordedTokens;
 use super::frames;
+use super::last_usage::LastUsage;
 use super::reminders::Attachment;
 use crate::state::{NO_MODEL, StateReader};
 use crate::tree::Tree;
@@ -162,11 +161,8 @@ impl Step {
             && **model != *NO_MODEL
         {
             names.answered_by(model, entry_ref.is_salvaged());
-            let message = body.message.as_ref();
-            let usage = message.and_then(|message| message.read::<Usage<'_>>("usage"));
-            let tokens = usage.and_then(|usage| usage.context_tokens());
-            if let (Some(answer), Some(tokens)) = (origin, tokens) {
-                names.recorded = Some(RecordedTokens { answer, tokens });
+            if let (Some(answer), Some(usage)) = (origin, of_message("usage")) {
+                names.recorded.add(answer, usage);
             }
         }
         // Other flags, such as `isMeta` and `isVisibleInTranscriptOnly`, and the model
@@ -416,7 +412,7 @@ pub(super) struct StepContext<'i> {
     /// The model that the last line named, if it is an answer.
     pub(super) answerer: Option<Arc<str>>,
     /// The tokens that the last answer says it took, with its request.
-    pub(super) recorded: Option<RecordedTokens>,
+    pub(super) recorded: LastUsage,
     /// The state of the session, as the bodies describe it; `None` if nobody needs it.
     pub(super) record: Option<StateReader<'i>>,
     /// Where long blocks stay.
@@ -455,7 +451,7 @@ impl<'i> StepContext<'i> {
         StepContext {
             last_answerer: self.last_answerer.clone(),
             answerers: self.answerers.clone(),
-            recorded: self.recorded,
+            recorded: self.recorded.clone(),
             rules: self.rules,
             now: self.now,
             ..StepContext::default()

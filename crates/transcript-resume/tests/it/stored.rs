@@ -68,6 +68,8 @@ fn check(bytes: &[u8], name: &str) -> usize {
         let (of_state, ..) = options.request_with_state(&tree, &mut bodies).unwrap();
         let json: Vec<String> = wanted.messages.iter().map(|one| one.json()).collect();
         for found in [found, of_state] {
+            // They are not read for it.
+            assert_eq!(found.tokens(), wanted.tokens(), "{name}, {policy:?}");
             count += stored(&found);
             assert_eq!(written(&found), json, "{name}, {policy:?}");
             assert_eq!(found.messages, wanted.messages, "{name}, {policy:?}");
