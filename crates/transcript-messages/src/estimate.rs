@@ -139,8 +139,7 @@ impl TokenEstimate {
 
     /// Estimates a text in which so many escapes of two bytes stand for one ASCII character each.
     fn of_chars(text: &str, escapes: usize) -> Self {
-        let ascii = ascii_bytes(text);
-        let other = text.chars().count() - ascii;
+        let (ascii, other) = count_chars(text);
         Self::known(((ascii - escapes).div_ceil(4) + other) as u64)
     }
 
@@ -156,15 +155,19 @@ fn pixels(image: &Object<'_>) -> Option<u64> {
     Some(u64::from(width) * u64::from(height))
 }
 
-/// Counts the ASCII characters of a text. The sums of short parts fit into bytes, so that many are added at once.
-fn ascii_bytes(text: &str) -> usize {
-    let parts = text.as_bytes().chunks(u8::MAX.into());
-    let counts = parts.map(|part| {
-        part.iter()
-            .map(|byte| u8::from(byte.is_ascii()))
-            .sum::<u8>()
-    });
-    counts.map(usize::from).sum()
+/// Counts the ASCII characters of a text, and the others.
+fn count_chars(text: &str) -> (usize, usize) {
+    // A byte holds the counts of so few bytes, so that many are added at once.
+    const PART: usize = 128;
+    let of_part = |part: &[u8]| {
+        let ascii: u8 = part.iter().map(|byte| u8::from(byte.is_ascii())).sum();
+        // Each other character has one byte like this.
+        let first: u8 = part.iter().map(|byte| u8::from(*byte >= 0xC0)).sum();
+        (usize::from(ascii), usize::from(first))
+    };
+    let (parts, rest) = text.as_bytes().as_chunks::<PART>();
+    let parts = parts.iter().map(|part| of_part(part));
+    parts.fold(of_part(rest), |sum, part| (sum.0 + part.0, sum.1 + part.1))
 }
 
 impl Add for TokenEstimate {
