@@ -1,6 +1,7 @@
 //! Omits the oldest parts of a request until it fits the context window of a model.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::iter::Peekable;
 
 use transcript_format::texts;
 use transcript_format::units::size;
@@ -8,7 +9,7 @@ use transcript_format::units::size;
 use super::block::{Block, BlockKind};
 use super::estimate::TokenEstimate;
 use super::log::{Log, OmissionReason, SyntheticKind};
-use super::media::{media_of, note_text, replace_by_notes};
+use super::media::{Medium, media_of, note_text, replace_by_notes};
 use super::message::{Joined, Message, Role};
 use super::text::quoted;
 
@@ -38,6 +39,8 @@ pub trait Origins {
 const MIN_RESULT: u64 = 64;
 /// What a note takes, at most.
 const NOTE: u64 = 64;
+/// A request that is too long is cut to its limit less one of so many parts of it.
+const PARTS: u64 = 8;
 
 /// Omits parts of a request that [`make_strict`](super::make_strict) made, until it is within the limit or
 /// nothing more may be omitted. Returns the tokens of the rest; more than the limit if that could not be reached.
@@ -45,6 +48,12 @@ const NOTE: u64 = 64;
 /// In this order, and each only as far as needed: images and documents, the oldest first; results, the oldest first;
 /// whole turns from the start. A note in the place of each says where it is. Calls and their results stay together, and
 /// what was accepted before is accepted after.
+///
+/// The requests of a growing conversation start with the same messages as often as possible, for which a provider has a
+/// cache. A request is therefore cut as it would have been while it grew: the first request beyond the limit is cut to
+/// seven eighths of it, and its cut stays until the conversation has grown by the eighth, and so on. What follows from
+/// this: a request may be up to an eighth shorter than needed, and what counts as one of the last turns is decided when
+/// the conversation is cut.
 pub fn fit(
     messages: &mut Vec<Message>,
     limit: FitLimit,
@@ -52,46 +61,126 @@ pub fn fit(
     log: &mut Log,
 ) -> u64 {
     let tokens = tokens_of_blocks(messages);
+    let total = sum_of_all(&tokens);
+    if total <= limit.tokens {
+        return total;
+    }
+    let media = media_of(messages);
+    let ends = ends_of_requests(messages);
     let mut fitting = Fitting {
-        total: tokens.iter().map(|of_message| sum(of_message)).sum(),
+        total: 0,
+        goal: limit.tokens - limit.tokens / PARTS,
+        len: 0,
+        media: media.into_iter().peekable(),
+        next_result: 0,
+        prompts: Vec::new(),
+        turns: Vec::new(),
+        answers: Vec::new(),
+        removed: Vec::new(),
         tokens,
         messages,
         limit,
         origins,
         log,
     };
-    fitting.omit_media();
-    fitting.omit_results();
-    fitting.omit_turns();
+    for end in ends {
+        fitting.grow(end);
+        if fitting.total > limit.tokens {
+            fitting.omit_media();
+            fitting.omit_results();
+            fitting.omit_turns();
+        }
+    }
+    fitting.remove_turns();
     fitting.total
 }
 
+/// Returns the numbers of messages of all requests by which a conversation grew, in order: an answer follows each but the
+/// last.
+fn ends_of_requests(messages: &[Message]) -> Vec<usize> {
+    let is_answer = |at: usize| messages[at].role == Role::Assistant;
+    let is_end = |end: &usize| match *end == messages.len() {
+        true => true,
+        false => !is_answer(end - 1) && is_answer(*end),
+    };
+    (1..=messages.len()).filter(is_end).collect()
+}
+
+/// A request that grows, and what is omitted of it.
 struct Fitting<'a> {
+    /// The messages of the last request. Media and results are replaced in them; turns are removed at the end.
     messages: &'a mut Vec<Message>,
     /// The tokens of each block of each message.
     tokens: Vec<Vec<u64>>,
-    /// Their sum.
-    total: u64,
     limit: FitLimit,
+    /// The tokens to which a request beyond the limit is cut.
+    goal: u64,
+    /// The number of messages of the request so far.
+    len: usize,
+    /// The tokens of these, without the removed ones, and with the notes.
+    total: u64,
+    /// The images and documents that were not looked at.
+    media: Peekable<std::vec::IntoIter<Medium>>,
+    /// The first message whose results were not looked at.
+    next_result: usize,
+    /// Where prompts are, in the request so far.
+    prompts: Vec<usize>,
+    /// Where the rest may begin if turns are removed before it.
+    turns: Vec<usize>,
+    /// Where answers are.
+    answers: Vec<usize>,
+    /// What is removed, in order.
+    removed: Vec<Removed>,
     origins: &'a dyn Origins,
     log: &'a mut Log,
 }
 
+/// Messages in whose place a note is sent.
+#[derive(Clone, Copy)]
+struct Removed {
+    start: usize,
+    end: usize,
+    tokens: u64,
+}
+
+impl Removed {
+    /// Returns by how many tokens a request gets shorter; 0 for a few words, which stay, as a note would be longer.
+    fn gain(&self) -> u64 {
+        self.tokens.saturating_sub(NOTE)
+    }
+}
+
 impl Fitting<'_> {
+    /// Adds the messages up to `end`.
+    fn grow(&mut self, end: usize) {
+        for at in self.len..end {
+            self.total += sum(&self.tokens[at]);
+            let message = &self.messages[at];
+            match message.role {
+                Role::Assistant => self.answers.push(at),
+                Role::User if !has_results(message) => self.turns.push(at),
+                _ => {}
+            }
+            if self.is_prompt(at) {
+                self.prompts.push(at);
+            }
+        }
+        self.len = end;
+    }
+
     fn is_too_long(&self) -> bool {
-        self.total > self.limit.tokens
+        self.total > self.goal
     }
 
     fn omit_media(&mut self) {
-        if !self.is_too_long() {
-            return;
-        }
-        let end = self.first_kept();
+        let (start, end) = (self.end_of_removed(), self.first_kept());
         let mut replaced = Vec::new();
         let mut total = self.total;
-        for medium in media_of(self.messages) {
-            if medium.message >= end || total <= self.limit.tokens {
-                break;
+        while total > self.goal
+            && let Some(medium) = self.media.next_if(|medium| medium.message < end)
+        {
+            if medium.message < start {
+                continue;
             }
             let block = &self.messages[medium.message].blocks[medium.block];
             let what = match medium.is_image {
@@ -118,16 +207,18 @@ impl Fitting<'_> {
     }
 
     fn omit_results(&mut self) {
-        for at in 0..self.first_kept() {
+        let end = self.first_kept();
+        self.next_result = self.next_result.max(self.end_of_removed());
+        while self.is_too_long() && self.next_result < end {
+            let at = self.next_result;
             for number in 0..self.messages[at].blocks.len() {
-                if !self.is_too_long() {
-                    return;
-                }
                 let is_result = self.messages[at].blocks[number].kind() == BlockKind::ToolResult;
-                if is_result && self.tokens[at][number] >= MIN_RESULT {
+                if is_result && self.is_too_long() && self.tokens[at][number] >= MIN_RESULT {
                     self.omit_result(at, number);
                 }
             }
+            // The rest of its results may be omitted later.
+            self.next_result += usize::from(self.is_too_long());
         }
     }
 
@@ -145,118 +236,134 @@ impl Fitting<'_> {
     /// Omits turns from the start; if no turn has to stay, also the first answers of the last one.
     fn omit_turns(&mut self) {
         let start = usize::from(self.starts_with_summary());
-        let starts_turn = |message: &Message| message.role == Role::User && !has_results(message);
+        let last_prompt = self.prompts.last().copied();
+        let end = match self.limit.turns {
+            0 => last_prompt.unwrap_or(0),
+            _ => self.first_kept(),
+        };
+        while self.is_too_long()
+            && let Some(to) = self.next_place(&self.turns, start, end)
+        {
+            self.omit(start, to);
+        }
         if self.limit.turns > 0 {
-            self.omit(start, self.first_kept(), starts_turn);
             return;
         }
-        let last = self.last_prompt().unwrap_or(0);
-        self.omit(start, last, starts_turn);
-        let behind_prompt = self.last_prompt().map_or(start, |prompt| prompt + 1);
-        let is_answer = |message: &Message| message.role == Role::Assistant;
-        self.omit(behind_prompt, self.first_kept(), is_answer);
+        let behind_prompt = last_prompt.map_or(start, |prompt| prompt + 1);
+        while self.is_too_long()
+            && let Some(to) = self.next_place(&self.answers, behind_prompt, self.first_kept())
+        {
+            self.omit(behind_prompt, to);
+        }
     }
 
-    /// Omits the messages from `start` to the first place up to `end` where the rest may begin and fits; if it fits
-    /// nowhere, to the last place.
-    fn omit(&mut self, start: usize, end: usize, may_begin: fn(&Message) -> bool) {
-        if !self.is_too_long() {
-            return;
-        }
-        let surplus = self.total - self.limit.tokens + NOTE;
-        let (mut removed, mut to) = (0, None);
-        for at in start + 1..self.messages.len().min(end + 1) {
-            removed += sum(&self.tokens[at - 1]);
-            if may_begin(&self.messages[at]) {
-                to = Some(at);
-                if removed >= surplus {
-                    break;
-                }
+    /// Returns the first of these places behind `start`, and behind all that is removed, up to `end`.
+    fn next_place(&self, places: &[usize], start: usize, end: usize) -> Option<usize> {
+        let start = start.max(self.end_of_removed());
+        let next = places.partition_point(|place| *place <= start);
+        places.get(next).copied().filter(|place| *place <= end)
+    }
+
+    /// Omits the messages from `start` to `end`, with all that is removed behind `start`.
+    fn omit(&mut self, start: usize, end: usize) {
+        let (mut counted, mut tokens) = (start, 0);
+        while let Some(inner) = self.removed.pop_if(|removed| removed.start >= start) {
+            self.total += inner.gain();
+            if inner.start == start {
+                (counted, tokens) = (inner.end, inner.tokens);
             }
         }
-        // A note in the place of a few words would be longer.
-        if let Some(to) = to
-            && self.tokens[start..to].iter().map(|of| sum(of)).sum::<u64>() > NOTE
-        {
-            self.remove(start, to);
-        }
+        tokens += sum_of_all(&self.tokens[counted..end]);
+        let removed = Removed { start, end, tokens };
+        self.total -= removed.gain();
+        self.removed.push(removed);
     }
 
-    /// Removes messages, and puts a note in their place.
-    fn remove(&mut self, start: usize, end: usize) {
-        let removed: Vec<Message> = self.messages.drain(start..end).collect();
-        let tokens: u64 = self.tokens.drain(start..end).map(|of| sum(&of)).sum();
-        self.total -= tokens;
-        let blocks = removed.iter().flat_map(Message::blocks);
-        let mut origins: Vec<usize> = blocks.filter_map(Block::origin).collect();
-        origins.sort_unstable();
-        origins.dedup();
-        // What was made for them, or omitted of them, is gone as well.
-        let is_removed = |origin: usize| origins.binary_search(&origin).is_ok();
-        let reason = OmissionReason::ContextWindow;
-        let log = &mut *self.log;
-        log.synthetic
-            .retain(|made| !made.origin.is_some_and(is_removed));
-        log.omissions
-            .retain(|omission| omission.reason != reason || !is_removed(omission.origin));
-        for origin in &origins {
-            log.omit(Some(*origin), reason);
+    fn end_of_removed(&self) -> usize {
+        self.removed.last().map_or(0, |removed| removed.end)
+    }
+
+    /// Removes the turns that are omitted, and puts notes in their places.
+    fn remove_turns(&mut self) {
+        let removed: Vec<Removed> = std::mem::take(&mut self.removed);
+        let removed: Vec<Removed> = removed.into_iter().filter(|one| one.gain() > 0).collect();
+        if removed.is_empty() {
+            return;
         }
-        let count = removed.len();
-        let place = match &origins[..] {
+        let origins_of = |removed: &Removed| {
+            let messages = &self.messages[removed.start..removed.end];
+            let blocks = messages.iter().flat_map(Message::blocks);
+            let mut origins: Vec<usize> = blocks.filter_map(Block::origin).collect();
+            origins.sort_unstable();
+            origins.dedup();
+            origins
+        };
+        let origins: Vec<Vec<usize>> = removed.iter().map(origins_of).collect();
+        // What was made for them, or omitted of them, is gone as well.
+        let gone: HashSet<usize> = origins.iter().flatten().copied().collect();
+        let reason = OmissionReason::ContextWindow;
+        self.log
+            .synthetic
+            .retain(|made| made.origin.is_none_or(|origin| !gone.contains(&origin)));
+        self.log
+            .omissions
+            .retain(|omission| omission.reason != reason || !gone.contains(&omission.origin));
+        let mut messages = std::mem::take(self.messages).into_iter();
+        let mut number = 0;
+        for (removed, origins) in removed.iter().zip(origins) {
+            self.append(messages.by_ref().take(removed.start - number));
+            let count = removed.end - removed.start;
+            messages.by_ref().take(count).for_each(drop);
+            number = removed.end;
+            let note = self.note_of(count, &origins);
+            self.total = self.total - NOTE + TokenEstimate::of(&note).tokens;
+            for origin in origins {
+                self.log.omit(Some(origin), reason);
+            }
+            let before = self.messages.last();
+            let origin = before.and_then(|before| before.blocks.last()?.origin());
+            let kind = SyntheticKind::OmissionNote;
+            self.log.add_synthetic(kind, Role::User, &note, origin);
+            self.append([Message::new(Role::User, vec![note])]);
+        }
+        self.append(messages);
+    }
+
+    /// Appends messages; the first is joined to the last one if both are of the user.
+    fn append(&mut self, messages: impl IntoIterator<Item = Message>) {
+        let mut messages = messages.into_iter();
+        let Some(first) = messages.next() else { return };
+        let is_user = |message: &mut Message| message.role == Role::User;
+        match self.messages.pop_if(is_user) {
+            Some(last) if first.role == Role::User => {
+                let mut joined = Joined::new(last);
+                joined.append(first);
+                self.messages.push(joined.message);
+            }
+            last => self.messages.extend(last.into_iter().chain([first])),
+        }
+        self.messages.extend(messages);
+    }
+
+    /// Returns the note in the place of messages with blocks of these origins.
+    fn note_of(&self, count: usize, origins: &[usize]) -> Block {
+        let place = match origins {
             [first, .., last] => {
                 let last = self.origins.place(*last);
                 format!(", {} to {last} of the session", self.origins.place(*first))
             }
             one => self.place(one.first().copied()),
         };
-        let note = Block::text(&format!("{}{count} messages{place}]", texts::OMITTED));
-        let before = start.checked_sub(1).map(|before| &self.messages[before]);
-        let origin = before.and_then(|before| before.blocks.last()?.origin());
-        let kind = SyntheticKind::OmissionNote;
-        self.log.add_synthetic(kind, Role::User, &note, origin);
-        self.insert(start, Message::new(Role::User, vec![note]));
-    }
-
-    /// Inserts a message of the user, and joins it with those of the user around it.
-    fn insert(&mut self, at: usize, message: Message) {
-        let is_user = |at: &usize| {
-            let message = self.messages.get(*at);
-            message.is_some_and(|message| message.role == Role::User)
-        };
-        let from = at.checked_sub(1).filter(is_user).unwrap_or(at);
-        let to = at + usize::from(is_user(&at));
-        let mut parts: Vec<Message> = self.messages.drain(from..to).collect();
-        parts.insert(at - from, message);
-        let mut joined = Joined::new(parts.remove(0));
-        parts.into_iter().for_each(|part| joined.append(part));
-        let message = joined.message;
-        let tokens = tokens_of_blocks(std::slice::from_ref(&message));
-        let before: u64 = self.tokens[from..to].iter().map(|of| sum(of)).sum();
-        let after: u64 = tokens.iter().map(|of| sum(of)).sum();
-        self.total = self.total - before + after;
-        self.tokens.splice(from..to, tokens);
-        self.messages.insert(from, message);
+        Block::text(&format!("{}{count} messages{place}]", texts::OMITTED))
     }
 
     /// Returns the number of the first message that stays as it is.
     fn first_kept(&self) -> usize {
-        let mut places = (0..self.messages.len()).rev();
         let first = match self.limit.turns.checked_sub(1) {
-            Some(later) => places.filter(|at| self.is_prompt(*at)).nth(later),
-            None => {
-                let last = places.next();
-                let is_answer = |message: &Message| message.role == Role::Assistant;
-                self.messages.iter().rposition(is_answer).or(last)
-            }
+            Some(later) => self.prompts.iter().nth_back(later).copied(),
+            None => self.answers.last().copied().or(self.len.checked_sub(1)),
         };
         first.unwrap_or(0)
-    }
-
-    fn last_prompt(&self) -> Option<usize> {
-        (0..self.messages.len())
-            .rev()
-            .find(|at| self.is_prompt(*at))
     }
 
     fn is_prompt(&self, at: usize) -> bool {
@@ -292,6 +399,10 @@ fn has_results(message: &Message) -> bool {
 
 fn sum(tokens: &[u64]) -> u64 {
     tokens.iter().sum()
+}
+
+fn sum_of_all(tokens: &[Vec<u64>]) -> u64 {
+    tokens.iter().map(|of_message| sum(of_message)).sum()
 }
 
 /// Estimates the tokens of each block of each message.

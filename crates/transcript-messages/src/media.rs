@@ -410,37 +410,50 @@ pub(super) fn within_message_limits(messages: &mut [Message], provider: Provider
     replace_by_notes(messages, replaced.collect(), reason, log);
 }
 
+/// Of media beyond a limit of a request, a multiple of the limit by this is replaced, so that the requests of a growing
+/// conversation start with the same messages as often as possible, for which a provider has a cache. Those of the last
+/// message are replaced only as far as needed.
+const PARTS: usize = 8;
+
 /// Replaces images and documents by notes until a request is within the limits of the provider: the oldest ones of a
 /// message that has too many, images of many pixels if there are more than 20, and then the oldest ones, to the maximum
-/// number of images and of bytes.
+/// number of images and of bytes, or up to an eighth less.
 pub fn within_request_limits(messages: &mut [Message], provider: Provider, log: &mut Log) {
     within_message_limits(messages, provider, log);
     let max_request = provider.limits().request;
     let mut media = media_of(messages);
     let mut replaced = Vec::new();
     let count = |media: &[Medium]| media.iter().filter(|medium| medium.is_image).count();
-    let images = count(&media);
     let is_wide = |medium: &mut Medium| medium.side.is_some_and(|side| side > MAX_SIDE_OF_MANY);
-    if images > MANY_IMAGES {
+    if count(&media) > MANY_IMAGES {
         let why = format!(
-            "an image of more than {MAX_SIDE_OF_MANY} pixels, which the API does not take among {images}"
+            "an image of more than {MAX_SIDE_OF_MANY} pixels, which the API does not take among more than {MANY_IMAGES}"
         );
         let wide = media.extract_if(.., is_wide);
         replaced.extend(wide.map(|medium| (medium, why.clone())));
     }
+    let is_before_last = |medium: &Medium| medium.message + 1 < messages.len();
     let surplus = count(&media).saturating_sub(MAX_IMAGES);
+    let most = surplus.next_multiple_of(MAX_IMAGES / PARTS);
     let why = format!("an older image than the {MAX_IMAGES} that the API takes");
-    let older = media.extract_if(.., |medium| medium.is_image).take(surplus);
+    let mut taken = 0;
+    let older = media.extract_if(.., |medium| {
+        let is_surplus = taken < surplus || (taken < most && is_before_last(medium));
+        taken += usize::from(medium.is_image && is_surplus);
+        medium.is_image && is_surplus
+    });
     replaced.extend(older.map(|medium| (medium, why.clone())));
     let blocks = messages.iter().flat_map(Message::blocks);
-    let mut size: usize = blocks.map(Block::json_len).sum();
+    let size: usize = blocks.map(Block::json_len).sum();
     let removed: usize = replaced.iter().map(|(medium, _)| medium.len).sum();
-    size = size.saturating_sub(removed);
+    let surplus = size.saturating_sub(removed).saturating_sub(max_request);
+    let most = surplus.next_multiple_of(max_request / PARTS);
+    let mut removed = 0;
     for medium in media {
-        if size <= max_request {
+        if removed >= surplus && (removed >= most || !is_before_last(&medium)) {
             break;
         }
-        size = size.saturating_sub(medium.len);
+        removed += medium.len;
         let why = format!(
             "older media than the {} MB of a request that the API takes",
             megabytes(max_request, max_request)
@@ -638,6 +651,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_step_does_not_take_the_media_of_the_last_message() {
+        let image = |padding: usize| {
+            let mut bytes = image::stand_in("image/png", 9, 1);
+            bytes.resize(bytes.len() + padding, 0);
+            medium("image", "image/png", &bytes).with_origin(Some(7))
+        };
+        for (before, last, expected) in [
+            (vec![image(0)], vec![image(0); 100], 100),
+            (vec![image(1 << 20)], vec![image(3 << 20); 8], 7),
+            (vec![image(3 << 20)], vec![image(3 << 20); 7], 7),
+        ] {
+            let all = last.len();
+            let mut messages = vec![
+                Message::new(Role::User, before),
+                Message::new(Role::User, last),
+            ];
+            within_request_limits(&mut messages, &mut Log::default());
+            let images = messages[1].blocks().iter();
+            let sent = images.filter(|block| block.kind() == BlockKind::Image);
+            assert_eq!(sent.count(), expected, "of {all}");
+        }
+    }
+
     /// Which of the images are sent.
     fn sent(sides: &[u32], padding: usize) -> Vec<usize> {
         let image = |side: &u32| {
@@ -663,8 +700,12 @@ mod tests {
         let with_wide = |count: usize| [vec![9; count - 1], vec![2_001]].concat();
         assert_eq!(sent(&with_wide(20), 0).len(), 20);
         assert_eq!(sent(&with_wide(21), 0), (0..20).collect::<Vec<_>>());
-        assert_eq!(sent(&[9; 103], 0), (3..103).collect::<Vec<_>>());
-        // Of twelve images of 3 MiB, which are 4 MiB of base64, seven are sent.
+        // Steps are of 12 images.
+        assert_eq!(sent(&[9; 101], 0), (12..101).collect::<Vec<_>>());
+        assert_eq!(sent(&[9; 112], 0), (12..112).collect::<Vec<_>>());
+        assert_eq!(sent(&[9; 113], 0), (24..113).collect::<Vec<_>>());
+        // Of images of 3 MiB, which are 4 MiB of base64, as are the steps, seven or six are sent.
+        assert_eq!(sent(&[9; 7], 3 << 20), (0..7).collect::<Vec<_>>());
         assert_eq!(sent(&[9; 12], 3 << 20), (5..12).collect::<Vec<_>>());
     }
 }

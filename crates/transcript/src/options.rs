@@ -105,7 +105,8 @@ impl SessionOptions {
         self
     }
 
-    /// Omits from requests what is too much for a context window; all is sent by default.
+    /// Omits from requests what is too much for a context window; all is sent by default. What is omitted stays the same
+    /// until the conversation has grown by an eighth of the limit, so that requests start with the same messages.
     ///
     /// ```
     /// use transcript::{SessionOptions, parse_fit};

@@ -1,5 +1,7 @@
 //! The tokens of a request, and what is omitted of one that is too long.
 
+use std::collections::HashMap;
+
 use transcript_format::scan::Flags;
 use transcript_messages::{
     FitLimit, Log, Message, Origins, TokenEstimate, fit, within_request_limits,
@@ -19,6 +21,10 @@ const TURNS: usize = 2;
 /// Images and documents are omitted first, then results of tools, then whole turns, each from the start of the
 /// conversation and only as far as needed; a note in the place of each says where it is in the session. The summary of a
 /// compaction and the last turns stay. If those alone are too long the request is, too: [`Request::tokens`] says so.
+///
+/// The requests of a growing conversation start with the same messages as often as possible, for which a provider has a
+/// cache: the first one beyond the limit is cut to seven eighths of it, and the cut stays until the conversation has grown
+/// by the eighth.
 ///
 /// Tokens are [estimated](Request::tokens), so that the real number may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,13 +54,14 @@ impl Fit {
         }
     }
 
-    /// Returns by how many tokens a request is longer than the limit.
+    /// Returns by how many tokens a request is longer than the limit, with the [margin](RequestTokens::margin).
     #[must_use]
     pub fn surplus(&self, tokens: &RequestTokens) -> u64 {
-        let tokens = match self.is_window {
+        let estimated = match self.is_window {
             true => tokens.request,
             false => tokens.messages,
         };
+        let tokens = estimated.saturating_add(tokens.margin);
         tokens.saturating_sub(self.max)
     }
 
@@ -74,17 +81,18 @@ pub(super) struct RecordedTokens {
     pub(super) tokens: u64,
 }
 
-/// Returns what was counted for an answer, if it comes after the last compaction of its path: the request of one that a
-/// compaction preserved had other messages.
+/// Returns what was counted for the answers after the last compaction of their path: the request of one that a compaction
+/// preserved had other messages.
 pub(super) fn since_boundary(
-    recorded: Option<RecordedTokens>,
+    recorded: &[RecordedTokens],
     path: &ConversationPath,
     index: &Index,
-) -> Option<RecordedTokens> {
+) -> Vec<RecordedTokens> {
     let numbers = path.entries.iter().map(|entry| entry.entry_no());
     let boundaries = numbers.filter(|number| index.entry(*number).is_boundary());
     let last = boundaries.max();
-    recorded.filter(|recorded| last.is_none_or(|last| recorded.answer > last.get()))
+    let is_since = |one: &&RecordedTokens| last.is_none_or(|last| one.answer > last.get());
+    recorded.iter().filter(is_since).copied().collect()
 }
 
 /// The tokens of a request: see [`Request::tokens`].
@@ -100,6 +108,9 @@ pub struct RequestTokens {
     pub unknown: usize,
     /// What the API counted for the last answer on the path and its request; `None` if no answer says it.
     pub recorded: Option<u64>,
+    /// What is added to both numbers to compare them with a limit: a third of the messages, if the request was made to
+    /// [`Fit`] and no answer shows how much the estimate is too low.
+    pub margin: u64,
 }
 
 /// How the tokens that the API counts follow from an estimate.
@@ -121,16 +132,16 @@ impl Scale {
         factor: (1, 1),
         rest: 0,
     };
-    /// With a reserve, where nothing is known.
+    /// With a margin, where nothing is known.
     const SAFE: Self = Self {
         factor: Self::HIGHEST,
         rest: 0,
     };
 
-    /// Returns the scale by which an answer, and all before it, have `recorded` tokens where `estimated` were expected;
-    /// `None` if that says nothing: some gateways count only a part.
-    fn new(recorded: Option<u64>, estimated: u64) -> Option<Self> {
-        let recorded = recorded?;
+    /// Returns the scale by which an answer, and all before it, have as many tokens as were recorded; `None` if that says
+    /// nothing: some gateways count only a part.
+    fn new(answer: &Answer) -> Option<Self> {
+        let (recorded, estimated) = (answer.recorded, answer.with);
         if estimated == 0 || recorded < estimated / 2 {
             return None;
         }
@@ -146,6 +157,10 @@ impl Scale {
 
     fn messages(self, estimated: u64) -> u64 {
         times(estimated, self.factor)
+    }
+
+    fn request(self, estimated: u64) -> u64 {
+        self.messages(estimated).saturating_add(self.rest)
     }
 
     /// Returns the longest estimate of messages that are within a limit.
@@ -168,27 +183,34 @@ fn times(number: u64, (by, of): (u64, u64)) -> u64 {
 impl Request {
     /// Estimates the tokens of the request, by [`TokenEstimate`] and by what the API counted for the last answer: the
     /// messages take up to a third more than estimated, and the rest of what was counted is the system prompt and the
-    /// tools. Of a request that was made to [`Fit`], and no answer says what it took, a third is added.
+    /// tools. Of a request that was made to [`Fit`], the last answer counts whose request was surely within the limit, as
+    /// later ones may have been cut.
     #[must_use]
     pub fn tokens(&self) -> RequestTokens {
-        let estimate = Estimate::new(&self.messages, self.recorded);
+        let estimate = Estimate::new(&self.messages, &self.recorded);
         let scale = self.scale.or(estimate.scale()).unwrap_or(Scale::PLAIN);
         let messages = scale.messages(estimate.all.tokens);
+        let margin = match self.has_margin {
+            true => Scale::SAFE.messages(messages) - messages,
+            false => 0,
+        };
         RequestTokens {
-            request: messages.saturating_add(scale.rest),
+            request: scale.request(estimate.all.tokens),
             messages,
             unknown: estimate.all.unknown,
-            recorded: self.recorded.map(|recorded| recorded.tokens),
+            recorded: self.recorded.last().map(|recorded| recorded.tokens),
+            margin,
         }
     }
 
     /// Omits what is too much.
     pub(super) fn fit(&mut self, limit: Fit, index: &Index) {
-        let scale = Estimate::new(&self.messages, self.recorded).scale();
-        let scale = scale.unwrap_or(Scale::SAFE);
-        self.scale = Some(scale);
+        let estimate = Estimate::new(&self.messages, &self.recorded);
+        let scale = estimate.scale_within(limit);
+        self.has_margin = scale.is_none();
+        self.scale = Some(scale.unwrap_or(Scale::PLAIN));
         let limit = FitLimit {
-            tokens: scale.most(limit),
+            tokens: scale.unwrap_or(Scale::SAFE).most(limit),
             turns: limit.turns,
         };
         let mut log = Log {
@@ -205,31 +227,62 @@ impl Request {
 /// The estimated tokens of messages.
 struct Estimate {
     all: TokenEstimate,
-    /// Up to the answer whose tokens are recorded; 0 if it is not sent.
-    up_to_answer: u64,
-    recorded: Option<u64>,
+    /// Those of the answers that say what they took, in order.
+    answers: Vec<Answer>,
+}
+
+/// The estimated tokens of an answer.
+struct Answer {
+    /// Those of the messages before it.
+    before: u64,
+    /// These, and its own.
+    with: u64,
+    /// What the API counted for it and its request.
+    recorded: u64,
 }
 
 impl Estimate {
-    fn new(messages: &[Message], recorded: Option<RecordedTokens>) -> Self {
-        let answer = recorded.map(|recorded| recorded.answer);
+    fn new(messages: &[Message], recorded: &[RecordedTokens]) -> Self {
+        let recorded = recorded.iter().map(|of| (of.answer, of.tokens));
+        let recorded: HashMap<usize, u64> = recorded.collect();
         let mut all = TokenEstimate::default();
-        let mut up_to_answer = 0;
+        let mut answers: Vec<Answer> = Vec::new();
+        let mut last = None;
         for block in messages.iter().flat_map(Message::blocks) {
+            let before = all.tokens;
             all = all + TokenEstimate::of(block);
-            if answer.is_some() && block.origin() == answer {
-                up_to_answer = all.tokens;
+            let origin = block.origin();
+            match origin.and_then(|origin| recorded.get(&origin)) {
+                Some(_) if origin == last => {}
+                Some(recorded) => answers.push(Answer {
+                    before,
+                    with: before,
+                    recorded: *recorded,
+                }),
+                None => continue,
+            }
+            last = origin;
+            if let Some(answer) = answers.last_mut() {
+                answer.with = all.tokens;
             }
         }
-        Self {
-            all,
-            up_to_answer,
-            recorded: recorded.map(|recorded| recorded.tokens),
-        }
+        Self { all, answers }
     }
 
+    /// Returns the scale that the last answer shows.
     fn scale(&self) -> Option<Scale> {
-        Scale::new(self.recorded, self.up_to_answer)
+        self.answers.last().and_then(Scale::new)
+    }
+
+    /// Returns the scale that the last answer shows whose request had all messages before it. That of a request beyond the
+    /// limit may have been cut, unless more was counted than all of it is expected to take.
+    fn scale_within(&self, limit: Fit) -> Option<Scale> {
+        self.answers.iter().fold(None, |scale, answer| {
+            let expected: Scale = scale.unwrap_or(Scale::SAFE);
+            let is_whole = answer.before <= expected.most(limit)
+                || answer.recorded > expected.request(answer.with);
+            Scale::new(answer).filter(|_| is_whole).or(scale)
+        })
     }
 }
 
@@ -261,6 +314,45 @@ impl Origins for Entries<'_> {
 mod tests {
     use super::*;
 
+    fn answer(recorded: u64, with: u64) -> Answer {
+        Answer {
+            before: with.saturating_sub(10),
+            with,
+            recorded,
+        }
+    }
+
+    #[test]
+    fn what_the_api_counted_for_a_request_that_may_have_been_cut_says_nothing() {
+        let of = |answers: &[(u64, u64)]| {
+            let answers = answers
+                .iter()
+                .map(|(recorded, with)| answer(*recorded, *with));
+            let estimate = Estimate {
+                all: TokenEstimate::default(),
+                answers: answers.collect(),
+            };
+            estimate.scale_within(Fit::window(40_000))
+        };
+        let first = of(&[(21_200, 900)]);
+        assert_eq!(first.map(|scale| scale.rest), Some(20_000));
+        // The second request is within the limit, the others are not.
+        let second = of(&[(21_200, 900), (33_000, 10_000)]);
+        assert_ne!(second, first);
+        let cut = [
+            (21_200, 900),
+            (33_000, 10_000),
+            (36_000, 20_000),
+            (39_000, 30_000),
+        ];
+        assert_eq!(of(&cut), second);
+        // One that took more than all of it is expected to had all of it.
+        let whole = of(&[(21_200, 900), (33_000, 10_000), (90_000, 20_000)]);
+        assert_eq!(whole.map(|scale| scale.rest), Some(90_000 - 26_666));
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[(39_000, 60_000)]), None);
+    }
+
     #[test]
     fn what_the_api_counted_beyond_a_third_more_is_the_system_prompt_and_the_tools() {
         for (recorded, estimated, messages, rest) in [
@@ -269,16 +361,17 @@ mod tests {
             (1_200, 900, 1_200, 0),
             (21_200, 900, 1_200, 20_000),
         ] {
-            let scale = Scale::new(Some(recorded), estimated).expect("the numbers are usable");
+            let scale = Scale::new(&answer(recorded, estimated)).expect("the numbers are usable");
             assert_eq!(scale.messages(estimated), messages, "{recorded:?}");
             assert_eq!(scale.rest, rest, "{recorded:?}");
             let most = scale.most(Fit::window(30_000));
             assert!(scale.messages(most) + rest <= 30_000, "{recorded:?}");
             assert!(scale.messages(scale.most(Fit::messages(700))) <= 700);
         }
-        // Nothing is recorded, or too little, or for an answer that is not sent.
-        for (recorded, estimated) in [(None, 900), (Some(400), 900), (Some(400), 0)] {
-            assert_eq!(Scale::new(recorded, estimated), None, "{recorded:?}");
+        // Too little is recorded, or for nothing.
+        for (recorded, estimated) in [(400, 900), (400, 0)] {
+            let scale = Scale::new(&answer(recorded, estimated));
+            assert_eq!(scale, None, "{recorded:?}");
         }
     }
 }

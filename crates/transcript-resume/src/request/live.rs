@@ -85,7 +85,7 @@ struct ReadEntry {
     log: Log,
     /// The model that it names as that of the answer.
     answerer: Option<Arc<str>>,
-    /// The tokens that it or an entry before it says.
+    /// The tokens that it says.
     recorded: Option<RecordedTokens>,
     is_salvaged: bool,
 }
@@ -149,10 +149,11 @@ impl LiveRequest {
                         model: self.model().as_deref().map(Into::into),
                         synthetic: log.synthetic,
                         omissions: log.omissions,
-                        recorded: since_boundary(self.models.recorded.find(), &path, index),
+                        recorded: since_boundary(self.models.recorded.found(), &path, index),
                         path,
                         provider: self.options.provider,
                         scale: None,
+                        has_margin: false,
                     };
                     if let Some(limit) = self.options.fit {
                         request.fit(limit, index);
@@ -236,7 +237,7 @@ impl LiveRequest {
                 stored,
                 log,
                 answerer: self.models.answerer.take(),
-                recorded: self.models.recorded.find(),
+                recorded: self.models.recorded_by(entry.entry_no()),
                 is_salvaged: entry_ref.is_salvaged(),
             });
         }
@@ -316,9 +317,7 @@ impl LiveRequest {
             if let Some(model) = &entry.answerer {
                 self.settled.models.answered_by(model, entry.is_salvaged);
             }
-            if entry.recorded.is_some() {
-                self.settled.models.recorded = entry.recorded.into();
-            }
+            self.settled.models.recorded.extend(entry.recorded);
         }
         let (messages, log) = self.make(read, false, model.as_deref());
         if self.settled.entries.is_empty() {

@@ -12,7 +12,7 @@ use transcript_messages::{
 };
 use transcript_reader::EntryNo;
 
-use super::step::{Step, StepKind};
+use super::step::{Rules, Step, StepContext, StepKind};
 use super::{BodySource, InFile, Loaded};
 use crate::path::ConversationPath;
 use crate::tree::{Policy, Tree};
@@ -60,8 +60,9 @@ pub fn refused_media<B: BodySource>(
         let (source, is_lost) = (source.clone()?, Arc::clone(&is_lost));
         Some(Arc::new(InFile { source, is_lost }) as Arc<dyn BlockStore>)
     };
+    let context = || StepContext::new(Rules::of(tree), None, store());
     let mut log = Log::default();
-    let loaded = Loaded::new(tree, path, None, None, &store, bodies, &mut log)?;
+    let loaded = Loaded::new(tree, path, &context, None, bodies, &mut log)?;
     let mut steps = loaded.steps;
     if !steps.iter().any(has_media) {
         return Ok(Vec::new());

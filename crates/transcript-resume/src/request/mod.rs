@@ -43,11 +43,11 @@
 mod answers;
 mod fit;
 mod frames;
-mod last_usage;
 mod live;
 mod media;
 mod merge;
 pub mod recorded;
+mod recorded_usage;
 mod references;
 mod reminders;
 mod repair;
@@ -76,6 +76,7 @@ pub use fit::{Fit, RequestTokens};
 use fit::{RecordedTokens, Scale};
 pub use live::LiveRequest;
 pub use media::{RefusedMedia, refused_media};
+use recorded_usage::RecordedUsage;
 use step::{Reading, Rules, Step, StepContext, StepKind};
 
 /// Provides the bodies of entries, so that this module does not have to read a file.
@@ -349,15 +350,14 @@ impl RequestOptions {
                 let (source, is_lost) = (source?.clone(), Arc::clone(&is_lost));
                 Some(Arc::new(InFile { source, is_lost }) as Arc<dyn BlockStore>)
             };
-            let loaded = Loaded::new(
-                tree,
-                &path,
-                self.now,
-                reader(&path),
-                &store,
-                bodies,
-                &mut log,
-            )?;
+            let context = || StepContext {
+                recorded: match self.fit {
+                    Some(_) => RecordedUsage::default(),
+                    None => RecordedUsage::of_last(),
+                },
+                ..StepContext::new(Rules::of(tree), self.now, store())
+            };
+            let mut loaded = Loaded::new(tree, &path, &context, reader(&path), bodies, &mut log)?;
             if !loaded.unusable.is_empty() {
                 lost.extend(loaded.unusable);
                 continue;
@@ -381,13 +381,14 @@ impl RequestOptions {
                 model: model.map(Into::into),
                 synthetic: log.synthetic,
                 omissions: log.omissions,
-                recorded: fit::since_boundary(loaded.recorded, &path, tree.index()),
+                recorded: fit::since_boundary(loaded.recorded.found(), &path, tree.index()),
                 path,
                 provider: match policy {
                     Policy::Recover => self.provider,
                     Policy::Vendor => Provider::Messages,
                 },
                 scale: None,
+                has_margin: false,
             };
             if let Some(limit) = self.fit.filter(|_| policy == Policy::Recover) {
                 request.fit(limit, tree.index());
@@ -474,34 +475,34 @@ const PART: usize = 256;
 struct Loaded<'i> {
     steps: Vec<Step>,
     names: StepContext<'i>,
-    /// The tokens of the last answer that says them.
-    recorded: Option<RecordedTokens>,
+    /// The tokens of the answers that say them.
+    recorded: RecordedUsage,
     /// Signatures of thinking that another line of the same entry has with a text.
     stored_thoughts: HashSet<Box<str>>,
     unusable: Vec<EntryNo>,
 }
 
 impl<'i> Loaded<'i> {
-    /// Reads a path. Long blocks stay in what `store` returns, if anything.
+    /// Reads a path, with a context for each of its parts.
     fn new<B: BodySource>(
         tree: &Tree<'_>,
         path: &ConversationPath,
-        now: Option<i64>,
+        context: &(dyn Fn() -> StepContext<'i> + Sync),
         record: Option<StateReader<'i>>,
-        store: &(dyn Fn() -> Option<Arc<dyn BlockStore>> + Sync),
         bodies: &mut B,
         log: &mut Log,
     ) -> Result<Self, B::Error> {
         let mut loaded = Self {
             steps: Vec::with_capacity(path.entries.len()),
             names: StepContext::default(),
-            recorded: None,
+            recorded: context().recorded,
             stored_thoughts: HashSet::new(),
             unusable: Vec::new(),
         };
         if record.is_some() {
             // The state follows from the bodies in their order.
-            let mut names = StepContext::new(Rules::of(tree), now, record, store());
+            let mut names = context();
+            names.record = record;
             loaded.add(
                 PathPart::read(tree, &path.entries, &mut names, bodies)?,
                 log,
@@ -511,7 +512,7 @@ impl<'i> Loaded<'i> {
         }
         let parts: Vec<&[PathEntry]> = path.entries.chunks(PART).collect();
         let read = |number: usize, bodies: &mut B| {
-            let mut names = StepContext::new(Rules::of(tree), now, None, store());
+            let mut names = context();
             PathPart::read(tree, parts[number], &mut names, bodies)
         };
         bodies.in_parts(parts.len(), read, |part| {
@@ -529,7 +530,7 @@ impl<'i> Loaded<'i> {
         for (model, is_salvaged) in part.answerers {
             self.names.answered_by(&model, is_salvaged);
         }
-        self.recorded = part.recorded.or(self.recorded);
+        self.recorded.extend(part.recorded);
         log.append(part.log);
     }
 }
@@ -543,8 +544,8 @@ struct PathPart {
     /// The models that they name as those of answers, and whether on a salvaged line; those that
     /// are the same on lines in a row once.
     answerers: Vec<(Arc<str>, bool)>,
-    /// The tokens of the last answer that says them.
-    recorded: Option<RecordedTokens>,
+    /// The tokens of the answers that say them.
+    recorded: Vec<RecordedTokens>,
     log: Log,
 }
 
@@ -579,7 +580,7 @@ impl PathPart {
                 part.answerers.extend(answerer);
             }
         }
-        part.recorded = names.recorded.find();
+        part.recorded = names.recorded.found().to_vec();
         Ok(part)
     }
 }
@@ -687,10 +688,12 @@ pub struct Request {
     pub synthetic: Vec<Synthetic>,
     /// The parts of the path that could have been sent and were not.
     pub omissions: Vec<Omission>,
-    /// What the API counted for the last answer that says it.
-    recorded: Option<RecordedTokens>,
-    /// How tokens follow from estimates, if something was omitted by it.
+    /// What the API counted for the answers that say it.
+    recorded: Vec<RecordedTokens>,
+    /// How tokens follow from estimates, if the request was made to fit by it.
     scale: Option<Scale>,
+    /// It was made to fit with a margin.
+    has_margin: bool,
 }
 
 impl Request {

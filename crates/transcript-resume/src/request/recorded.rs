@@ -19,6 +19,7 @@ use transcript_messages::text::quoted;
 use transcript_messages::{Block, Log, Message, Part, Provider, Role};
 use transcript_reader::{EntryNo, Id, Index};
 
+use super::step::{Rules, StepContext};
 use super::{BodySource, Loaded, messages, references, repair, wants_system_role};
 use crate::leaf::MessagesAbove;
 use crate::tree::{NodeId, Policy, Tree};
@@ -355,6 +356,7 @@ fn build<B: BodySource>(
     let Some(leaf) = leaf_of(&tree, index, answered) else {
         return Ok(Err(ReplayOutcome::NoConversation));
     };
+    let context = || StepContext::new(Rules::of(&tree), None, None);
     let mut log = Log::default();
     let Loaded {
         mut steps,
@@ -363,9 +365,8 @@ fn build<B: BodySource>(
     } = Loaded::new(
         &tree,
         &tree.path_to_leaf(leaf),
+        &context,
         None,
-        None,
-        &|| None,
         bodies,
         &mut log,
     )?;

@@ -13,8 +13,9 @@ use transcript_messages::{
 };
 use transcript_reader::{EntryMarks, EntryNo, EntryRef, Index};
 
+use super::fit::RecordedTokens;
 use super::frames;
-use super::last_usage::LastUsage;
+use super::recorded_usage::RecordedUsage;
 use super::reminders::Attachment;
 use crate::state::{NO_MODEL, StateReader};
 use crate::tree::Tree;
@@ -411,8 +412,8 @@ pub(super) struct StepContext<'i> {
     answerers: HashSet<Arc<str>>,
     /// The model that the last line named, if it is an answer.
     pub(super) answerer: Option<Arc<str>>,
-    /// The tokens that the last answer says it took, with its request.
-    pub(super) recorded: LastUsage,
+    /// The tokens that answers say they took, with their requests.
+    pub(super) recorded: RecordedUsage,
     /// The state of the session, as the bodies describe it; `None` if nobody needs it.
     pub(super) record: Option<StateReader<'i>>,
     /// Where long blocks stay.
@@ -431,14 +432,8 @@ impl std::fmt::Debug for StepContext<'_> {
 }
 
 impl<'i> StepContext<'i> {
-    pub(super) fn new(
-        rules: Rules,
-        now: Option<i64>,
-        record: Option<StateReader<'i>>,
-        store: Option<Arc<dyn BlockStore>>,
-    ) -> Self {
+    pub(super) fn new(rules: Rules, now: Option<i64>, store: Option<Arc<dyn BlockStore>>) -> Self {
         Self {
-            record,
             store,
             rules,
             now,
@@ -456,6 +451,12 @@ impl<'i> StepContext<'i> {
             now: self.now,
             ..StepContext::default()
         }
+    }
+
+    /// Returns the tokens that the last entry that was read says, if it is this one.
+    pub(super) fn recorded_by(&mut self, entry_no: EntryNo) -> Option<RecordedTokens> {
+        let last = self.recorded.found().last().copied();
+        last.filter(|recorded| recorded.answer == entry_no.get())
     }
 
     fn shared(

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 use transcript_format::scan::Flags;
-use transcript_messages::{Block, BlockKind, Message, OmissionReason, Role, SyntheticKind, lint};
+use transcript_messages::{
+    Block, BlockKind, Message, OmissionReason, Role, SyntheticKind, TokenEstimate, lint,
+};
 use transcript_reader::EntryNo;
 use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::request::{Fit, Request, RequestOptions};
@@ -85,6 +87,13 @@ fn words(tokens: usize) -> String {
     "word".repeat(tokens)
 }
 
+/// A PNG of 750 by 1000 pixels: 1,000 tokens.
+fn picture() -> Value {
+    let png = "iVBORw0KGgoAAAANSUhEUgAAAu4AAAPoCAIAAAAOUew0AAAAAElEQVQ1rwYeAAAAAElFTkSuQmCC";
+    let source = json!({"type": "base64", "media_type": "image/png", "data": png});
+    json!([{"type": "image", "source": source}])
+}
+
 /// Four turns; the first has an image and a document, each has a result of 1,000 tokens.
 fn four_turns() -> Turns {
     let mut turns = Turns::new();
@@ -92,11 +101,7 @@ fn four_turns() -> Turns {
         turns.prompt(&format!("Prompt {turn}. {}", words(100)));
         turns.call(&json!(words(1_000)));
         if turn == 0 {
-            // A PNG of 750 by 1000 pixels: 1,000 tokens.
-            let png =
-                "iVBORw0KGgoAAAANSUhEUgAAAu4AAAPoCAIAAAAOUew0AAAAAElEQVQ1rwYeAAAAAElFTkSuQmCC";
-            let source = json!({"type": "base64", "media_type": "image/png", "data": png});
-            turns.call(&json!([{"type": "image", "source": source}]));
+            turns.call(&picture());
         }
         turns.answer(&format!("Answer {turn}. {}", words(100)), None);
     }
@@ -123,24 +128,22 @@ fn media_go_first_then_results_then_turns_each_as_far_as_needed() {
     assert_eq!(left(&whole), (1, 4, 4));
     let tokens = whole.tokens();
     assert_eq!((tokens.request, tokens.recorded), (tokens.messages, None));
-    // Estimates have a reserve of a third.
+    // A third is added to compare it with the limit. What is too long is cut to seven eighths of the limit.
     let all = tokens.messages * 4 / 3;
     for (less, expected) in [
         (0, (1, 4, 4)),
         (10, (0, 4, 4)),
-        (1_200, (0, 4, 4)),
-        (1_400, (0, 3, 4)),
+        (1_200, (0, 3, 4)),
         (2_800, (0, 2, 4)),
-        (3_800, (0, 2, 4)),
-        (4_050, (0, 2, 3)),
-        (4_400, (0, 2, 2)),
+        (3_800, (0, 2, 3)),
+        (4_050, (0, 2, 2)),
         (9_000, (0, 2, 2)),
     ] {
         let limit = Fit::messages(all.saturating_sub(less));
         let options = RequestOptions::new().fit(limit);
         let (index, fitted) = request(&session, Policy::Recover, &options);
         assert_eq!(left(&fitted), expected, "{less} tokens less");
-        let is_too_long = fitted.tokens().messages > all.saturating_sub(less) + 1;
+        let is_too_long = limit.surplus(&fitted.tokens()) > 0;
         assert_eq!(is_too_long, less == 9_000, "{less} tokens less");
         check("turns", &whole, &fitted, &index, 2);
     }
@@ -384,4 +387,121 @@ fn what_was_counted_before_a_compaction_says_nothing_about_the_request() {
         tokens.recorded.is_none() && tokens.request < 100,
         "{tokens:?}"
     );
+}
+
+/// The system prompt and the tools of the client that grows a conversation.
+const SYSTEM: u64 = 20_000;
+
+fn estimated(messages: &[Message]) -> u64 {
+    let blocks = messages.iter().flat_map(Message::blocks);
+    blocks.map(TokenEstimate::of).sum::<TokenEstimate>().tokens
+}
+
+/// The requests of a conversation that grows by an exchange with the model at a time.
+struct Growth {
+    fit: Fit,
+    turns: usize,
+    /// Whether answers say what they took.
+    is_recorded: bool,
+    conversation: Turns,
+    sent: Vec<Message>,
+    requests: usize,
+    /// How often a request did not start with the messages of the one before.
+    changes: usize,
+    /// The estimated tokens of all messages.
+    estimated: u64,
+}
+
+impl Growth {
+    fn new(fit: Fit, turns: usize, is_recorded: bool) -> Self {
+        Self {
+            fit: fit.keep_turns(turns),
+            turns,
+            is_recorded,
+            conversation: Turns::new(),
+            sent: Vec::new(),
+            requests: 0,
+            changes: 0,
+            estimated: 0,
+        }
+    }
+
+    /// Sends what there is so far, and returns what the answer says it took.
+    fn send(&mut self) -> Option<u64> {
+        let session = self.conversation.bytes();
+        let whole = RequestOptions::new().live();
+        let options = whole.clone().fit(self.fit);
+        let (index, fitted) = request(&session, Policy::Recover, &options);
+        let (_, whole) = request(&session, Policy::Recover, &whole);
+        check("growing", &whole, &fitted, &index, self.turns);
+        assert_eq!(
+            self.fit.surplus(&fitted.tokens()),
+            0,
+            "{:?}",
+            fitted.tokens()
+        );
+        if fitted.omissions.is_empty() {
+            assert_eq!(fitted.messages, whole.messages);
+        }
+        self.changes += usize::from(!fitted.messages.starts_with(&self.sent));
+        self.requests += 1;
+        self.estimated = estimated(&whole.messages);
+        self.sent = fitted.messages;
+        // The API counts somewhat more than estimated, and not always as much.
+        let percent = 118 + self.requests as u64 * 7 % 5;
+        let tokens = estimated(&self.sent) * percent / 100 + SYSTEM;
+        self.is_recorded.then_some(tokens)
+    }
+
+    /// Adds a turn with so many calls, whose results are of such lengths, or an image if it is 0.
+    fn turn(&mut self, number: usize, results: &[usize]) {
+        self.conversation
+            .prompt(&format!("Prompt {number}. {}", words(100)));
+        for result in results {
+            let tokens = self.send();
+            match result {
+                0 => self.conversation.call(&picture()),
+                tokens => self.conversation.call(&json!(words(*tokens))),
+            }
+            let lines = &mut self.conversation.lines;
+            let call = lines.len() - 2;
+            lines[call]["message"]["usage"] = json!({"input_tokens": tokens});
+        }
+        let tokens = self.send();
+        self.conversation
+            .answer(&format!("Answer {number}. {}", words(300)), tokens);
+    }
+}
+
+#[test]
+fn requests_of_a_growing_conversation_start_with_the_same_messages_between_steps() {
+    let limit = 40_000;
+    // Estimates take up to a third more.
+    let most = limit * 3 / 4;
+    let window = Fit::window(limit + SYSTEM);
+    for (fit, turns, is_recorded, results) in [
+        (window, 2, true, &[700][..]),
+        (window, 2, true, &[700, 0, 40]),
+        (window, 1, true, &[]),
+        (window, 0, true, &[400; 12]),
+        (Fit::messages(limit), 2, true, &[700, 900]),
+        (Fit::messages(limit), 2, false, &[700, 900]),
+        (Fit::messages(limit), 0, false, &[1_500, 0]),
+    ] {
+        let mut growth = Growth::new(fit, turns, is_recorded);
+        for number in 0.. {
+            growth.turn(number, results);
+            if growth.conversation.bytes().len() > 400_000 {
+                break;
+            }
+        }
+        let steps = growth.estimated.saturating_sub(most) / (most / 8) + 1;
+        let changes = growth.changes as u64;
+        println!(
+            "{} requests, {changes} changes, {steps} steps",
+            growth.requests
+        );
+        assert!(growth.requests > 60 && steps > 10, "{}", growth.requests);
+        assert!(changes <= steps, "{changes} changes in {steps} steps");
+    }
 }
