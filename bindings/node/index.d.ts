@@ -465,7 +465,12 @@ export interface RequestTokens {
   recorded: number | null;
   /** The context window of the model, if that is known. */
   window: number | null;
-  /** By how many tokens the request is longer than the window, or than `fit`; null if it is not. */
+  /**
+   * What is added to compare the request with its limits: a third of the messages, if it was made to fit and no answer
+   * shows how much the estimate is too low; otherwise 0.
+   */
+  margin: number;
+  /** By how many tokens the request, with `margin`, is longer than the window, or than `fit`; null if it is not. */
   over: number | null;
 }
 

@@ -376,15 +376,19 @@ fn too_long(args: &Args, tokens: &TokensRecord, model: &str) -> String {
     let Some(over) = tokens.over.map(grouped) else {
         return String::new();
     };
+    let more = match tokens.margin {
+        0 => "more",
+        _ => "more, with a margin of a third,",
+    };
     match (args.fit, tokens.window) {
         (Some(_), _) if args.fit_turns > 0 => {
             let turns = count(args.fit_turns, "turn");
             format!(
-                "{over} tokens more than the limit: the last {turns} alone are too long; --fit-turns keeps fewer"
+                "{over} tokens {more} than the limit: the last {turns} alone are too long; --fit-turns keeps fewer"
             )
         }
         (Some(_), _) => {
-            format!("{over} tokens more than the limit, with nothing left to omit")
+            format!("{over} tokens {more} than the limit, with nothing left to omit")
         }
         (None, window) => {
             let window = window.map_or(String::new(), |window| format!(" of {}", grouped(window)));

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{command, fixture, stderr, stdout, transcript};
 
@@ -486,6 +486,25 @@ fn a_request_that_is_longer_than_the_window_says_so_and_can_be_made_to_fit() {
     assert_eq!(fitted["omitted"][0]["reason"], "context-window");
     assert_eq!(fitted["omitted"][0]["line"], 3);
     assert_eq!(fitted["synthetic"][0]["kind"], "omission-note");
+
+    // No answer says what it took: a third is added to compare a request with its limit, and to nothing else.
+    let short = long_session(1_000);
+    let whole = &piped(&short, &[]).1["tokens"];
+    let tokens = whole["request"].as_u64().expect("it is estimated");
+    assert_eq!(
+        (&whole["margin"], &whole["over"]),
+        (&json!(0), &Value::Null)
+    );
+    for (limit, is_too_long) in [(tokens * 4 / 3, false), (tokens + tokens / 4, true)] {
+        let options = ["--fit", &limit.to_string(), "--fit-turns", "20"];
+        let (_, fitted) = piped(&short, &options);
+        let fitted = &fitted["tokens"];
+        assert_eq!(fitted["request"], tokens);
+        assert_eq!(fitted["margin"], tokens / 3);
+        let over = (tokens + tokens / 3).saturating_sub(limit);
+        let over = is_too_long.then_some(over);
+        assert_eq!(fitted["over"], json!(over));
+    }
 
     // Two turns of 12,000 tokens are longer than 5,000.
     let kept = |turns: &str| {

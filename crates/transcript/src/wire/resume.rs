@@ -450,8 +450,11 @@ pub struct TokensRecord {
     pub recorded: Option<u64>,
     /// The context window of the model that the request is meant for; `None` if it is not known, or if an answer took more.
     pub window: Option<u64>,
-    /// By how many tokens the request is longer than the window, or than what it was made to fit; `None` if it is not, or
-    /// if the window is not known.
+    /// What is added to compare the request with its limits, and is in [`Self::over`], but not in the numbers above: a third of
+    /// the messages, if the request was made to fit and no answer shows how much the estimate is too low; otherwise 0.
+    pub margin: u64,
+    /// By how many tokens the request, with [`Self::margin`], is longer than the window, or than what it was made to fit;
+    /// `None` if it is not, or if the window is not known.
     pub over: Option<u64>,
 }
 
@@ -471,6 +474,7 @@ impl TokensRecord {
             unknown: tokens.unknown as u64,
             recorded: tokens.recorded,
             window,
+            margin: tokens.margin,
             over: over.filter(|over| *over > 0),
         }
     }
