@@ -24,6 +24,7 @@ mod media;
 mod message;
 mod numbers;
 mod pair;
+mod pdf;
 mod prompt;
 mod provider;
 mod stored;

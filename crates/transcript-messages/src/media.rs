@@ -1,9 +1,8 @@
 //! Images and documents that a provider would refuse.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use base64::Engine;
-use memchr::memmem;
 use transcript_format::object::{Object, Raw};
 use transcript_format::texts;
 
@@ -13,6 +12,7 @@ use super::image;
 use super::lint::Rule;
 use super::log::{Log, OmissionReason, SyntheticKind};
 use super::message::{Message, Role};
+use super::pdf;
 use super::provider::{Limits, Provider};
 
 /// Replaces every image and document of a block that is too large for the Messages API by a note: one of them makes the
@@ -131,7 +131,8 @@ pub(super) const CONTAINER_UPLOAD: &str = "container_upload";
 
 /// Returns why the provider refuses an image, a document or a file.
 ///
-/// Only its parts, their check sums and, of a PDF, its words are looked at: whether all of it can be decoded is not known. What is named by an address or an id is not looked at.
+/// Only its parts, their check sums and, of a PDF, its words and compressed objects are looked at: whether all of it can be
+/// decoded is not known. What is named by an address or an id is not looked at.
 pub(super) fn fault(media: Raw<'_>, provider: Provider) -> Option<Fault> {
     const NO_DATA: &str = "no usable data";
     let Some(media) = media.object() else {
@@ -231,60 +232,24 @@ fn image_fault(media_type: &str, data: &str, limits: &Limits) -> Option<Fault> {
 }
 
 fn document_fault(data: &str) -> Option<Fault> {
-    const START: usize = 1 << 10;
     let Some(bytes) = image::decode(data.as_bytes()) else {
         return Fault::unusable("a document that is not base64");
     };
-    let has = |part: &[u8]| memmem::find(&bytes, part).is_some();
-    if memmem::find(&bytes[..bytes.len().min(START)], b"%PDF-").is_none() {
+    if !pdf::is_pdf(&bytes) {
         return Fault::unusable("bytes that are no PDF");
     }
-    // Its last lines say where its objects are.
-    let table = memmem::rfind(&bytes, b"startxref");
-    let has_end = table.is_some_and(|at| memmem::find(&bytes[at..], b"%%EOF").is_some());
-    if !has(b"obj") || !has_end {
+    if !pdf::is_whole(&bytes) {
         return Fault::unusable("a PDF that is cut off or has no objects");
     }
-    if memmem::find_iter(&bytes, ENCRYPT).any(|at| is_reference(&bytes[at + ENCRYPT.len()..])) {
+    if pdf::is_encrypted(&bytes) {
         return Fault::unusable("a PDF that a password protects");
     }
-    // Pages in compressed objects are not seen. An update of a file has some of its objects again.
-    let pages = memmem::find_iter(&bytes, b"/Type").filter(|at| {
-        let rest = bytes[at + 5..].trim_ascii_start();
-        rest.strip_prefix(b"/Page")
-            .is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_alphanumeric))
-    });
-    let pages: HashSet<Result<&[u8], usize>> = pages
-        .map(|at| object_before(&bytes[..at]).ok_or(at))
-        .collect();
-    let pages = pages.len();
+    let pages = pdf::pages(&bytes);
     (pages > MAX_PAGES).then_some(()).and_then(|()| {
         Fault::too_large(format!(
             "a PDF of {pages} pages, more than the {MAX_PAGES} that the API takes"
         ))
     })
-}
-
-/// The name under which a PDF says how it is encrypted.
-const ENCRYPT: &[u8] = b"/Encrypt";
-
-/// Returns whether the value of a name is an object, or a reference to one: other uses of the name are texts.
-fn is_reference(rest: &[u8]) -> bool {
-    let value = rest.trim_ascii_start();
-    value.starts_with(b"<<")
-        || (value.len() < rest.len() && value.first().is_some_and(u8::is_ascii_digit))
-}
-
-/// Returns the name of the object that the bytes end in, such as `12 0`; `None` if it is far away.
-fn object_before(bytes: &[u8]) -> Option<&[u8]> {
-    const MAX_DISTANCE: usize = 64 << 10;
-    const MAX_NAME: usize = 32;
-    let near = &bytes[bytes.len().saturating_sub(MAX_DISTANCE)..];
-    let name = &near[..memmem::rfind(near, b" obj")?];
-    let name = &name[name.len().saturating_sub(MAX_NAME)..];
-    let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b' ';
-    let start = name.iter().rposition(|byte| !is_part(byte));
-    Some(name[start.map_or(0, |start| start + 1)..].trim_ascii())
 }
 
 /// What the API accepts in one request: the maximum number of images, and of the pixels of each side if there are more

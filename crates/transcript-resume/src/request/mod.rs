@@ -350,12 +350,12 @@ impl RequestOptions {
                 let (source, is_lost) = (source?.clone(), Arc::clone(&is_lost));
                 Some(Arc::new(InFile { source, is_lost }) as Arc<dyn BlockStore>)
             };
-            let context = || StepContext {
-                recorded: match self.fit {
-                    Some(_) => RecordedUsage::default(),
-                    None => RecordedUsage::of_last(),
-                },
-                ..StepContext::new(Rules::of(tree), self.now, store())
+            let context = || {
+                let mut context = StepContext::new(Rules::of(tree), self.now, store());
+                if self.fit.is_none() {
+                    context.recorded = RecordedUsage::of_last();
+                }
+                context
             };
             let mut loaded = Loaded::new(tree, &path, &context, reader(&path), bodies, &mut log)?;
             if !loaded.unusable.is_empty() {

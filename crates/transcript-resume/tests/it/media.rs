@@ -169,7 +169,7 @@ struct Media {
     wide: Vec<u8>,
     too_wide: Vec<u8>,
     encrypted: Vec<u8>,
-    many_pages: Vec<u8>,
+    many_pages: [Vec<u8>; 2],
 }
 
 fn encode(width: u32, format: ImageFormat) -> Vec<u8> {
@@ -180,8 +180,9 @@ fn encode(width: u32, format: ImageFormat) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// Makes a PDF of empty pages.
-fn pdf(pages: usize, is_encrypted: bool) -> Vec<u8> {
+/// Makes a PDF of empty pages. The objects of a modern one, and its cross references, are in compressed streams.
+fn pdf(pages: usize, is_encrypted: bool, is_modern: bool) -> Vec<u8> {
+    use lopdf::xref::XrefType;
     use lopdf::{Document, Object, dictionary};
     let mut document = Document::with_version("1.4");
     let root = document.new_object_id();
@@ -202,7 +203,21 @@ fn pdf(pages: usize, is_encrypted: bool) -> Vec<u8> {
         document.trailer.set("Encrypt", rules);
     }
     let mut bytes = Vec::new();
-    document.save_to(&mut bytes).unwrap();
+    match is_modern {
+        true => document.save_modern(&mut bytes).unwrap(),
+        false => {
+            let table = XrefType::CrossReferenceTable;
+            document.reference_table.cross_reference_type = table;
+            document.save_to(&mut bytes).unwrap();
+        }
+    }
+    let has = |part: &str| {
+        bytes
+            .windows(part.len())
+            .any(|window| window == part.as_bytes())
+    };
+    assert_eq!(has("/MediaBox"), !is_modern);
+    assert_eq!(has("/XRef"), is_modern);
     bytes
 }
 
@@ -216,13 +231,16 @@ impl Media {
         ];
         let images = formats.map(|(media_type, format)| (media_type, encode(40, format)));
         let mut sound = images.to_vec();
-        sound.push(("application/pdf", pdf(3, false)));
+        for is_modern in [false, true] {
+            sound.push(("application/pdf", pdf(3, false, is_modern)));
+            sound.push(("application/pdf", pdf(100, false, is_modern)));
+        }
         Self {
             sound,
             wide: encode(2_001, ImageFormat::Png),
             too_wide: encode(8_001, ImageFormat::Png),
-            encrypted: pdf(1, true),
-            many_pages: pdf(101, false),
+            encrypted: pdf(1, true, false),
+            many_pages: [pdf(101, false, false), pdf(101, false, true)],
         }
     }
 
@@ -243,7 +261,7 @@ impl Media {
             3 => (media_type, bytes) = ("image/png", self.too_wide.clone()),
             4 => (media_type, bytes) = ("image/png", self.wide.clone()),
             5 => (media_type, bytes) = ("application/pdf", self.encrypted.clone()),
-            6 => (media_type, bytes) = ("application/pdf", self.many_pages.clone()),
+            6 => (media_type, bytes) = ("application/pdf", self.many_pages[rng.below(2)].clone()),
             7 => bytes = b"<html>404</html>".to_vec(),
             8 => bytes.clear(),
             9 if rng.below(20) == 0 && media_type != "application/pdf" => {
