@@ -176,7 +176,7 @@ fn replace_refused(steps: &mut [Step], log: &mut Log) {
     for at in 0..steps.len() {
         let (before, rest) = steps.split_at_mut(at);
         match rest[0].kind {
-            StepKind::User if is_any_distinct => carriers.note(at, &rest[0]),
+            StepKind::User | StepKind::Reminder if is_any_distinct => carriers.note(at, &rest[0]),
             StepKind::ApiError => {
                 let kinds = refused(&rest[0]);
                 let carrier = match rest[0].heals_distinct_carrier {
@@ -189,7 +189,7 @@ fn replace_refused(steps: &mut [Step], log: &mut Log) {
                 last = Some((line, kinds));
                 let origin = before[line].origin();
                 for kind in kinds {
-                    if replace_by_notes(&mut before[line].blocks, *kind, origin, log) {
+                    if replace_by_notes(blocks_mut(&mut before[line]), *kind, origin, log) {
                         log.omit_by(origin, OmissionReason::RejectedMedia, rest[0].origin());
                     }
                 }
@@ -199,7 +199,20 @@ fn replace_refused(steps: &mut [Step], log: &mut Log) {
     }
 }
 
-/// Returns the nearest user entry with media of these kinds behind the last answer; `None` if that is the one that the
+/// Returns the blocks of a step that may be media, or results with some, and those of its reminder.
+fn blocks(step: &Step) -> impl Iterator<Item = &Block> {
+    let reminder = step.reminder.iter().flat_map(|reminder| &reminder.parts);
+    step.blocks.iter().chain(reminder.flatten())
+}
+
+/// Like [`blocks`], to be changed.
+fn blocks_mut(step: &mut Step) -> impl Iterator<Item = &mut Block> {
+    let reminder = step.reminder.iter_mut();
+    let reminder = reminder.flat_map(|reminder| &mut reminder.parts);
+    step.blocks.iter_mut().chain(reminder.flatten())
+}
+
+/// Returns the nearest user entry or reminder with media of these kinds behind the last answer; `None` if that is the one that the
 /// last error was about, or if notes are already in the places of some of its media.
 fn carrier_since_answer(
     steps: &[Step],
@@ -212,10 +225,11 @@ fn carrier_since_answer(
     let first = since.map_or(0, |answer| answer + 1);
     let mut entries = (first..steps.len()).rev();
     let found = entries.find(|at| {
-        let has = |kind: &BlockKind| steps[*at].blocks.iter().any(|block| carries(block, *kind));
+        let step = &steps[*at];
+        let has = |kind: &BlockKind| blocks(step).any(|block| carries(block, *kind));
         let is_same = last.is_some_and(|(line, of)| line == *at && of == kinds);
-        let is_carrier = is_same || kinds.iter().any(has) || has_note(&steps[*at]);
-        steps[*at].kind == StepKind::User && is_carrier
+        let is_carrier = is_same || kinds.iter().any(has) || has_note(step);
+        matches!(step.kind, StepKind::User | StepKind::Reminder) && is_carrier
     })?;
     let is_same = last.is_some_and(|(line, of)| line == found && of == kinds);
     (!is_same && !has_note(&steps[found])).then_some(found)
@@ -237,7 +251,7 @@ fn has_note(step: &Step) -> bool {
         }
         _ => false,
     };
-    step.blocks.iter().any(is_note_in)
+    blocks(step).any(is_note_in)
 }
 
 /// The texts of errors about media as the client knows them, and the media (ERR-2).
@@ -310,8 +324,8 @@ fn refused(error: &Step) -> &'static [BlockKind] {
 }
 
 /// Puts a note in the place of each medium of a kind. Returns whether there were any.
-fn replace_by_notes(
-    blocks: &mut [Block],
+fn replace_by_notes<'b>(
+    blocks: impl Iterator<Item = &'b mut Block>,
     media: BlockKind,
     origin: Option<usize>,
     log: &mut Log,
@@ -380,7 +394,7 @@ struct Carriers {
 impl Carriers {
     fn note(&mut self, at: usize, line: &Step) {
         for media in [BlockKind::Image, BlockKind::Document] {
-            if line.blocks.iter().any(|block| carries(block, media)) {
+            if blocks(line).any(|block| carries(block, media)) {
                 self.lines(media).push(at);
             }
         }
@@ -390,7 +404,7 @@ impl Carriers {
     fn nearest(&mut self, steps: &[Step], media: BlockKind) -> Option<usize> {
         let lines = self.lines(media);
         while let Some(at) = lines.pop() {
-            if steps[at].blocks.iter().any(|block| carries(block, media)) {
+            if blocks(&steps[at]).any(|block| carries(block, media)) {
                 return Some(at);
             }
         }

@@ -6,7 +6,8 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 use transcript_format::kind::EntryKind;
-use transcript_messages::{BlockKind, Lint, OmissionReason, Rule, SyntheticKind, lint};
+use transcript_format::texts;
+use transcript_messages::{BlockKind, Lint, Message, OmissionReason, Rule, SyntheticKind, lint};
 use transcript_reader::{Bodies, EntryNo, Index, Source};
 use transcript_resume::request::{Request, RequestOptions};
 use transcript_resume::texts::{NO_RESPONSE, START_MISSING};
@@ -780,37 +781,150 @@ fn a_reminder_whose_user_message_is_gone_is_a_user_message() {
     );
 }
 
-/// A session with an image in two prompts: the first one was answered, the second one met an error.
-fn session_with_error(error: &str) -> Vec<u8> {
-    const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-    let source = json!({"type": "base64", "media_type": "image/png", "data": PIXEL});
-    let pdf = json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjcKMSAwIG9iagpzdGFydHhyZWYKOQolJUVPRg=="});
-    let media = json!([
-        {"type": "image", "source": source}, {"type": "document", "source": pdf},
-    ]);
-    let answer = |model: &str, text: &str| json!({"role": "assistant", "id": text, "model": model, "content": [{"type": "text", "text": text}]});
-    let user = |content: Value| json!({"role": "user", "content": content});
-    let rows = [
-        ("user", user(media.clone()), false),
-        ("assistant", answer("claude-sonnet-4-5", "Seen."), false),
-        ("user", user(media), false),
-        ("assistant", answer("<synthetic>", error), true),
-        ("user", user(json!("Go on.")), false),
-        ("assistant", answer("<synthetic>", error), true),
-        ("user", user(json!("Please.")), false),
-    ];
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+fn pixel() -> Value {
+    json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}})
+}
+
+/// A session of these lines, each a type with its message or attachment.
+fn session_of(rows: impl IntoIterator<Item = (&'static str, Value)>) -> Vec<u8> {
     let mut text = String::new();
-    for (number, (kind, message, is_error)) in rows.into_iter().enumerate() {
+    for (number, (kind, content)) in rows.into_iter().enumerate() {
         let uuid = |number: usize| format!("00000000-0000-4000-8000-{number:012}");
         let parent = number.checked_sub(1).map(uuid);
-        let entry = json!({
+        let mut entry = json!({
             "type": kind, "uuid": uuid(number), "parentUuid": parent, "isSidechain": false, "sessionId": uuid(99),
-            "timestamp": format!("2026-01-01T00:00:{number:02}.000Z"), "message": message, "isApiErrorMessage": is_error,
+            "timestamp": format!("2026-01-01T00:00:{number:02}.000Z"),
+            "isApiErrorMessage": content["model"] == "<synthetic>",
         });
+        let key = if kind == "attachment" {
+            kind
+        } else {
+            "message"
+        };
+        entry[key] = content;
         text.push_str(&entry.to_string());
         text.push('\n');
     }
     text.into_bytes()
+}
+
+fn user_row(content: Value) -> (&'static str, Value) {
+    ("user", json!({"role": "user", "content": content}))
+}
+
+fn answer_row(model: &str, text: &str) -> (&'static str, Value) {
+    let content = json!([{"type": "text", "text": text}]);
+    (
+        "assistant",
+        json!({"role": "assistant", "id": text, "model": model, "content": content}),
+    )
+}
+
+/// A session with an image in two prompts: the first one was answered, the second one met an error.
+fn session_with_error(error: &str) -> Vec<u8> {
+    let pdf = json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjcKMSAwIG9iagpzdGFydHhyZWYKOQolJUVPRg=="});
+    let media = json!([pixel(), {"type": "document", "source": pdf}]);
+    session_of([
+        user_row(media.clone()),
+        answer_row("claude-sonnet-4-5", "Seen."),
+        user_row(media),
+        answer_row("<synthetic>", error),
+        user_row(json!("Go on.")),
+        answer_row("<synthetic>", error),
+        user_row(json!("Please.")),
+    ])
+}
+
+const IMAGE_ERROR: &str = "API Error: 400 Could not process image";
+
+#[test]
+fn an_error_says_nothing_about_the_media_beside_or_before_a_note() {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let result =
+        |text: Value| json!({"type": "tool_result", "tool_use_id": "t", "content": [text]});
+    let call = json!({"role": "assistant", "id": "m", "model": "claude-sonnet-4-5",
+        "content": [{"type": "tool_use", "id": "t", "name": "Read", "input": {}}]});
+    let too_large = format!("{}image/png, 9.0 MB]", texts::MEDIA_TOO_LARGE);
+    for (beside, is_kept) in [
+        (text("See."), false),
+        (text(texts::MEDIA_REJECTED), true),
+        (text(&too_large), true),
+        (result(text("See.")), false),
+        (result(text(texts::MEDIA_REJECTED)), true),
+        (result(text(&too_large)), true),
+    ] {
+        for entry in [json!([beside]), json!([beside, pixel()])] {
+            let all = 1 + entry.to_string().matches(PIXEL).count();
+            let session = session_of([
+                user_row(json!("Look.")),
+                ("assistant", call.clone()),
+                user_row(json!([pixel()])),
+                user_row(entry),
+                answer_row("<synthetic>", IMAGE_ERROR),
+                user_row(json!("Go on.")),
+            ]);
+            let session = Loaded::new(&session);
+            let request = session.request(Policy::Recover, &RequestOptions::new());
+            let sent: String = request.messages.iter().map(Message::json).collect();
+            let images = sent.matches(PIXEL).count();
+            assert_eq!(images, all - usize::from(!is_kept), "{beside}");
+        }
+    }
+}
+
+#[test]
+fn an_error_about_media_is_evidence_against_those_of_an_attachment() {
+    let file = json!({"type": "file", "filename": "/a.png",
+        "content": {"type": "image", "file": {"type": "image/png", "base64": PIXEL}}});
+    for (between, is_kept) in [
+        (user_row(json!("Look.")), false),
+        (answer_row("claude-sonnet-4-5", "Seen."), true),
+    ] {
+        let session = session_of([
+            user_row(json!("See @/a.png")),
+            ("attachment", file.clone()),
+            between,
+            user_row(json!("Next.")),
+            answer_row("<synthetic>", IMAGE_ERROR),
+            user_row(json!("Go on.")),
+        ]);
+        let session = String::from_utf8(session).unwrap();
+        let healing = session.replace(
+            "\"isApiErrorMessage\":true",
+            "\"isApiErrorMessage\":true,\"healsDistinctCarrier\":true",
+        );
+        for (session, is_kept) in [(session, is_kept), (healing, false)] {
+            let session = Loaded::new(session.as_bytes());
+            let request = session.request(Policy::Recover, &RequestOptions::new());
+            let sent: String = request.messages.iter().map(Message::json).collect();
+            assert_eq!(sent.contains(PIXEL), is_kept, "{sent}");
+            assert_eq!(sent.contains(texts::MEDIA_REJECTED), !is_kept, "{sent}");
+            assert_eq!(lint(&request.messages).problems, []);
+            let rejected = request.omissions.iter();
+            let rejected = rejected.filter(|one| one.reason == OmissionReason::RejectedMedia);
+            let lines = rejected.map(|one| (session.line(one.origin), one.evidence));
+            let lines: Vec<(usize, Option<usize>)> = lines
+                .map(|(line, evidence)| (line, evidence.map(|error| session.line(error))))
+                .collect();
+            let expected = if is_kept { vec![] } else { vec![(2, Some(5))] };
+            assert_eq!(lines, expected);
+        }
+    }
+    // The client does not look at attachments.
+    let request = Loaded::new(&session_of([
+        user_row(json!("See @/a.png")),
+        ("attachment", file.clone()),
+        answer_row(
+            "<synthetic>",
+            "Image was too large. Try resizing the image or using a different approach.",
+        ),
+        user_row(json!("Go on.")),
+    ]));
+    let request = request.request(Policy::Vendor, &RequestOptions::new());
+    let sent: String = request.messages.iter().map(Message::json).collect();
+    assert!(sent.contains(PIXEL));
 }
 
 #[test]
