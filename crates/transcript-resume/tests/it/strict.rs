@@ -810,7 +810,7 @@ fn session_of(rows: impl IntoIterator<Item = (&'static str, Value)>) -> Vec<u8> 
     text.into_bytes()
 }
 
-fn user_row(content: Value) -> (&'static str, Value) {
+fn user_row(content: &Value) -> (&'static str, Value) {
     ("user", json!({"role": "user", "content": content}))
 }
 
@@ -827,13 +827,13 @@ fn session_with_error(error: &str) -> Vec<u8> {
     let pdf = json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjcKMSAwIG9iagpzdGFydHhyZWYKOQolJUVPRg=="});
     let media = json!([pixel(), {"type": "document", "source": pdf}]);
     session_of([
-        user_row(media.clone()),
+        user_row(&media),
         answer_row("claude-sonnet-4-5", "Seen."),
-        user_row(media),
+        user_row(&media),
         answer_row("<synthetic>", error),
-        user_row(json!("Go on.")),
+        user_row(&json!("Go on.")),
         answer_row("<synthetic>", error),
-        user_row(json!("Please.")),
+        user_row(&json!("Please.")),
     ])
 }
 
@@ -858,12 +858,12 @@ fn an_error_says_nothing_about_the_media_beside_or_before_a_note() {
         for entry in [json!([beside]), json!([beside, pixel()])] {
             let all = 1 + entry.to_string().matches(PIXEL).count();
             let session = session_of([
-                user_row(json!("Look.")),
+                user_row(&json!("Look.")),
                 ("assistant", call.clone()),
-                user_row(json!([pixel()])),
-                user_row(entry),
+                user_row(&json!([pixel()])),
+                user_row(&entry),
                 answer_row("<synthetic>", IMAGE_ERROR),
-                user_row(json!("Go on.")),
+                user_row(&json!("Go on.")),
             ]);
             let session = Loaded::new(&session);
             let request = session.request(Policy::Recover, &RequestOptions::new());
@@ -879,16 +879,16 @@ fn an_error_about_media_is_evidence_against_those_of_an_attachment() {
     let file = json!({"type": "file", "filename": "/a.png",
         "content": {"type": "image", "file": {"type": "image/png", "base64": PIXEL}}});
     for (between, is_kept) in [
-        (user_row(json!("Look.")), false),
+        (user_row(&json!("Look.")), false),
         (answer_row("claude-sonnet-4-5", "Seen."), true),
     ] {
         let session = session_of([
-            user_row(json!("See @/a.png")),
+            user_row(&json!("See @/a.png")),
             ("attachment", file.clone()),
             between,
-            user_row(json!("Next.")),
+            user_row(&json!("Next.")),
             answer_row("<synthetic>", IMAGE_ERROR),
-            user_row(json!("Go on.")),
+            user_row(&json!("Go on.")),
         ]);
         let session = String::from_utf8(session).unwrap();
         let healing = session.replace(
@@ -914,13 +914,13 @@ fn an_error_about_media_is_evidence_against_those_of_an_attachment() {
     }
     // The client does not look at attachments.
     let request = Loaded::new(&session_of([
-        user_row(json!("See @/a.png")),
+        user_row(&json!("See @/a.png")),
         ("attachment", file.clone()),
         answer_row(
             "<synthetic>",
             "Image was too large. Try resizing the image or using a different approach.",
         ),
-        user_row(json!("Go on.")),
+        user_row(&json!("Go on.")),
     ]));
     let request = request.request(Policy::Vendor, &RequestOptions::new());
     let sent: String = request.messages.iter().map(Message::json).collect();
