@@ -13,7 +13,7 @@ use transcript_reader::{Error, Source};
 
 use crate::content::Content;
 use crate::files::Catalog;
-use crate::sidecar::{Kind, Piece, Record, Records, Sidecar, State, Stored};
+use crate::sidecar::{Found, Kind, Piece, Record, Records, Sidecar, State, Stored};
 
 /// The size of the part of a file about which is kept what was found out, in bytes.
 const PIECE: u64 = 1 << 20;
@@ -215,25 +215,32 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         })
     }
 
-    /// From now on keeps what is known about files that are gone, also about folders in `root` that are gone.
-    pub(crate) fn keep_gone(&mut self, kind: Kind, cache: &Path, root: &Path) {
+    /// From now on keeps what is known about files that are gone.
+    pub(crate) fn keep_gone(&mut self) {
         self.keeps_gone = true;
+    }
+
+    /// Adds the folders in `root` that are gone.
+    pub(crate) fn add_gone_folders(&mut self, kind: Kind, cache: &Path, root: &Path) {
         let root = self.catalog.disk.real_path(root);
-        let known: HashSet<PathBuf> = self
+        let mut known: HashSet<PathBuf> = self
             .folders
             .iter()
             .map(|folder| folder.sidecar.folder().to_owned())
             .collect();
-        for (_, sidecar) in Sidecar::all(kind, cache) {
+        let kinds = kind.older.iter().map(|older| older.kind);
+        let all = [kind].into_iter().chain(kinds);
+        let all = all.flat_map(|kind| Sidecar::all(kind, cache));
+        for (_, sidecar) in all {
             let Some(sidecar) = sidecar else { continue };
             let folder = sidecar.folder();
             let is_in_root = root
                 .as_ref()
                 .is_ok_and(|root| folder.parent() == Some(root));
-            if is_in_root && !known.contains(folder) {
+            if is_in_root && known.insert(folder.to_owned()) {
                 self.folders.push(Folder {
                     path: folder.to_owned(),
-                    sidecar,
+                    sidecar: Sidecar::of(kind, cache, folder),
                     records: OnceLock::new(),
                     new: Mutex::default(),
                 });
@@ -262,11 +269,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
                 false => Lookup::New(state),
             };
         }
-        let mut pieces: Vec<Stored<K>> = Vec::new();
-        for found in chain.iter().rev() {
-            pieces.retain(|piece| piece.start < found.record.keep);
-            pieces.extend(found.record.pieces.iter().cloned());
-        }
+        let pieces = pieces(&chain);
         let ends = pieces.iter().map(|piece| piece.end);
         let starts = pieces.iter().map(|piece| piece.start);
         let is_whole = starts.eq([0].into_iter().chain(ends).take(pieces.len()));
@@ -421,7 +424,8 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         self.add(self.folder(file), &bytes);
     }
 
-    /// Passes what is known about files that are gone to `see`: the project folder, and the path in it.
+    /// Passes what is known about files that are gone to `see`: the project folder, and the path in it. What
+    /// a file of an older kind says counts where no newer one says anything.
     pub(crate) fn for_each_gone(&self, mut see: impl FnMut(&Path, &str, Vec<K>)) {
         let known: HashSet<(usize, &str)> = (0..self.catalog.files.len())
             .filter_map(|file| {
@@ -430,22 +434,32 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
             })
             .collect();
         for (number, folder) in self.folders.iter().enumerate() {
-            let records = self.records(folder);
-            for path in records.paths() {
-                let Ok(name) = std::str::from_utf8(path) else {
-                    continue;
+            let mut seen: HashSet<Vec<u8>> = HashSet::new();
+            let mut see_all = |records: &Records<Stored<K>>| {
+                for path in records.paths() {
+                    let Ok(name) = std::str::from_utf8(path) else {
+                        continue;
+                    };
+                    let is_there = || self.catalog.disk.metadata(&folder.path.join(name)).is_ok();
+                    if seen.contains(path) || known.contains(&(number, name)) || is_there() {
+                        continue;
+                    }
+                    let pieces = pieces(&records.chain(path));
+                    if pieces.is_empty() {
+                        continue;
+                    }
+                    let kept = pieces.into_iter().map(|piece| piece.kept);
+                    see(&folder.path, name, kept.collect());
+                    seen.insert(path.to_vec());
+                }
+            };
+            see_all(self.records(folder));
+            for (sidecar, older) in folder.sidecar.older() {
+                let read = |payload: &[u8]| {
+                    let converted = (older.convert)(payload);
+                    (self.see)(&converted.unwrap_or_default())
                 };
-                let is_there = || self.catalog.disk.metadata(&folder.path.join(name)).is_ok();
-                if known.contains(&(number, name)) || is_there() {
-                    continue;
-                }
-                let mut pieces: Vec<Stored<K>> = Vec::new();
-                for found in records.chain(path).iter().rev() {
-                    pieces.retain(|piece| piece.start < found.record.keep);
-                    pieces.extend(found.record.pieces.iter().cloned());
-                }
-                let kept = pieces.into_iter().map(|piece| piece.kept);
-                see(&folder.path, name, kept.collect());
+                see_all(&sidecar.read(read));
             }
         }
     }
@@ -513,6 +527,16 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
             self.is_off.store(true, Ordering::Relaxed);
         }
     }
+}
+
+/// Returns the pieces of which the records of a chain tell, in order.
+fn pieces<K: Clone>(chain: &[&Found<Stored<K>>]) -> Vec<Stored<K>> {
+    let mut pieces: Vec<Stored<K>> = Vec::new();
+    for found in chain.iter().rev() {
+        pieces.retain(|piece| piece.start < found.record.keep);
+        pieces.extend(found.record.pieces.iter().cloned());
+    }
+    pieces
 }
 
 fn is_older(modified: Option<SystemTime>, now: SystemTime, than: Duration) -> bool {

@@ -21,6 +21,8 @@ use crate::texts::{ToolPart, Unit};
 const KIND: Kind = Kind {
     magic: concat!("transcript filters 4 ", env!("CARGO_PKG_VERSION")),
     extension: "filters",
+    // What is in the files is made again.
+    older: &[],
 };
 /// The minimum number of bytes of a piece for each of its grams; a piece with more grams has no filter.
 const BYTES_PER_GRAM: usize = 24;

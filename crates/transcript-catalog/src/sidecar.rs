@@ -22,8 +22,19 @@ use crate::fuse::mix;
 pub(crate) struct Kind {
     /// What the file starts with. It changes with the format.
     pub(crate) magic: &'static str,
-    /// Where its name ends.
+    /// Where its name ends. If what is in the file cannot be made again, it changes with the format, too, so
+    /// that no format is written over another.
     pub(crate) extension: &'static str,
+    /// The kinds that it replaced and that are still read, the newest first.
+    pub(crate) older: &'static [Older],
+}
+
+/// A kind that another one replaced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Older {
+    pub(crate) kind: Kind,
+    /// Makes a payload of the kind that replaced it; `None` if the payload is damaged.
+    pub(crate) convert: fn(&[u8]) -> Option<Vec<u8>>,
 }
 
 /// The length and the checksum before a record.
@@ -435,6 +446,17 @@ impl Sidecar {
         path.is_ok_and(|path| disk.metadata(&path).is_ok())
     }
 
+    /// Writes the file with these bytes of records, whatever they are.
+    #[cfg(test)]
+    pub(crate) fn write_all(&self, records: &[u8]) {
+        fs::write(&self.path, [&self.header(), records].concat()).unwrap();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn read_all(&self) -> Vec<u8> {
+        fs::read(&self.path).unwrap()
+    }
+
     /// Creates the folder and the file if they are missing.
     ///
     /// # Errors
@@ -465,13 +487,28 @@ impl Sidecar {
 
     /// Removes the files next to this one that are about folders which are gone, and those of other versions.
     pub(crate) fn remove_gone(&self, disk: &dyn ReadDisk) {
-        let cache = self.path.parent().unwrap_or(Path::new(""));
-        for (path, sidecar) in Self::all(self.kind, cache) {
-            if sidecar.is_none_or(|sidecar| !disk.is_folder(&sidecar.folder)) {
-                // Another process may have removed it.
-                let _ = fs::remove_file(&path);
-            }
+        let cache = self.cache();
+        let current = Self::all(self.kind, cache).into_iter();
+        let gone = current.filter(|(_, sidecar)| {
+            let folder = sidecar.as_ref().map(|sidecar| &sidecar.folder);
+            folder.is_none_or(|folder| !disk.is_folder(folder))
+        });
+        let older = self.kind.older.iter();
+        let older = older.flat_map(|older| Self::all(older.kind, cache));
+        for (path, _) in gone.chain(older) {
+            // Another process may have removed it.
+            let _ = fs::remove_file(&path);
         }
+    }
+
+    /// Returns the files of older kinds about the same folder, the newest first, whether they are there or not.
+    pub(crate) fn older(&self) -> impl Iterator<Item = (Self, &'static Older)> {
+        let older = self.kind.older.iter();
+        older.map(|older| (Self::of(older.kind, self.cache(), &self.folder), older))
+    }
+
+    fn cache(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
     }
 
     /// Returns the files of a kind in `cache`; with `None` those that are of another version.
@@ -575,6 +612,7 @@ mod tests {
         let kind = Kind {
             magic: "test",
             extension: "test",
+            older: &[],
         };
         let sidecar = Sidecar::of(kind, folder.path(), Path::new("/p"));
         let mut framed = Vec::new();

@@ -1,7 +1,6 @@
 //! `transcript usage`: what sessions cost.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use ratatui::widgets::{Sparkline, Widget};
 use transcript::catalog::Catalog;
 use transcript::catalog::moment;
 use transcript::catalog::usage::{
-    Block, By, ClientTotal, ContextSize, Key, Prices, Report, Row, Sums, Usage, UsageOptions,
+    self, Block, By, ClientTotal, ContextSize, Key, Prices, Report, Row, Sums, Usage, UsageOptions,
     sort_by_cost, sort_rows,
 };
 use transcript::wire::{ClientCostRecord, CostRecord, CostRow, CostTotal, StatusRecord};
@@ -44,8 +43,6 @@ const BAR: usize = 20;
 const KEY: usize = 44;
 /// How many characters of an id are shown beside a title.
 const SHORT_ID: usize = 8;
-/// The file in the cache folder that says that sums of deleted sessions stay.
-const KEEP: &str = "usage.keep";
 /// How long the client may take to write what it passes to a status line.
 #[cfg(unix)]
 const STDIN: Duration = Duration::from_millis(50);
@@ -224,17 +221,13 @@ fn keeps(cache: Option<&Path>, switch: Option<Switch>) -> Result<bool> {
         }
         return Ok(false);
     };
-    let path = cache.join(KEEP);
-    let set = match switch {
-        Some(Switch::On) => fs::create_dir_all(cache).and_then(|()| fs::write(&path, "")),
-        Some(Switch::Off) => match fs::remove_file(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        },
-        None => return Ok(path.exists()),
+    let Some(switch) = switch else {
+        return Ok(usage::keeps_deleted(cache));
     };
-    set.with_context(|| path.display().to_string())?;
-    Ok(switch == Some(Switch::On))
+    let keeps = switch == Switch::On;
+    let set = usage::set_keeps_deleted(cache, keeps);
+    set.with_context(|| format!("--keep: {}", cache.display()))?;
+    Ok(keeps)
 }
 
 /// Parses an amount of dollars into nano-dollars.
@@ -882,10 +875,7 @@ pub(crate) type Costs = HashMap<String, u128>;
 
 /// Returns the costs of the sessions of which all is kept, and all prices are known.
 pub(crate) fn kept_costs(root: &Path) -> Costs {
-    let cache = transcript::cache_folder().filter(|cache| {
-        let mut files = fs::read_dir(cache).into_iter().flatten().flatten();
-        files.any(|file| file.path().extension().is_some_and(|kind| kind == "usage"))
-    });
+    let cache = transcript::cache_folder().filter(|cache| usage::is_kept(cache));
     let (Some(cache), Ok(catalog)) = (cache, Catalog::open(root)) else {
         return Costs::new();
     };

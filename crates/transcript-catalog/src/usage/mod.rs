@@ -16,6 +16,7 @@
 
 mod branches;
 mod call;
+mod formats;
 mod part;
 mod prices;
 mod read;
@@ -25,8 +26,10 @@ mod sums;
 mod tokens;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::io;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -46,6 +49,7 @@ pub use report::{
 };
 pub use tokens::Tokens;
 
+use self::formats::KIND;
 use self::part::Part;
 use self::read::{Read, UsageCache};
 use self::requests::{Place, Request, Requests};
@@ -77,7 +81,7 @@ impl UsageOptions {
     }
 
     /// Keeps the requests of files that are deleted from the projects in `root`, and counts them. Without a cache
-    /// it has no effect.
+    /// it has no effect. [`set_keeps_deleted`] has them kept by readers without this option, too.
     #[must_use]
     pub fn keep_deleted(mut self, root: PathBuf) -> Self {
         self.deleted_of = Some(root);
@@ -117,6 +121,40 @@ impl UsageOptions {
             done.fetch_add(bytes, Ordering::Relaxed);
         }
     }
+}
+
+/// The file in a cache folder that says that what is kept about deleted files stays.
+const KEEP: &str = "usage.keep";
+
+/// Returns whether the requests of deleted files stay in this cache folder, whoever writes to it.
+#[must_use]
+pub fn keeps_deleted(cache: &Path) -> bool {
+    cache.join(KEEP).exists()
+}
+
+/// Sets whether the requests of deleted files stay in this cache folder, whoever writes to it.
+///
+/// # Errors
+/// When the cache folder cannot be written.
+pub fn set_keeps_deleted(cache: &Path, keeps: bool) -> io::Result<()> {
+    let path = cache.join(KEEP);
+    if keeps {
+        return fs::create_dir_all(cache).and_then(|()| fs::write(&path, ""));
+    }
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Returns whether a cache folder has something about usage that this build may use without reading sessions.
+#[must_use]
+pub fn is_kept(cache: &Path) -> bool {
+    let mut files = fs::read_dir(cache).into_iter().flatten().flatten();
+    files.any(|file| {
+        let path = file.path();
+        path.extension().is_some_and(|kind| kind == KIND.extension)
+    })
 }
 
 /// The requests of sessions, each once.
@@ -179,8 +217,11 @@ impl Catalog {
         let wanted: Vec<usize> = wanted.collect();
         let cache = options.cache.as_deref().map(|folder| {
             let mut cache = read::open_cache(folder, self);
+            if options.deleted_of.is_some() || keeps_deleted(folder) {
+                cache.keep_gone();
+            }
             if let Some(root) = &options.deleted_of {
-                cache.keep_gone(read::KIND, folder, root);
+                cache.add_gone_folders(KIND, folder, root);
             }
             cache
         });

@@ -166,13 +166,13 @@ pub(super) struct ToolCall {
 }
 
 /// An id as 16 bytes: as a number of variable length it would take more, and more time.
-mod id_bytes {
+pub(super) mod id_bytes {
     use std::num::NonZeroU128;
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[expect(clippy::ref_option, reason = "serde passes references")]
-    pub(super) fn serialize<S: Serializer>(
+    pub(crate) fn serialize<S: Serializer>(
         id: &Option<NonZeroU128>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
@@ -181,7 +181,7 @@ mod id_bytes {
             .serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<NonZeroU128>, D::Error> {
         let bytes = <[u8; 16]>::deserialize(deserializer)?;

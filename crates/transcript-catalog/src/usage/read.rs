@@ -13,18 +13,13 @@ use transcript_format::scan::utf8;
 use transcript_reader::{Error, Source};
 
 use super::UsageOptions;
+use super::formats::KIND;
 use super::part::{Part, Reader};
 use crate::cache::{Build, Cache, Lookup, PieceMaker};
 use crate::files::Catalog;
 use crate::reading::{for_each_block, for_each_in_index, parallel};
-use crate::sidecar::{Kind, Piece, Stored};
+use crate::sidecar::{Piece, Stored};
 
-/// The number changes with the format, and with what counts. The version of the crate is not part of it:
-/// the sums of deleted sessions stay.
-pub(super) const KIND: Kind = Kind {
-    magic: "transcript usage 3",
-    extension: "usage",
-};
 /// What is kept about the usage of the files of a catalog.
 pub(super) type UsageCache<'c> = Cache<'c, Arc<[u8]>>;
 

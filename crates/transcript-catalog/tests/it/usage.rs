@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use transcript_catalog::Catalog;
-use transcript_catalog::usage::{By, Key, Prices, Report, Row, Sums, UsageOptions};
+use transcript_catalog::usage::{
+    By, Key, Prices, Report, Row, Sums, UsageOptions, keeps_deleted, set_keeps_deleted,
+};
 
 use crate::store::Store;
 
@@ -514,6 +516,43 @@ fn sums_of_deleted_sessions_stay_if_that_is_wanted() {
     // Without the wish they do not count.
     let (_, without) = rows_with(store.root(), &[], &cached(folder.path()));
     assert_eq!((without.requests, without.of_deleted), (2, 0));
+}
+
+/// A report about one project, or costs in `list`, may write to the same cache folder.
+#[test]
+fn a_run_that_counts_no_deleted_sessions_does_not_drop_what_is_kept_about_them() {
+    let store = varied();
+    let folder = tempfile::tempdir().unwrap();
+    assert!(!keeps_deleted(folder.path()));
+    set_keeps_deleted(folder.path(), true).unwrap();
+    assert!(keeps_deleted(folder.path()));
+    let keep = || cached(folder.path()).keep_deleted(store.root().to_owned());
+    let before = rows_with(store.root(), &[], &keep()).1;
+    fs::remove_dir_all(store.root().join("-p")).unwrap();
+    // The first file about a folder has those of folders that are gone removed if nothing is kept.
+    store.write(
+        "-r/cccc.jsonl",
+        answer("z1", "mz", 70, &json!({"sessionId": "cccc"})),
+    );
+    assert_eq!(
+        rows_with(store.root(), &[], &cached(folder.path()))
+            .1
+            .requests,
+        2
+    );
+    let after = rows_with(store.root(), &[], &keep()).1;
+    assert_eq!(
+        (after.of_deleted, after.requests),
+        (41, before.requests + 1)
+    );
+    set_keeps_deleted(folder.path(), false).unwrap();
+    set_keeps_deleted(folder.path(), false).unwrap();
+    store.write(
+        "-s/dddd.jsonl",
+        answer("w1", "mw", 80, &json!({"sessionId": "dddd"})),
+    );
+    rows_with(store.root(), &[], &cached(folder.path()));
+    assert_eq!(rows_with(store.root(), &[], &keep()).1.of_deleted, 0);
 }
 
 #[test]
