@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU16;
+use std::path::Path;
 
 use bitflags::bitflags;
 use hashbrown::HashTable;
@@ -545,6 +546,17 @@ impl Index {
         Some(self.side.sessions.get(u32::from(number) - 1))
     }
 
+    /// Returns the id of the session in the file at `path`: the name of the file, because its lines may
+    /// name another session (FILE-10); without a usable name [that of its conversation](Self::own_session),
+    /// else the first that a line names.
+    #[must_use]
+    pub fn session_id(&self, path: &Path) -> Option<String> {
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        let named = stem.filter(|stem| Uuid::parse(stem.to_ascii_lowercase().as_bytes()).is_some());
+        let of_lines = || self.own_session().or_else(|| self.sessions().next());
+        named.or_else(of_lines).map(str::to_owned)
+    }
+
     /// Returns the approximate memory use of the index, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
@@ -555,18 +567,28 @@ impl Index {
     }
 }
 
-/// Returns whether the entries of a file are in the stream form: there is a message or an output of
-/// the SDK, and no entry of the chain names a parent or is the line of a client that lost its parent.
+/// Returns whether the entries of a file are in the stream form. The entries of the chain decide:
+///
+/// - None of them has `parentUuid`, not even `null`, or a uuid and `sessionId`: that is a line of a
+///   client, which may have lost its parent.
+/// - One of them has `session_id`, so it is an output of the SDK. Lines that have a uuid and no session
+///   are outputs, too, then. Without any output, there is a message, and no line has a uuid.
+///
 /// What was salvaged from damaged lines does not count, as it may have lost any key.
 pub fn is_stream_form<'i>(entries: impl IntoIterator<Item = EntryRef<'i>>) -> bool {
     let of_chain = |entry: &EntryRef<'i>| entry.kind().is_chain() && !entry.is_salvaged();
-    let mut is_any = false;
-    let mut entries = entries.into_iter().filter(of_chain);
-    let is_all = entries.all(|entry| {
-        is_any |= entry.kind().is_message() || entry.flags().contains(Flags::STREAM_FORM);
-        entry.is_of_stream_form()
-    });
-    is_all && is_any
+    let (mut has_output, mut has_message, mut has_unmarked) = (false, false, false);
+    for entry in entries.into_iter().filter(of_chain) {
+        if !entry.is_of_stream_form() {
+            if !entry.flags().contains(Flags::PARENT_ABSENT) || entry.session().is_some() {
+                return false;
+            }
+            has_unmarked = true;
+        }
+        has_output |= entry.flags().contains(Flags::STREAM_FORM);
+        has_message |= entry.kind().is_message();
+    }
+    has_output || has_message && !has_unmarked
 }
 
 /// The entries by uuid.
@@ -845,8 +867,9 @@ impl<'i> EntryRef<'i> {
     }
 
     /// Returns whether it has the stream form, in which lines name no parent: it is an output of the
-    /// SDK, or has neither a uuid nor a `parentUuid`. The lines of a client always have `parentUuid`,
-    /// so one with a `uuid` and the client's `sessionId` has lost it.
+    /// SDK with its `session_id`, or has neither a uuid nor a `parentUuid`. The lines of a client always
+    /// have `parentUuid`, so one with a `uuid` and the client's `sessionId` has lost it. Of a line with
+    /// a `uuid` and no session, the others of its file decide: see [`is_stream_form`].
     #[must_use]
     pub fn is_of_stream_form(&self) -> bool {
         let odd_uuid = Flags::UUID_NULL | Flags::UUID_EMPTY | Flags::UUID_ODD;

@@ -582,7 +582,12 @@ impl Facts {
         if is_damaged || entry.is_boundary() {
             return Effect::Global;
         }
-        if self.is_stream_form && kind != Kind::Pin && !entry.is_of_stream_form() {
+        // Of a line that does not say its session, the form is that of the file, and the session that of
+        // the line before it.
+        let is_unmarked = entry.flags().contains(Flags::PARENT_ABSENT) && entry.session().is_none();
+        let is_as_file = entry.is_of_stream_form() == self.is_stream_form
+            || self.is_stream_form && is_unmarked && self.sessions == 1;
+        if kind != Kind::Pin && !is_as_file {
             return Effect::Global;
         }
         let named = entry.parent().or(entry.leaf_uuid());

@@ -409,13 +409,17 @@ impl Tree<'_> {
         let mut is_own = vec![false; self.parents.len()];
         let mut first = None;
         for node in self.nodes() {
-            let session = self.entry(node).session();
-            if session.is_none() || session == own {
+            let sessions = [self.entry(node).session(), self.lineage(node).session()];
+            let is_named = sessions.contains(&own);
+            if is_named || sessions[0].is_none() {
                 is_own[components.root(node).at()] = true;
-                first = first.or(session.map(|_| node));
+                first = first.or(is_named.then_some(node));
             }
         }
-        let is_own_line = |node: &NodeId| self.entry(*node).session() == own;
+        // The same entry may be in the file once more, with the name of another session.
+        let is_own_line = |node: &NodeId| {
+            self.entry(*node).session() == own || self.lineage(*node).session() == own
+        };
         let own_lines = || self.nodes().filter(is_own_line);
         let messages: HashSet<_> = own_lines().filter_map(|node| self.message(node)).collect();
         let calls = own_lines().flat_map(|node| self.tool_keys(node, ToolRole::Use));
@@ -436,6 +440,10 @@ impl Tree<'_> {
             if copied_from.contains(&self.entry(node).session()) {
                 is_own[components.root(node).at()] = true;
             }
+        }
+        // What the session was counted by may not be part of the tree.
+        if !is_own.contains(&true) {
+            return;
         }
         let foreign = self
             .nodes()

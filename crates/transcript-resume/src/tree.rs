@@ -489,7 +489,7 @@ impl<'i> Tree<'i> {
     }
 
     /// Links the entries of a file in the stream form: each follows the one before it of the same
-    /// session and the same subagent.
+    /// session and the same subagent. An entry that a later session repeats is one of that session, too.
     fn link_in_order(&mut self) {
         let mut last: HashMap<(Option<&str>, Option<&str>), NodeId> = HashMap::new();
         let mut sessions = StreamSessions::of(self.index);
@@ -498,7 +498,12 @@ impl<'i> Tree<'i> {
             let entry = self.lineage(node);
             let is_side = entry.flags().contains(Flags::SIDECHAIN);
             let agent = entry.agent().filter(|_| is_side);
-            let before = last.insert((sessions.session_of(&entry), agent), node);
+            let session = sessions.session_of(&entry);
+            let before = last.insert((session, agent), node);
+            let repeated = self.entry(node).session();
+            if repeated.is_some() && repeated != session {
+                last.insert((repeated, agent), node);
+            }
             parents.push(before.map_or(ParentSlot::ROOT, |before| ParentSlot(before.0)));
         }
         self.parents = parents;

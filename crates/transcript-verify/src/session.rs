@@ -7,7 +7,6 @@ use std::path::Path;
 use std::thread;
 
 use transcript_format::finding::Code;
-use transcript_format::ids::Uuid;
 use transcript_format::units::grouped;
 use transcript_messages::{Omission, OmissionReason, Rule, join_roles, lint};
 use transcript_reader::{Bodies, EntryNo, Error, Index, LoadOptions, OtherFiles, Source};
@@ -193,7 +192,7 @@ fn of_index(
     findings.extend(requests.iter().flat_map(recorded_requests::findings));
     let report = Report {
         path: source.path().to_owned(),
-        session_id: session_id(source.path(), index),
+        session_id: index.session_id(source.path()),
         lines: index.line_count(),
         entries: index.len(),
         is_stream_form,
@@ -395,13 +394,4 @@ fn refused(index: &Index, problems: &[transcript_messages::Problem]) -> Vec<Loca
         is_new.then(|| LocatedFinding::of_entry(Code::Refused, &entry, words))
     });
     located.collect()
-}
-
-/// Returns the id of the session: the name of the file, because its lines may name another session
-/// (FILE-10); without a usable name, the id in the first line that has one.
-fn session_id(path: &Path, index: &Index) -> Option<String> {
-    let stem = path.file_stem().and_then(|stem| stem.to_str());
-    let named = stem.filter(|stem| Uuid::parse(stem.to_ascii_lowercase().as_bytes()).is_some());
-    let named = named.map(str::to_owned);
-    named.or_else(|| index.sessions().next().map(str::to_owned))
 }

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use transcript_format::ids::Uuid;
 use transcript_messages::OmissionReason;
 use transcript_reader::{
     Bodies, EndOptions, FileEnd, Index, LoadOptions, OtherFiles, SessionFile, SessionRow, Source,
@@ -170,15 +169,10 @@ impl History {
         Tree::with_others(&self.index, others)
     }
 
-    /// Returns the id of the session: the name of the file, because its lines may name another
-    /// session (FILE-10); without a usable name, the id in the first line that has one.
+    /// Returns the id of the session: see [`Index::session_id`].
     #[must_use]
     pub fn session_id(&self) -> Option<String> {
-        let stem = self.source.path().file_stem();
-        let stem = stem.and_then(|stem| stem.to_str());
-        let named = stem.filter(|stem| Uuid::parse(stem.to_ascii_lowercase().as_bytes()).is_some());
-        let named = named.map(str::to_owned);
-        named.or_else(|| self.index.sessions().next().map(str::to_owned))
+        self.index.session_id(self.source.path())
     }
 
     /// Reads what a list says about the session: see [`SessionRow`].

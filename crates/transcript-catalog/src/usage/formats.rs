@@ -212,7 +212,7 @@ mod tests {
         Sidecar::of(kind, cache, &folder).write_all(records(&kept));
     }
 
-    fn line(entry: Value) -> String {
+    fn line(entry: &Value) -> String {
         format!("{entry}\n")
     }
 
@@ -344,7 +344,7 @@ mod tests {
         for (name, entries) in files {
             let path = root.join(PROJECT).join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            let lines: String = entries.iter().cloned().map(line).collect();
+            let lines: String = entries.iter().map(line).collect();
             fs::write(path, lines).unwrap();
         }
     }

@@ -187,6 +187,48 @@ fn sessions_in_one_file_are_apart() {
 }
 
 #[test]
+fn a_session_that_repeats_the_uuids_of_another_continues_it() {
+    let lines = talk(4);
+    let of_another = |mut line: Value| {
+        line["session_id"] = json!("5e551011-0000-4000-8000-0000000000bb");
+        line
+    };
+    let again: Vec<Value> = lines.iter().cloned().map(of_another).collect();
+    let both = [&lines[..], &again].concat();
+    let (_file, _source, index) = crate::load(&bytes(&both));
+    // The bodies are those of the last lines (FILE-7).
+    assert_eq!(path(&index, Policy::Recover), [5, 6, 7, 8]);
+    // What the second session says after that, in either number.
+    for more in [2, 8] {
+        let next = talk(4 + more).split_off(4).into_iter().map(of_another);
+        let all: Vec<Value> = both.iter().cloned().chain(next).collect();
+        let (_file, _source, index) = crate::load(&bytes(&all));
+        let expected: Vec<u64> = (5..=8 + more).collect();
+        assert_eq!(path(&index, Policy::Recover), expected);
+    }
+}
+
+#[test]
+fn a_line_with_a_uuid_and_no_session_does_not_end_the_form() {
+    let mut lines = talk(6);
+    for at in [0, 3] {
+        lines[at].as_object_mut().unwrap().remove("session_id");
+    }
+    let note = json!({"type": "system", "subtype": "status", "status": "compacting",
+        "uuid": "00000000-0000-4000-8000-000000000200"});
+    lines.insert(4, note);
+    let (_file, _source, index) = crate::load(&bytes(&lines));
+    assert!(index.is_stream_form());
+    assert_eq!(codes(&index), []);
+    assert_eq!(path(&index, Policy::Recover), [1, 2, 3, 4, 5, 6, 7]);
+    // Without any output of the SDK, nothing says that such lines never had a parent.
+    for line in &mut lines {
+        line.as_object_mut().unwrap().remove("session_id");
+    }
+    assert!(!crate::load(&bytes(&lines)).2.is_stream_form());
+}
+
+#[test]
 fn a_torn_line_does_not_end_the_form() {
     let mut lines = bytes(&talk(4));
     let torn = lines[..60].to_vec();
@@ -225,6 +267,10 @@ fn a_growing_file_has_the_path_of_a_load_after_each_line() {
         json!({"type": "system", "subtype": "init", "session_id": SESSION,
         "uuid": "00000000-0000-4000-8000-000000000200"}),
     );
+    let mut unmarked = mixed.clone();
+    for at in [0, 1, 15, 30] {
+        unmarked[at].as_object_mut().unwrap().remove("session_id");
+    }
     let mut ended = mixed.clone();
     let mut line = message("user", 300, None);
     line["parentUuid"] = json!("00000000-0000-4000-8000-000000000039");
@@ -238,7 +284,8 @@ fn a_growing_file_has_the_path_of_a_load_after_each_line() {
         "no-request.jsonl",
     ]
     .map(fixture);
-    for bytes in files.into_iter().chain([bytes(&mixed), bytes(&ended)]) {
+    let made = [&mixed, &unmarked, &ended].map(|lines| bytes(lines));
+    for bytes in files.into_iter().chain(made) {
         let path = Path::new("session.jsonl");
         let mut live = LiveConversation::new(path);
         crate::live::for_each_line(&bytes, |number, line, framed| {
