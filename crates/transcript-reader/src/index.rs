@@ -569,10 +569,11 @@ impl Index {
 
 /// Returns whether the entries of a file are in the stream form. The entries of the chain decide:
 ///
-/// - None of them has `parentUuid`, not even `null`, or a uuid and `sessionId`: that is a line of a
-///   client, which may have lost its parent.
+/// - None of them has a `parentUuid` of `null`, or a uuid and `sessionId` without `parentUuid`: that is a
+///   line of a client, which may have lost its parent.
 /// - One of them has `session_id`, so it is an output of the SDK. Lines that have a uuid and no session
 ///   are outputs, too, then. Without any output, there is a message, and no line has a uuid.
+/// - Before the first line that names a parent there is an output: such lines were appended to it.
 ///
 /// What was salvaged from damaged lines does not count, as it may have lost any key.
 pub fn is_stream_form<'i>(entries: impl IntoIterator<Item = EntryRef<'i>>) -> bool {
@@ -580,10 +581,13 @@ pub fn is_stream_form<'i>(entries: impl IntoIterator<Item = EntryRef<'i>>) -> bo
     let (mut has_output, mut has_message, mut has_unmarked) = (false, false, false);
     for entry in entries.into_iter().filter(of_chain) {
         if !entry.is_of_stream_form() {
-            if !entry.flags().contains(Flags::PARENT_ABSENT) || entry.session().is_some() {
+            let is_appended = entry.parent().is_some() && has_output;
+            let is_unmarked =
+                entry.flags().contains(Flags::PARENT_ABSENT) && entry.session().is_none();
+            if !is_appended && !is_unmarked {
                 return false;
             }
-            has_unmarked = true;
+            has_unmarked |= is_unmarked;
         }
         has_output |= entry.flags().contains(Flags::STREAM_FORM);
         has_message |= entry.kind().is_message();

@@ -586,7 +586,8 @@ impl Facts {
         // the line before it.
         let is_unmarked = entry.flags().contains(Flags::PARENT_ABSENT) && entry.session().is_none();
         let is_as_file = entry.is_of_stream_form() == self.is_stream_form
-            || self.is_stream_form && is_unmarked && self.sessions == 1;
+            || self.is_stream_form && is_unmarked && self.sessions == 1
+            || self.is_stream_form && entry.parent().is_some();
         if kind != Kind::Pin && !is_as_file {
             return Effect::Global;
         }
@@ -617,10 +618,11 @@ impl Facts {
                 return Effect::Nothing;
             }
         }
-        let follows = |window: &Window| match self.is_stream_form && kind != Kind::Pin {
-            true => Some(window.last_entry()),
-            false => window.place(named?, index),
-        };
+        let follows =
+            |window: &Window| match self.is_stream_form && kind != Kind::Pin && named.is_none() {
+                true => Some(window.last_entry()),
+                false => window.place(named?, index),
+            };
         let place = window.and_then(|window| Some((window, follows(window)?)));
         let Some((window, parent)) = place else {
             return match kind {

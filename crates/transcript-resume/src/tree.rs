@@ -490,10 +490,12 @@ impl<'i> Tree<'i> {
 
     /// Links the entries of a file in the stream form: each follows the one before it of the same
     /// session and the same subagent. An entry that a later session repeats is one of that session, too.
+    /// An entry that was appended to the output names its parent.
     fn link_in_order(&mut self) {
         let mut last: HashMap<(Option<&str>, Option<&str>), NodeId> = HashMap::new();
         let mut sessions = StreamSessions::of(self.index);
         let mut parents = Vec::with_capacity(self.content.len());
+        let mut walk = Vec::new();
         for node in self.nodes() {
             let entry = self.lineage(node);
             let is_side = entry.flags().contains(Flags::SIDECHAIN);
@@ -504,7 +506,10 @@ impl<'i> Tree<'i> {
             if repeated.is_some() && repeated != session {
                 last.insert((repeated, agent), node);
             }
-            parents.push(before.map_or(ParentSlot::ROOT, |before| ParentSlot(before.0)));
+            parents.push(match entry.parent() {
+                Some(_) => self.resolve(&entry, &mut walk),
+                None => before.map_or(ParentSlot::ROOT, |before| ParentSlot(before.0)),
+            });
         }
         self.parents = parents;
         if let Some(first) = self.content.first() {

@@ -126,20 +126,40 @@ fn messages_without_any_id_are_a_conversation_and_no_damage() {
 }
 
 #[test]
-fn a_line_that_names_a_parent_ends_the_form() {
+fn a_line_that_names_a_parent_continues_the_output_before_it() {
+    let appended = |number: u64, parent: &Value| {
+        let mut next = message("user", number, None);
+        next["parentUuid"] = parent["uuid"].clone();
+        next["sessionId"] = json!(SESSION);
+        next
+    };
     let mut lines = talk(4);
-    let mut next = message("user", 4, None);
-    next["parentUuid"] = lines[3]["uuid"].clone();
-    next["sessionId"] = json!(SESSION);
-    lines.push(next);
+    lines.push(appended(4, &lines[3]));
     let (_file, _source, index) = crate::load(&bytes(&lines));
-    assert!(!index.is_stream_form());
-    let (is_form, repairs) = decided(&index);
-    assert!(!is_form && repairs > 0);
-    assert!(codes(&index).contains(&Code::Dangling));
-    // What policy `recover` makes of the damage is the same conversation.
+    assert!(index.is_stream_form());
+    assert_eq!((decided(&index), codes(&index)), ((true, 0), Vec::new()));
     assert_eq!(path(&index, Policy::Recover), [1, 2, 3, 4, 5]);
-    // So does `null`, which a client writes at the start.
+    // The output may go on, and the conversation be continued from an entry before its end.
+    lines.push(message("assistant", 5, None));
+    assert_eq!(
+        path(&crate::load(&bytes(&lines)).2, Policy::Recover),
+        [1, 2, 3, 4, 5, 6]
+    );
+    lines.push(appended(7, &lines[1]));
+    assert_eq!(
+        path(&crate::load(&bytes(&lines)).2, Policy::Recover),
+        [1, 2, 7]
+    );
+    // A parent that is not there is damage.
+    lines.push(appended(
+        8,
+        &json!({"uuid": "00000000-0000-4000-8000-000000000999"}),
+    ));
+    assert!(codes(&crate::load(&bytes(&lines)).2).contains(&Code::Dangling));
+    // Before any output, it is a session of a client.
+    lines.rotate_right(1);
+    assert!(!crate::load(&bytes(&lines)).2.is_stream_form());
+    // `null` ends the form: a client writes it at the start.
     let mut lines = talk(4);
     lines[0]["parentUuid"] = Value::Null;
     assert!(!crate::load(&bytes(&lines)).2.is_stream_form());
