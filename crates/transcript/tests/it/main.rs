@@ -26,5 +26,6 @@ mod sdk;
 mod serve;
 mod spans;
 mod store;
+mod stream_form;
 mod support;
 mod turns;
