@@ -126,13 +126,13 @@ impl UsageOptions {
 /// The file in a cache folder that says that what is kept about deleted files stays.
 const KEEP: &str = "usage.keep";
 
-/// Returns whether the requests of deleted files stay in this cache folder, whoever writes to it.
+/// Returns whether the requests of deleted files stay in this cache folder, also when a reader without [`UsageOptions::keep_deleted`] writes to it.
 #[must_use]
 pub fn keeps_deleted(cache: &Path) -> bool {
     cache.join(KEEP).exists()
 }
 
-/// Sets whether the requests of deleted files stay in this cache folder, whoever writes to it.
+/// Sets whether the requests of deleted files stay in this cache folder, also when a reader without [`UsageOptions::keep_deleted`] writes to it.
 ///
 /// # Errors
 /// When the cache folder cannot be written.
