@@ -633,7 +633,7 @@ mod tests {
                 Message::new(Role::User, before),
                 Message::new(Role::User, last),
             ];
-            within_request_limits(&mut messages, &mut Log::default());
+            within_request_limits(&mut messages, Provider::Messages, &mut Log::default());
             let images = messages[1].blocks().iter();
             let sent = images.filter(|block| block.kind() == BlockKind::Image);
             assert_eq!(sent.count(), expected, "of {all}");
