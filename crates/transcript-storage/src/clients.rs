@@ -7,9 +7,7 @@
 
 use std::path::Path;
 
-use crate::disk::ReadDisk;
-use crate::new_file::folder_of;
-use crate::sys::RealDisk;
+use crate::disk::{ReadDisk, folder_of};
 
 /// The most of a registration that is read, in bytes.
 const MAX_FILE_LEN: usize = 64 << 10;
@@ -30,7 +28,7 @@ impl Client {
     /// Looks for the client of the session at `path`, `PROJECTS/PROJECT/ID.jsonl`. Nothing is known
     /// about any other file, and nothing on systems that do not list their processes in `/proc`.
     #[must_use]
-    pub fn of_session(path: &Path) -> Self {
+    pub fn of_session(disk: &dyn ReadDisk, path: &Path) -> Self {
         let mut client = Self::default();
         let id = path.file_stem().and_then(|stem| stem.to_str());
         let projects = folder_of(path).parent();
@@ -39,7 +37,7 @@ impl Client {
             return client;
         };
         let registry = home.join("sessions");
-        for entry in RealDisk.list(&registry).into_iter().flatten().flatten() {
+        for entry in disk.list(&registry).into_iter().flatten().flatten() {
             let name = Path::new(&entry.name);
             let process = name
                 .file_stem()
@@ -49,14 +47,14 @@ impl Client {
             else {
                 continue;
             };
-            let registration = RealDisk
+            let registration = disk
                 .read(&registry.join(name), MAX_FILE_LEN)
                 .unwrap_or_default();
             let registration = String::from_utf8_lossy(&registration);
             if process == std::process::id() || value_of(&registration, "sessionId") != Some(id) {
                 continue;
             }
-            match is_running(process, value_of(&registration, "procStart")) {
+            match is_running(disk, process, value_of(&registration, "procStart")) {
                 Some(true) => {
                     client.running = Some(process);
                     client.since = number_of(&registration, "startedAt");
@@ -97,13 +95,13 @@ fn after<'t>(object: &'t str, name: &str) -> Option<&'t str> {
 
 /// Returns whether the process runs that started at `start`, in ticks since the system started; any
 /// process with the number, if `start` is not a number. `None` when the system does not say.
-fn is_running(process: u32, start: Option<&str>) -> Option<bool> {
+fn is_running(disk: &dyn ReadDisk, process: u32, start: Option<&str>) -> Option<bool> {
     // This process is listed, if any is.
-    if !RealDisk.is_folder(Path::new("/proc/self")) {
+    if !disk.is_folder(Path::new("/proc/self")) {
         return None;
     }
     let path = format!("/proc/{process}/stat");
-    let Ok(file) = RealDisk.open_to_read(Path::new(&path)) else {
+    let Ok(file) = disk.open_to_read(Path::new(&path)) else {
         return Some(false);
     };
     let mut status = [0; 4096];
@@ -128,6 +126,7 @@ mod tests {
     use std::process::{Child, Command};
 
     use super::*;
+    use crate::RealDisk;
 
     const ID: &str = "1999463e-ee08-4b08-99d5-2d9a36fd8293";
 
@@ -153,7 +152,7 @@ mod tests {
 
         fn client(&self) -> Client {
             let session = self.folder.path().join(format!("projects/-p/{ID}.jsonl"));
-            Client::of_session(&session)
+            Client::of_session(&RealDisk, &session)
         }
 
         fn start(&self) -> String {

@@ -435,3 +435,11 @@ pub struct Opened {
     /// Whether its mode allows other users to write to it.
     pub others_may_write: bool,
 }
+
+/// Returns the folder of a path: `.` for a name alone.
+#[must_use]
+pub fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent();
+    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}

@@ -30,9 +30,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clients::Client;
-use crate::disk::Metadata;
+use crate::disk::{Metadata, folder_of};
 use crate::fault;
-use crate::new_file::{NewFile, folder_of};
+use crate::new_file::NewFile;
+use crate::real_disk::RealDisk;
 
 /// What is appended to the name of a file that was replaced.
 const REPLACED: &str = "before-repair";
@@ -305,7 +306,7 @@ fn remove_unused(path: &Path, error: ExchangeError) -> ExchangeError {
 
 /// Refuses while a client runs the session: it continues from what it has in memory.
 fn check_client(path: &Path) -> Result<(), ExchangeError> {
-    let running = Client::of_session(path).running;
+    let running = Client::of_session(&RealDisk, path).running;
     running.map_or(Ok(()), |process| Err(ExchangeError::Running(process)))
 }
 
@@ -421,7 +422,7 @@ fn finish_locked(path: &Path, old: &Old) -> Result<(), ExchangeError> {
 
 fn metadata_at(path: &Path) -> io::Result<Metadata> {
     use crate::disk::ReadDisk;
-    fault::call(|| crate::sys::RealDisk.link_metadata(path))
+    fault::call(|| RealDisk.link_metadata(path))
 }
 
 fn with(path: &Path, what: &str) -> PathBuf {
@@ -747,7 +748,7 @@ impl Old {
         if fault::call(|| self.0.fill(len, &mut bytes))? < bytes.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let file = fault::call(|| crate::sys::RealDisk.open(path, false))?.file;
+        let file = fault::call(|| RealDisk.open(path, false))?.file;
         let start = file.status()?.len;
         let mut rest = &bytes[..];
         let mut append = || -> io::Result<()> {

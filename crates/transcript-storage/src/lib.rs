@@ -36,6 +36,7 @@ mod memory;
 mod new_file;
 pub mod outside_names;
 mod per_process;
+mod real_disk;
 mod sys;
 #[doc(hidden)]
 pub mod threads;
@@ -44,7 +45,7 @@ pub use clients::Client;
 pub use content::Content;
 pub use disk::{
     DirEntry, Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Space,
-    Status, is_absent,
+    Status, folder_of, is_absent,
 };
 pub use exchange::{
     ExchangeError, ExchangeState, Replacement, finish_exchange, put_in_place, undo,
@@ -52,6 +53,7 @@ pub use exchange::{
 pub use fingerprint::{Fingerprint, HEAD_LEN, LastBytes, TAIL_LEN};
 pub use folders::{remove_folder, remove_folder_with_content};
 pub use memory::{MemoryDisk, entries_below};
-pub use new_file::{NewFile, folder_of};
+pub use new_file::NewFile;
 pub use per_process::PerProcess;
-pub use sys::{RealDisk, ignore_file_size_signal, reports_changes};
+pub use real_disk::RealDisk;
+pub use sys::{ignore_file_size_signal, reports_changes};

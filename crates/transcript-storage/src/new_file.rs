@@ -5,6 +5,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use crate::disk::folder_of;
 use crate::fault;
 
 /// A new file that only its owner can access, and that is invisible until it is [kept](Self::keep).
@@ -209,14 +210,6 @@ impl Write for NewFile {
     }
 }
 
-/// Returns the folder of a path: `.` for a name alone.
-#[must_use]
-pub fn folder_of(path: &Path) -> &Path {
-    let folder = path.parent();
-    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new("."))
-}
-
 /// Creates a file without a name, if the system can name it later.
 #[cfg(target_os = "linux")]
 fn unnamed(folder: &Path) -> Option<File> {
@@ -273,10 +266,10 @@ fn not_removed(path: &Path, error: &io::Error) -> io::Error {
 /// Removes a file after an error: the caller never learned of it. Only if it has the name: a call may fail after it did its
 /// work, and another file may have the name.
 fn remove_named(file: &File, path: &Path, error: io::Error) -> io::Error {
-    use crate::disk::{ReadDisk, ReadFile};
+    use crate::disk::ReadFile;
     let own = ReadFile::metadata(file).map(|found| found.identity).ok();
-    let named = crate::sys::RealDisk.link_metadata(path);
-    let is_it = named.is_ok_and(|named| own == Some(named.identity));
+    let named = fs::symlink_metadata(path);
+    let is_it = named.is_ok_and(|named| own == Some(crate::sys::metadata(&named).identity));
     if is_it && fault::call(|| fs::remove_file(path)).is_err() && fs::symlink_metadata(path).is_ok()
     {
         return not_removed(path, &error);

@@ -424,7 +424,7 @@ mod tests {
         symlink(&outside, root.join("-p").join(ID)).unwrap();
         symlink(&outside, folder.path().join("tasks")).unwrap();
         std::fs::write(root.join("-f"), "").unwrap();
-        let place = |name: String| place_of(&crate::sys::RealDisk, &root, &name).unwrap();
+        let place = |name: String| place_of(&crate::real_disk::RealDisk, &root, &name).unwrap();
         for name in [
             format!("projects/-l/{ID}.jsonl"),
             format!("projects/-p/{ID}/tool-results/r.txt"),
@@ -441,7 +441,7 @@ mod tests {
         symlink(folder.path().join("projects"), &root).unwrap();
         let name = format!("projects/-p/{ID}.jsonl");
         assert!(
-            place_of(&crate::sys::RealDisk, &root, &name)
+            place_of(&crate::real_disk::RealDisk, &root, &name)
                 .unwrap()
                 .is_ok()
         );

@@ -64,7 +64,7 @@ fn last_answer<'i>(index: &'i Index, path: &ConversationPath) -> Vec<EntryRef<'i
 /// Returns the earliest time, in milliseconds since 1970, of a call that may be running; `None` if
 /// nothing runs.
 fn earliest_start(source: &Source) -> Option<i64> {
-    let client = Client::of_session(source.path());
+    let client = Client::of_session(&*source.disk(), source.path());
     if client.running.is_some() {
         return Some(client.since.unwrap_or(i64::MIN));
     }

@@ -695,7 +695,7 @@ fn last_line(file: &dyn File, len: u64) -> io::Result<(u64, Vec<u8>, bool)> {
 /// Opens the file of a session, unless another process works with it.
 fn open(path: &Path) -> Result<Arc<dyn File>, Refused> {
     let busy = |by: &str| Refused(MoveRefusal::Busy, by.to_owned());
-    if let Some(process) = Client::of_session(path).running {
+    if let Some(process) = Client::of_session(&RealDisk, path).running {
         return Err(busy(&format!("process {process} runs it; end it first")));
     }
     let opened = Disk::open(&RealDisk, path, false).map_err(|error| match error.kind() {

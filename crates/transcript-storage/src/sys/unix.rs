@@ -5,111 +5,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::sync::Arc;
-use std::time::SystemTime;
 
-use super::{RealDisk, RealFile};
-use crate::clients::Client;
-#[cfg(target_os = "linux")]
-use crate::disk::Space;
-use crate::disk::{Disk, Opened, Status};
+use crate::disk::{Status, folder_of};
 use crate::fault;
-use crate::new_file::{NewFile, folder_of};
-
-impl Disk for RealDisk {
-    fn open(&self, path: &Path, create: bool) -> io::Result<Opened> {
-        // Checked before we open the file for writing ourselves, because our own handle would count
-        // too.
-        let (is_new, has_other_writer) = match open_at(path, Access::Read) {
-            Ok((file, _)) => (false, has_writer(&file)),
-            Err(error) if create && error.kind() == io::ErrorKind::NotFound => (true, Some(true)),
-            Err(error) => return Err(error),
-        };
-        let made = if is_new { create_at(path)? } else { None };
-        let is_new = made.is_some();
-        let (file, others_may_write) = match made {
-            Some(file) => (file, false),
-            None => open_at(path, Access::Append)?,
-        };
-        // The process that created the file in between has it open.
-        let has_other_writer = if is_new {
-            Some(false)
-        } else {
-            has_other_writer
-        };
-        let is_remote = is_remote(&file);
-        Ok(Opened {
-            file: Arc::new(RealFile(file)),
-            is_new,
-            has_other_writer,
-            is_remote,
-            others_may_write,
-        })
-    }
-
-    fn running_client(&self, path: &Path) -> Option<u32> {
-        Client::of_session(path).running
-    }
-
-    fn sync_name(&self, path: &Path) -> io::Result<()> {
-        sync_folder(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)?;
-        sync_folder(to)
-    }
-
-    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        make_folders(to)?;
-        rename_without_replacing(from, to)?;
-        sync_folder(to)
-    }
-
-    fn set_properties(
-        &self,
-        path: &Path,
-        modified: Option<SystemTime>,
-        mode: Option<u32>,
-    ) -> io::Result<()> {
-        // The time first: a file without the permission to read cannot be opened for that.
-        if let Some(modified) = modified {
-            super::set_modified(path, modified)?;
-        }
-        if let Some(mode) = mode {
-            fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o7777))?;
-        }
-        Ok(())
-    }
-
-    fn create_folder(&self, path: &Path) -> io::Result<()> {
-        make_folders(&path.join("file"))
-    }
-
-    fn remove_folder(&self, path: &Path) -> io::Result<()> {
-        crate::folders::remove_folder(path)
-    }
-
-    fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        make_folders(path)?;
-        let mut file = NewFile::beside(path)?;
-        file.write_sparse(bytes)?;
-        file.keep(path)
-    }
-
-    #[cfg(target_os = "linux")]
-    fn space(&self, folder: &Path) -> io::Result<Option<Space>> {
-        let found = rustix::fs::statvfs(folder)?;
-        Ok(Some(Space {
-            free: found.f_bavail.saturating_mul(found.f_frsize),
-            total: found.f_blocks.saturating_mul(found.f_frsize),
-        }))
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
-    }
-}
 
 /// Renames a file, if nothing has the new name. Not every file system knows the flag for that (NFS, FUSE): there the file has
 /// both names for a moment, and a kill can leave both.
@@ -224,7 +122,7 @@ fn names_now(_file: &fs::File) -> Option<u64> {
 
 /// Creates a file, for its owner only (FILE-14); `None` when another process created it right
 /// before.
-fn create_at(path: &Path) -> io::Result<Option<fs::File>> {
+pub(crate) fn create_at(path: &Path) -> io::Result<Option<fs::File>> {
     make_folders(path)?;
     refuse_public_folder(path)?;
     let made = options()
@@ -273,7 +171,7 @@ pub(crate) fn set_mode(file: &fs::File, mode: u32) -> io::Result<()> {
 }
 
 /// Creates the missing folders of `path`, and makes their names survive a power cut.
-fn make_folders(path: &Path) -> io::Result<()> {
+pub(crate) fn make_folders(path: &Path) -> io::Result<()> {
     let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let above = path.ancestors().skip(1);
     let missing: Vec<&Path> = above.take_while(is_missing).collect();
@@ -309,7 +207,7 @@ pub fn ignore_file_size_signal() {
 /// Queries only the length and the number of names: after a query for the times of a file, the
 /// kernel has to update them with the next write, which costs as much as the query itself.
 #[cfg(target_os = "linux")]
-pub(super) fn status(file: &fs::File) -> io::Result<Status> {
+pub(crate) fn status(file: &fs::File) -> io::Result<Status> {
     let mut answer = std::mem::MaybeUninit::<libc::statx>::zeroed();
     #[expect(unsafe_code, reason = "not in the standard library")]
     // SAFETY: the descriptor is open as long as `file` is borrowed, the path is a C string that
@@ -334,7 +232,7 @@ pub(super) fn status(file: &fs::File) -> io::Result<Status> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn status(file: &fs::File) -> io::Result<Status> {
+pub(crate) fn status(file: &fs::File) -> io::Result<Status> {
     let metadata = file.metadata()?;
     Ok(Status {
         len: metadata.len(),
@@ -352,7 +250,7 @@ fn user() -> u32 {
 
 /// Returns whether any process has the file open for writing: the kernel refuses a read lease then.
 #[cfg(target_os = "linux")]
-fn has_writer(file: &fs::File) -> Option<bool> {
+pub(crate) fn has_writer(file: &fs::File) -> Option<bool> {
     let is_taken = Lease::take(file).map(|lease| lease.is_some());
     is_taken.map(|is_taken| !is_taken)
 }
@@ -401,7 +299,7 @@ fn control(file: &fs::File, command: libc::c_int, value: libc::c_int) -> libc::c
 }
 
 #[cfg(not(target_os = "linux"))]
-fn has_writer(_file: &fs::File) -> Option<bool> {
+pub(crate) fn has_writer(_file: &fs::File) -> Option<bool> {
     None
 }
 
@@ -415,7 +313,7 @@ pub fn reports_changes(folder: &Path) -> bool {
 
 /// Returns whether the file is on a network or user-space file system, by its magic number.
 #[cfg(target_os = "linux")]
-fn is_remote(file: &fs::File) -> bool {
+pub(crate) fn is_remote(file: &fs::File) -> bool {
     let mut status = std::mem::MaybeUninit::<libc::statfs>::uninit();
     #[expect(unsafe_code, reason = "not in the standard library")]
     // SAFETY: the descriptor is open as long as `file` is borrowed, and the pointer is valid for one
@@ -431,7 +329,7 @@ fn is_remote(file: &fs::File) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_remote(_file: &fs::File) -> bool {
+pub(crate) fn is_remote(_file: &fs::File) -> bool {
     false
 }
 

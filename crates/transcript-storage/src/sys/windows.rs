@@ -1,95 +1,10 @@
-//! Windows: append access and a lock on the whole file. Never run yet (see `docs/durability.md`).
+//! Windows. Never run yet (see `docs/durability.md`).
 
 use std::fs;
 use std::io;
-use std::os::windows::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::SystemTime;
 
-use super::{RealDisk, RealFile};
-use crate::clients::Client;
-use crate::disk::{Disk, Opened, Status};
-use crate::new_file::NewFile;
-
-/// Other processes may read, write and delete the file while we have it open.
-const SHARE_ALL: u32 = 1 | 2 | 4;
-
-impl Disk for RealDisk {
-    fn open(&self, path: &Path, create: bool) -> io::Result<Opened> {
-        if create && let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let is_new = !path.exists();
-        let file = fs::OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(create)
-            .share_mode(SHARE_ALL)
-            .open(path)?;
-        if !file.metadata()?.is_file() || fs::symlink_metadata(path)?.is_symlink() {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        Ok(Opened {
-            file: Arc::new(RealFile(file)),
-            is_new,
-            has_other_writer: None,
-            is_remote: false,
-            others_may_write: false,
-        })
-    }
-
-    fn running_client(&self, path: &Path) -> Option<u32> {
-        Client::of_session(path).running
-    }
-
-    fn sync_name(&self, _path: &Path) -> io::Result<()> {
-        // Folders cannot be synced here; the file system makes names durable itself.
-        Ok(())
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
-    }
-
-    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        if let Some(folder) = to.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        fs::hard_link(from, to)?;
-        fs::remove_file(from)
-    }
-
-    fn set_properties(
-        &self,
-        path: &Path,
-        modified: Option<SystemTime>,
-        _mode: Option<u32>,
-    ) -> io::Result<()> {
-        modified.map_or(Ok(()), |modified| super::set_modified(path, modified))
-    }
-
-    fn create_folder(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir_all(path)
-    }
-
-    fn remove_folder(&self, path: &Path) -> io::Result<()> {
-        crate::folders::remove_folder(path)
-    }
-
-    fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let mut file = NewFile::beside(path)?;
-        file.write_sparse(bytes)?;
-        file.keep(path)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
-    }
-}
+use crate::disk::Status;
 
 /// Returns whether the system reports every change in a folder to those who watch it. It is not known.
 #[must_use]
@@ -100,7 +15,7 @@ pub fn reports_changes(_folder: &Path) -> bool {
 /// Does nothing, because Windows does not have this signal.
 pub fn ignore_file_size_signal() {}
 
-pub(super) fn status(file: &fs::File) -> io::Result<Status> {
+pub(crate) fn status(file: &fs::File) -> io::Result<Status> {
     Ok(Status {
         len: file.metadata()?.len(),
         is_linked: true,
