@@ -35,6 +35,7 @@
 //!   writing. When one opens it at that very moment, the kernel sends us `SIGURG`, which is ignored
 //!   unless the program has a handler for it.
 
+mod agent_id;
 mod agents;
 #[cfg(feature = "async")]
 pub mod asynchronous;
@@ -45,12 +46,14 @@ mod end_repair;
 mod error;
 mod ids;
 mod log;
+mod metadata_cache;
 mod options;
 mod record;
 mod sync;
 mod writer;
 
-pub use agents::{AgentId, AgentMeta, InvalidAgentId};
+pub use agent_id::{AgentId, InvalidAgentId};
+pub use agents::AgentMeta;
 pub use chain::ResumePoint;
 pub use draft::{Draft, EntryId, InvalidEntry, InvalidEntryId};
 pub use edit::{Compacted, TurnEnd};

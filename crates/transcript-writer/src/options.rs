@@ -1,17 +1,13 @@
 //! Options for opening a session for writing.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use transcript_format::ids::Uuid;
 use transcript_storage::{Disk, RealDisk};
 
-use crate::agents::AgentId;
-use crate::chain::ResumePoint;
-use crate::error::Error;
-use crate::writer::Writer;
+use crate::agent_id::AgentId;
 
 /// When written bytes are synced, so that they survive a power cut. Acknowledged bytes survive the
 /// end of the process under every policy, however it ends.
@@ -149,7 +145,7 @@ impl WriterOptions {
         self
     }
 
-    /// Sets the git branch of entries that name none, as far as [`Writer::set_git_branch`] does not
+    /// Sets the git branch of entries that name none, as far as [`Writer::set_git_branch`](crate::Writer::set_git_branch) does not
     /// change it later.
     pub fn git_branch(mut self, branch: impl Into<String>) -> Self {
         self.git_branch = branch.into();
@@ -178,18 +174,5 @@ impl WriterOptions {
     pub fn ids(mut self, ids: Arc<dyn Fn() -> Uuid + Send + Sync>) -> Self {
         self.ids = ids;
         self
-    }
-
-    /// Opens the session at `path`. `known` describes its contents, as a reader found them.
-    ///
-    /// An unfinished last line, as a kill or a full disk leaves it, is completed, truncated or
-    /// terminated with a newline; [`Writer::repair`] returns which.
-    ///
-    /// # Errors
-    /// When the file is missing and [`create`](Self::create) was not called; when it is not a
-    /// regular file that has one name and belongs to the caller; when it is not the file that was
-    /// read, or another process writes to it; when the system fails.
-    pub fn open(&self, path: &Path, known: ResumePoint) -> Result<Writer, Error> {
-        Writer::open(self, path, known)
     }
 }

@@ -10,13 +10,13 @@ use transcript_format::ids::Uuid;
 use transcript_storage::crew::{Next, Task, Work};
 use transcript_storage::threads::{Condvar, Instant, Mutex, MutexGuard, lock, wait};
 
-use crate::agents::AgentId;
+use crate::agent_id::AgentId;
 use crate::chain::{Chains, NewPin, ResumePoint};
 use crate::draft::{Draft, EntryId, Fill, quoted};
-use crate::edit::MetadataCache;
 use crate::end_repair::Repair;
 use crate::error::{Error, ErrorKind};
 use crate::log::{Appended, Foreign, Log};
+use crate::metadata_cache::MetadataCache;
 use crate::options::WriterOptions;
 use crate::sync::{self, Rescue, Syncer};
 
@@ -155,6 +155,21 @@ enum Reply {
     Call(Acknowledge),
     /// To a ticket. The entry stays queued until it is written.
     Ticket(u64, Arc<TicketState>),
+}
+
+impl WriterOptions {
+    /// Opens the session at `path`. `known` describes its contents, as a reader found them.
+    ///
+    /// An unfinished last line, as a kill or a full disk leaves it, is completed, truncated or
+    /// terminated with a newline; [`Writer::repair`] returns which.
+    ///
+    /// # Errors
+    /// When the file is missing and [`create`](Self::create) was not called; when it is not a
+    /// regular file that has one name and belongs to the caller; when it is not the file that was
+    /// read, or another process writes to it; when the system fails.
+    pub fn open(&self, path: &Path, known: ResumePoint) -> Result<Writer, Error> {
+        Writer::open(self, path, known)
+    }
 }
 
 impl Writer {
