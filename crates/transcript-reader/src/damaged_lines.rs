@@ -10,9 +10,9 @@ use transcript_format::finding::{Code, Finding};
 use transcript_format::salvage;
 use transcript_format::scan::Scanner;
 
-use crate::build::{PartialIndex, renumber};
 use crate::error::Error;
 use crate::index::{EntryMarks, EntryNo, Index, Record, ToolEnd};
+use crate::partial_index::{PartialIndex, renumber};
 
 /// Adds the entries of damaged lines to `index`, and narrows the findings of these lines to the
 /// bytes that are still lost.

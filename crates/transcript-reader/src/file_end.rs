@@ -9,10 +9,11 @@ use memchr::{memmem, memrchr};
 use transcript_format::finding::Code;
 use transcript_format::scan::Flags;
 
-use crate::build::{Joined, LoadOptions, PartialIndex, PieceReader};
+use crate::build::{Joined, LoadOptions, PieceReader};
 use crate::damaged_lines;
 use crate::error::Error;
 use crate::index::{EntryMarks, EntryNo, Id, Index, Preserved};
+use crate::partial_index::PartialIndex;
 use crate::source::Source;
 
 /// The subtype of a compact boundary as a string of its own: within a text its quotes are escaped.

@@ -5,7 +5,6 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::Scanner;
 
 use crate::error::Error;
-use crate::source::Source;
 
 /// The size of reads, in bytes. Of a longer line only the start of this length is looked at.
 const READ: usize = 64 << 10;
@@ -13,15 +12,18 @@ const READ: usize = 64 << 10;
 const SHORT: usize = 64;
 
 /// Returns the name of the format of a file that has no entry of a session and no part of one; `None` for a session, however
-/// damaged, and for a file in which nothing was written. Reads up to the first entry.
-pub(crate) fn without_entry(source: &Source) -> Result<Option<&'static str>, Error> {
+/// damaged, and for a file in which nothing was written. `read_at` reads the file at an offset; it is read up to the first
+/// entry.
+pub(crate) fn without_entry(
+    read_at: impl Fn(u64, &mut [u8]) -> Result<usize, Error>,
+) -> Result<Option<&'static str>, Error> {
     let mut scanner = Scanner::new();
     let mut buffer = vec![0; READ];
     let mut first: Option<Vec<u8>> = None;
     // Whether the start of the buffer is in a line of which enough was seen.
     let (mut offset, mut filled, mut is_seen) = (0, 0, false);
     loop {
-        let read = source.read_at(offset + filled as u64, &mut buffer[filled..])?;
+        let read = read_at(offset + filled as u64, &mut buffer[filled..])?;
         filled += read;
         let is_end = filled < READ;
         let mut at = 0;

@@ -13,11 +13,11 @@ use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Line};
 use transcript_format::scan::{Envelope, Scanner};
 
 use crate::bodies::text_of;
-use crate::build::{self, PartialIndex};
 use crate::damaged_lines;
 use crate::fork_names::{may_have_old_id, old_id};
 use crate::index::{Boundary, EntryMarks, Id, Index};
 use crate::interner;
+use crate::partial_index::{self, PartialIndex};
 
 /// An [`Index`] that grows line by line, and at each moment equals the one that a load of the lines
 /// so far would give.
@@ -154,7 +154,7 @@ impl OpenLines {
         }
         let end = self.lines.last().map_or(0, OpenLine::end);
         let mut index = Index::empty(end);
-        put(&mut index, part);
+        partial_index::put(&mut index, part);
         let read_at = |offset, bytes: &mut [u8]| Ok(self.read_at(offset, bytes));
         // Memory can be read.
         _ = damaged_lines::salvage(&mut index, read_at, line_cap);
@@ -357,12 +357,12 @@ impl GrowingIndex {
     fn add(&mut self, framed: Framed<'_>, envelope: Option<&Envelope<'_>>) {
         make_room(&mut self.index.records);
         make_room(&mut self.index.tools);
-        let mut part = take(&mut self.index);
+        let mut part = partial_index::take(&mut self.index);
         match (framed, envelope) {
             (Framed::Line(line), Some(envelope)) => part.add_entry(line, envelope),
             _ => part.add(framed, &mut self.scanner),
         }
-        put(&mut self.index, part);
+        partial_index::put(&mut self.index, part);
         let (offset, len) = match framed {
             Framed::Line(line) => (line.offset, line.bytes.len() as u64),
             Framed::TooLong { offset, len, .. } => (offset, len),
@@ -415,7 +415,7 @@ impl GrowingIndex {
         let before = Lengths::of(&self.index);
         let open = std::mem::take(&mut self.open);
         let mut found = open.index(&mut self.scanner, self.line_cap);
-        build::append(&mut self.index, take(&mut found));
+        partial_index::append(&mut self.index, partial_index::take(&mut found));
         self.index.len = found.len;
         let bytes = |place: Range<u64>| {
             let mut bytes = vec![0; (place.end - place.start) as usize];
@@ -548,27 +548,4 @@ fn make_room<T>(items: &mut Vec<T>) {
     if items.len() == items.capacity() {
         items.reserve_exact(items.len() / PART + MIN_ROOM);
     }
-}
-
-fn take(index: &mut Index) -> PartialIndex {
-    PartialIndex {
-        records: std::mem::take(&mut index.records),
-        tools: std::mem::take(&mut index.tools),
-        side: std::mem::take(&mut index.side),
-        boundaries: std::mem::take(&mut index.boundaries),
-        findings: std::mem::take(&mut index.findings),
-        lines: index.lines,
-        blank_lines: index.blank_lines,
-    }
-}
-
-/// Sets the parts of an index that a [`PartialIndex`] has.
-pub(crate) fn put(index: &mut Index, part: PartialIndex) {
-    index.records = part.records;
-    index.tools = part.tools;
-    index.side = part.side;
-    index.boundaries = part.boundaries;
-    index.findings = part.findings;
-    index.lines = part.lines;
-    index.blank_lines = part.blank_lines;
 }

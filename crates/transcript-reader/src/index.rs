@@ -14,8 +14,6 @@ use transcript_format::ids::{Uuid, is_message_id_of_api};
 use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
 use transcript_format::scan::{ContentKind, Flags, ToolRole};
 
-use crate::build::LoadOptions;
-use crate::error::Error;
 use crate::interner::{self, Interner};
 use crate::source::Source;
 use crate::unknown_keys::{UnknownKey, UnknownKeys};
@@ -293,15 +291,6 @@ pub enum Preserved {
 }
 
 impl Index {
-    /// Reads all of `source`, with several threads if it is large.
-    ///
-    /// # Errors
-    ///
-    /// Only for I/O errors; damage is reported in [`Self::findings`].
-    pub fn load(source: &Source) -> Result<Self, Error> {
-        LoadOptions::new().load(source)
-    }
-
     pub(crate) fn finish(mut self) -> Self {
         self.findings
             .sort_by_key(|finding| (finding.offset, finding.code));
@@ -471,7 +460,7 @@ impl Index {
     }
 
     /// Returns the keys of message lines that the format does not know, in the order of their first
-    /// lines; at most 64. None unless [`LoadOptions::find_unknown_keys`] was set.
+    /// lines; at most 64. None unless [`LoadOptions::find_unknown_keys`](crate::LoadOptions::find_unknown_keys) was set.
     #[must_use]
     pub fn unknown_keys(&self) -> &[UnknownKey] {
         self.side.unknown_keys.list()

@@ -42,8 +42,10 @@ mod interner;
 mod listing;
 mod ordered;
 mod other_files;
+mod partial_index;
 mod prompt;
 mod said;
+mod session_state;
 mod source;
 mod store_walk;
 mod subagents;
@@ -60,11 +62,12 @@ pub use index::{
     Boundary, EntryMarks, EntryNo, EntryRef, Id, Index, MessageKey, Preserved, RequestKey, ToolEnd,
     ToolKey, is_stream_form,
 };
-pub use listing::{Listing, SessionRow, SessionState, project_folders, title_beside};
+pub use listing::{Listing, SessionRow, project_folders, title_beside};
 pub use ordered::in_order;
 pub use other_files::OtherFiles;
 pub use prompt::{Prompt, shorten};
 pub use said::{Said, Words, question};
+pub use session_state::SessionState;
 pub use source::Source;
 pub use store_walk::{Walked, walk_store};
 pub use subagents::{

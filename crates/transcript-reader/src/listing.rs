@@ -11,7 +11,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_format::metadata::CustomTitle;
-use transcript_format::named;
 use transcript_format::names::{
     is_key_of, is_project, is_windows, named_after, project_key, repository_of, same_path,
 };
@@ -26,6 +25,7 @@ use crate::discover::{SessionFile, SessionFiles, folder_names, worktrees};
 use crate::error::Error;
 use crate::index::Index;
 use crate::prompt::{Prompt, shorten};
+use crate::session_state::SessionState;
 use crate::source::{Source, real_disk};
 use crate::subagents::subagents_on;
 use crate::summary_scan::{self, HeadScan, Reach, SettingsScan, TailScan};
@@ -48,28 +48,6 @@ const FARTHEST: u64 = 8 << 20;
 const MAX_SIDE_FILE: u64 = 64 << 10;
 /// The maximum number of threads; more of them only wait for the same disk.
 const MAX_THREADS: usize = 8;
-
-named! {
-    /// How a session ended, judged by the last lines of its file. Only file order counts: a rewind that
-    /// nothing followed is not detected. Entries that the client added (`isMeta`), commands of the
-    /// client and their output are ignored.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    #[non_exhaustive]
-    pub enum SessionState {
-        /// The last message is an answer without an open call, or a manual compaction.
-        Finished = "finished",
-        /// Waiting for the person: the last answer ends with a question mark, a tool that asks the
-        /// person (`AskUserQuestion`, `ExitPlanMode`) has no result, or the person interrupted the
-        /// turn.
-        Waiting = "waiting",
-        /// The last answer has a call without a result. The tool may be running or waiting for
-        /// permission.
-        OpenCall = "open-call",
-        /// A prompt or results without an answer, an answer with only thinking, an API error, or an
-        /// automatic compaction in the middle of a turn.
-        Stalled = "stalled",
-    }
-}
 
 /// One session of a list. Values that the file does not have are `None`; [`Listing`] documents how
 /// far each of them is searched for.

@@ -133,7 +133,7 @@ impl Source {
             let name = "a Qwen Code session, which transcript does not read yet";
             return Err(Error::new(ErrorKind::OtherFormat(name), &self.path));
         }
-        match formats::without_entry(self)? {
+        match formats::without_entry(|at, buffer| self.read_at(at, buffer))? {
             Some(name) => Err(Error::new(ErrorKind::OtherFormat(name), &self.path)),
             None => Ok(()),
         }

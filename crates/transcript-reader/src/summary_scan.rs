@@ -16,9 +16,9 @@ use transcript_format::salvage::{objects, repaired_text};
 use transcript_format::scan::{Envelope, Flags, Scanner, ToolRole};
 use transcript_format::texts::is_synthetic;
 
-use crate::listing::SessionState;
 use crate::prompt::{Prompt, shorten};
 use crate::said::question;
+use crate::session_state::SessionState;
 
 /// The summary of the first lines.
 #[derive(Debug, Default)]
