@@ -6,8 +6,8 @@ use std::sync::Arc;
 use transcript_format::finding::Finding;
 use transcript_format::scan::{Envelope, EnvelopeFields};
 
+use crate::change::ConversationChange;
 use crate::file_position::{Checkpoint, FilePosition};
-use crate::live::ConversationChange;
 
 /// An event, its file, and the position after it.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,8 +12,9 @@ use transcript_storage::{FileKind, ReadDisk, RealDisk};
 use crate::event::{EventKind, FollowEvent};
 use crate::file_position::Checkpoint;
 use crate::followed_file::FollowedFile;
-use crate::hints::{FsWatch, Hints, Notifier, PollBackoff};
+use crate::hints::{FsWatch, PollBackoff};
 use crate::live::ConversationState;
+use crate::notifier::{Hints, Notifier};
 use crate::options::FollowOptions;
 use crate::source::{self, Polling, Source};
 

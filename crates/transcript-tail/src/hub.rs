@@ -11,10 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use transcript_storage::{Identity, PerProcess, ReadDisk, RealDisk, reports_changes};
 
-use crate::hints::{Folder, Hints, Notifier};
+use crate::notifier::{Hints, Notifier};
 
 /// The one of this process: the limit that it is for counts for the process, too.
 static HUB: PerProcess<Hub> = PerProcess::new();
+
+/// A folder to watch, alone or recursively.
+pub(crate) type Folder = (PathBuf, RecursiveMode);
 
 /// Derives hints from a change of a path.
 pub(crate) type OnChange = dyn Fn(&EventKind, &Path, &mut Hints) + Send + Sync;

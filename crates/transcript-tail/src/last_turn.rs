@@ -6,9 +6,10 @@ use transcript_format::scan::Scanner;
 use transcript_reader::{Error, Source};
 use transcript_resume::is_turn_closed;
 
+use crate::change::ChangeKind;
 use crate::event::EventKind;
 use crate::file_cursor::FileCursor;
-use crate::live::{ChangeKind, FollowedConversation, is_prompt};
+use crate::live::{FollowedConversation, is_prompt};
 use crate::options::FollowOptions;
 use crate::start::{StartAt, Trailing, offset_of_last};
 

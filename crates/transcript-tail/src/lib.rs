@@ -40,6 +40,7 @@
 
 #[cfg(feature = "async")]
 mod asynchronous;
+mod change;
 mod event;
 mod file_cursor;
 mod file_position;
@@ -50,6 +51,7 @@ mod hub;
 mod last_turn;
 mod line_classifier;
 mod live;
+mod notifier;
 mod options;
 mod source;
 mod start;
@@ -57,10 +59,11 @@ mod watcher;
 
 #[cfg(feature = "async")]
 pub use asynchronous::Events;
+pub use change::{ChangeKind, ConversationChange};
 pub use event::{EventKind, FollowEvent, FollowedEntry, Reset};
 pub use file_position::{Checkpoint, ParseCheckpointError};
 pub use follower::{Follower, Stopper};
-pub use live::{ChangeKind, ConversationChange, ConversationState, LiveEntry};
+pub use live::{ConversationState, LiveEntry};
 pub use options::FollowOptions;
 pub use source::Polling;
 pub use start::{StartAt, Trailing, offset_of_last};

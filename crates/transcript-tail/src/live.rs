@@ -11,12 +11,13 @@ use std::path::Path;
 
 use transcript_format::kind::EntryKind;
 use transcript_format::lines::Framed;
-use transcript_format::scan::{ContentKind, Envelope, Scanner};
+use transcript_format::scan::{Envelope, Scanner};
 use transcript_reader::{EntryNo, EntryRef, Id, Index};
 use transcript_resume::{LiveConversation, LiveState};
 
+use crate::change::{ChangeKind, ConversationChange};
 use crate::event::{EventKind, FollowedEntry};
-use place::Place;
+use place::{Place, is_entry};
 use turn::{TurnLine, TurnTracker, TurnUpdate};
 
 /// The number of entries that may be linked again after any line: those of the window around calls
@@ -28,63 +29,6 @@ const CHEAP: usize = 128;
 /// lines depend on everything before them, it makes the work grow with its length and no faster.
 const FIRST_BUDGET: usize = 1 << 18;
 const BUDGET_PER_LINE: usize = 4;
-
-/// A change of the conversation by an entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ConversationChange {
-    /// The offset in the file of the entry that made the change. That is an earlier entry than the
-    /// one that the change is reported with if finding out took reading further.
-    pub offset: u64,
-    /// What changed.
-    pub kind: ChangeKind,
-}
-
-/// The kind of a change. Uuids are those of entries; `None` for an entry that has none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ChangeKind {
-    /// The conversation continues at another place: after a rewind, the return from one, or a pin.
-    /// Calls on the abandoned branch are no longer open.
-    Moved {
-        /// The previous leaf.
-        from: Option<Box<str>>,
-        /// The last entry of the new path that the previous one has, too; `None` when the
-        /// conversation starts over.
-        fork: Option<Box<str>>,
-        /// The new leaf.
-        to: Option<Box<str>>,
-    },
-    /// The conversation before this entry was compacted.
-    Boundary {
-        /// The uuid of the boundary.
-        uuid: Option<Box<str>>,
-    },
-    /// A tool was called, by the client or by the provider.
-    CallOpened {
-        /// The id of the call.
-        id: Box<str>,
-        /// The name of the tool.
-        name: Option<Box<str>>,
-    },
-    /// An open call got its result.
-    CallClosed {
-        /// The id of the call.
-        id: Box<str>,
-    },
-    /// An entry was tombstoned, together with the results of its calls, which are no longer open.
-    Tombstoned {
-        /// Its uuid.
-        uuid: Box<str>,
-    },
-    /// The turn is over: the answer to the last prompt is complete, or was interrupted by the
-    /// person or by an API error. Calls that have no result by then will get none.
-    TurnEnded {
-        /// The uuid of the last line of the answer; after an interruption, that of the interrupt or
-        /// the error.
-        uuid: Option<Box<str>>,
-    },
-}
 
 /// An entry of the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -433,13 +377,6 @@ impl Tombstones {
             .filter(|number| tombstone.is_none_or(|tombstone| number > tombstone));
         earlier.any(|number| is_entry(&index.entry(number)))
     }
-}
-
-/// Returns whether a line is an entry that can be on a path.
-fn is_entry(entry: &EntryRef<'_>) -> bool {
-    let is_chain = entry.kind().is_chain() && entry.kind() != EntryKind::Progress;
-    let is_unusable = matches!(entry.content(), ContentKind::NoMessage | ContentKind::Null);
-    is_chain && !(entry.kind().is_message() && is_unusable)
 }
 
 /// Returns the entry that starts at `offset`.

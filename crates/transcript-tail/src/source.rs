@@ -6,7 +6,8 @@ use transcript_reader::Error;
 use transcript_storage::crew::{Next, Task};
 
 use crate::event::FollowEvent;
-use crate::hints::{Hints, Notifier, deadline, left, together};
+use crate::hints::{deadline, left, together};
+use crate::notifier::{Hints, Notifier};
 
 type Polled = Result<Option<FollowEvent>, Error>;
 

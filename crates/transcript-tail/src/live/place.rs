@@ -1,10 +1,10 @@
 //! The path that the conversation had, to which the next one is compared.
 
 use bitflags::bitflags;
+use transcript_format::kind::EntryKind;
+use transcript_format::scan::ContentKind;
 use transcript_reader::{EntryNo, EntryRef, Id, Index};
 use transcript_resume::{LiveState, PathEntry};
-
-use super::is_entry;
 
 bitflags! {
     #[derive(Clone, Copy, Debug, Default)]
@@ -176,4 +176,11 @@ fn first_line(index: &Index, number: EntryNo) -> EntryNo {
     let mut lines = id.into_iter().flat_map(|id| index.with_uuid(id));
     let first = lines.find(|line| is_entry(&index.entry(*line)));
     first.unwrap_or(number)
+}
+
+/// Returns whether a line is an entry that can be on a path.
+pub(super) fn is_entry(entry: &EntryRef<'_>) -> bool {
+    let is_chain = entry.kind().is_chain() && entry.kind() != EntryKind::Progress;
+    let is_unusable = matches!(entry.content(), ContentKind::NoMessage | ContentKind::Null);
+    is_chain && !(entry.kind().is_message() && is_unusable)
 }

@@ -11,7 +11,7 @@ use transcript_format::scan::{Envelope, Flags, Text, Tool, ToolRole};
 use transcript_format::texts::{is_synthetic, may_start_with};
 use transcript_reader::{EntryRef, MessageKey, Prompt};
 
-use super::ChangeKind;
+use crate::change::ChangeKind;
 
 /// The maximum number of results that are kept because they arrived before their calls.
 const MAX_EARLY: usize = 64;
