@@ -13,8 +13,10 @@ use transcript_format::units::size;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Id, Index, MessageKey, Source, ToolKey};
 use transcript_resume::{Parent, Tree, is_prompt};
 
-use crate::report::LocatedFinding;
-use crate::session::MAX_SENT;
+use crate::located_finding::LocatedFinding;
+
+/// A conversation with more bytes is not built as a request: no API accepts one of more than 32 MB.
+pub(crate) const MAX_SENT: u64 = 64 << 20;
 
 /// A file of this size takes long to resume, and is reported with what it is made of.
 const LARGE: u64 = 50 << 20;

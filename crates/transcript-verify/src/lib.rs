@@ -11,6 +11,7 @@ mod abridged;
 mod advice;
 mod bytes;
 mod conversation;
+mod located_finding;
 mod options;
 mod recorded_requests;
 pub mod repair;
@@ -25,12 +26,13 @@ mod writers;
 
 pub use advice::advice;
 pub use conversation::ConversationMeasure;
+pub use located_finding::LocatedFinding;
 pub use options::VerifyOptions;
 pub use recorded_requests::{
     DifferenceReason, DifferentEntry, DifferentMessage, RebuiltRequests, RequestDifference,
     VersionRequests,
 };
-pub use report::{LocatedFinding, PolicyLint, Report, Verdict};
+pub use report::{PolicyLint, Report, Verdict};
 pub use session::verify_source;
 pub use store::{cleanup_days, days_until_deleted};
 

@@ -12,8 +12,8 @@ use transcript_reader::{Bodies, EntryRef, Error, Index, Source};
 use transcript_resume::request::BodySource;
 use transcript_resume::request::recorded::{self, DifferenceKind, RecordedRequest, ReplayOutcome};
 
+use crate::located_finding::LocatedFinding;
 use crate::options::VerifyOptions;
-use crate::report::LocatedFinding;
 
 /// How many of the requests that clients recorded are built again, in a file or in many.
 ///

@@ -14,8 +14,8 @@ use transcript_reader::{Error, Index, Source};
 use transcript_redact::{Content, Located, Redactor};
 use transcript_storage::{FileKind, ReadDisk};
 
+use crate::located_finding::LocatedFinding;
 use crate::options::VerifyOptions;
-use crate::report::LocatedFinding;
 
 /// The maximum number of places that are reported.
 const MAX_FOUND: usize = 1_000;

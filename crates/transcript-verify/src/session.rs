@@ -14,16 +14,16 @@ use transcript_resume::request::{Request, RequestOptions};
 use transcript_resume::{ConversationPath, Decision, Evidence, Policy, Refusal, Tree};
 
 use crate::abridged::AbridgedBodies;
+use crate::bytes::MAX_SENT;
 use crate::conversation::ConversationMeasure;
+use crate::located_finding::LocatedFinding;
 use crate::options::VerifyOptions;
-use crate::report::{LocatedFinding, PolicyLint, Report};
+use crate::report::{PolicyLint, Report};
 use crate::{bytes, recorded_requests, running, secrets, unknown_keys, writers};
 
 /// A conversation with more bytes is checked with shortened strings, so that its messages take little
 /// memory.
 const MAX_WHOLE: u64 = 16 << 20;
-/// A conversation with more bytes is not built as a request: no API accepts one of more than 32 MB.
-pub(crate) const MAX_SENT: u64 = 64 << 20;
 
 /// Verifies the session in `source`: its lines, its links, the requests of both policies, and its
 /// sizes. Other files are only read where the session names an entry that it does not contain.

@@ -23,8 +23,9 @@ use transcript_reader::{
 use transcript_storage::{Metadata, ReadDisk, RealDisk};
 
 use crate::conversation::ConversationMeasure;
+use crate::located_finding::LocatedFinding;
 use crate::options::VerifyOptions;
-use crate::report::{LocatedFinding, PolicyLint, Report};
+use crate::report::{PolicyLint, Report};
 use crate::secrets;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

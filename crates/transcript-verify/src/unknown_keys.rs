@@ -5,7 +5,7 @@ use transcript_format::known_keys::KeyPlace;
 use transcript_reader::{Index, UnknownKey};
 use transcript_redact::Redactor;
 
-use crate::report::LocatedFinding;
+use crate::located_finding::LocatedFinding;
 
 /// Returns a finding for each key and each version of a client, at its first line.
 pub(crate) fn findings(index: &Index) -> impl Iterator<Item = LocatedFinding> {

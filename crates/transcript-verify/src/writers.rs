@@ -7,7 +7,7 @@ use transcript_format::object::Object;
 use transcript_reader::{Bodies, EntryRef, Error, Source};
 use transcript_resume::{BranchStart, Branches, Parent, Tree, is_prompt};
 
-use crate::report::LocatedFinding;
+use crate::located_finding::LocatedFinding;
 
 /// Returns the finding about branches that were written at the same time: where, and how many. One
 /// process writes one branch at a time, so there were two.

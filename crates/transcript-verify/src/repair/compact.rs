@@ -21,9 +21,10 @@ use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Id, Index, Source};
 use transcript_resume::request::RequestOptions;
 use transcript_resume::{Branches, ConversationPath, NodeId, Policy, Tree};
 
+use super::action::{Action, ActionKind};
 use super::changes::copy;
 use super::reading::Reading;
-use super::{Action, ActionKind, Repair, RepairRefusal, new_source};
+use super::{Repair, RepairRefusal, new_source};
 
 /// The requests at the ends of branches are built and compared, the last branch first, until about
 /// this number of bytes was read for them. The paths of all are compared, and the text of each entry.

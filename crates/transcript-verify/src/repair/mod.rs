@@ -8,6 +8,7 @@
 //! step writes its other decisions, too, and the last one links the conversation as a plain chain.
 //! What cannot be proved is [refused](Repair::refusal).
 
+mod action;
 mod changes;
 mod clean_text;
 mod compact;
@@ -21,7 +22,7 @@ use std::io::{self, Seek, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use transcript_format::finding::{Code, Finding};
+use transcript_format::finding::Code;
 use transcript_format::ids::Uuid;
 use transcript_format::named;
 use transcript_messages::{join_roles, lint};
@@ -30,6 +31,7 @@ use transcript_resume::request::RequestOptions;
 use transcript_resume::{ConversationPath, Policy, Tree};
 
 use crate::conversation::ConversationMeasure;
+pub use action::{Action, ActionKind};
 pub use compact::{Bloat, Compaction, KindSize, MovedLine, resumes_alike};
 use plan::{Planner, Step};
 use reading::Reading;
@@ -39,66 +41,6 @@ const IN_MEMORY: u64 = 64 << 20;
 
 /// The most steps that a repair takes.
 const STEPS: usize = 8;
-
-named! {
-    /// What a repair does in one place.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    #[non_exhaustive]
-    pub enum ActionKind {
-        /// An entry of a damaged line gets a line of its own.
-        Salvage = "salvage",
-        /// Bytes that no reader uses are moved to the file of lost bytes.
-        Move = "move",
-        /// A line that is in the file twice is omitted once.
-        Drop = "drop",
-        /// An entry of another session is moved to a file of its own.
-        SplitOut = "split-out",
-        /// Text that a provider refuses is replaced.
-        Text = "text",
-        /// An image or document that the API refuses becomes a note, or gets the type that it has.
-        Media = "media",
-        /// The last line gets a newline.
-        EndLine = "end-line",
-        /// An entry gets an id.
-        Uuid = "uuid",
-        /// An entry gets another parent.
-        Parent = "parent",
-        /// Calls get a result.
-        Answer = "answer",
-        /// A boundary names the entries that it preserves.
-        Splice = "splice",
-        /// A line names the end of the conversation.
-        Pin = "pin",
-    }
-}
-
-/// One change, for people and for JSON.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Action {
-    /// The defect that it repairs.
-    pub code: Code,
-    /// The 1-based number of the line in the file that is repaired; `None` for one that was made.
-    pub line: Option<u64>,
-    /// The id of the entry, if it has one.
-    pub uuid: Option<String>,
-    /// What is done.
-    pub action: ActionKind,
-    /// A short description that never quotes the line.
-    pub detail: String,
-}
-
-impl Action {
-    fn of_bytes(finding: &Finding) -> Self {
-        Self {
-            code: finding.code,
-            line: finding.line,
-            uuid: None,
-            action: ActionKind::Move,
-            detail: format!("{} bytes at offset {}", finding.len, finding.offset),
-        }
-    }
-}
 
 /// Bytes of the old file that are not in the new one.
 #[derive(Clone, Debug, PartialEq, Eq)]

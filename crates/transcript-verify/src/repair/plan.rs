@@ -15,9 +15,9 @@ use transcript_resume::fork::missing_results;
 use transcript_resume::request::refused_media;
 use transcript_resume::{ConversationPath, Decision, NodeId, Parent, Policy, Tree};
 
+use super::action::{Action, ActionKind};
 use super::changes::{Changes, Gaps};
 use super::reading::Reading;
-use super::{Action, ActionKind};
 
 /// One step of a repair: its actions, and the changes that they are.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use transcript_format::object::Object;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Preserved};
 use transcript_resume::{ConversationPath, KeptEntries, NodeId, Parent, Tree};
 
-use super::ActionKind;
+use super::action::ActionKind;
 use super::plan::{Planner, Step};
 
 impl Planner<'_> {
