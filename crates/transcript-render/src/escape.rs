@@ -11,8 +11,6 @@ use std::fmt::Write;
 use transcript_format::unicode::is_bidi;
 use unicode_width::UnicodeWidthChar;
 
-use crate::text::is_printable_ascii;
-
 /// The distance of tab stops, in columns.
 const TAB: usize = 4;
 
@@ -137,6 +135,14 @@ fn is_invisible(c: char) -> bool {
 /// What an emoji of several characters is made of.
 fn is_emoji(c: char) -> bool {
     matches!(c, '\u{2190}'..='\u{2BFF}' | '\u{FE0F}' | '\u{1F000}'..='\u{1FAFF}')
+}
+
+/// Returns whether each byte is one character of one column, as in most texts.
+pub(crate) fn is_printable_ascii(text: &str) -> bool {
+    // Without an early end the comparison of many bytes is one instruction.
+    let odd = |odd, byte: &u8| odd | !(b' '..=b'~').contains(byte);
+    let mut blocks = text.as_bytes().chunks(256);
+    blocks.all(|block| !block.iter().fold(false, odd))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod folded;
 mod follow;
 mod replay;
 mod turn;
+mod turn_stats;
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -24,7 +25,7 @@ use crate::options::{RenderOptions, Tools};
 use crate::styles::Styles;
 use crate::text::{Page, Span, width};
 use crate::view::Shown;
-use turn::TurnStats;
+use turn_stats::TurnStats;
 
 pub use folded::{
     BranchNote, Detail, PrintedBlock, StyledLine, call_line, is_folded_at_first, print_blocks,

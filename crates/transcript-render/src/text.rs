@@ -6,6 +6,7 @@ use unicode_linebreak::linebreaks;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
+use crate::escape::is_printable_ascii;
 use crate::styles::TextStyle;
 
 /// Text in one style, escaped and without a newline.
@@ -52,14 +53,6 @@ fn columns_of(text: &str) -> usize {
         true => text.len(),
         false => text.width(),
     }
-}
-
-/// Returns whether each byte is one character of one column, as in most texts.
-pub(crate) fn is_printable_ascii(text: &str) -> bool {
-    // Without an early end the comparison of many bytes is one instruction.
-    let odd = |odd, byte: &u8| odd | !(b' '..=b'~').contains(byte);
-    let mut blocks = text.as_bytes().chunks(256);
-    blocks.all(|block| !block.iter().fold(false, odd))
 }
 
 /// Breaks a line where Unicode allows it (UAX 14), so that no line is wider than `width` columns;

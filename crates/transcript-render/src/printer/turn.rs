@@ -1,42 +1,17 @@
 //! Totals of a turn: from one prompt to the next.
 
-use std::collections::HashMap;
-
 use transcript_format::content::Message;
 use transcript_format::kind::EntryKind;
 use transcript_format::units::{duration, grouped};
-use transcript_reader::{EntryNo, EntryRef, MessageKey};
+use transcript_reader::EntryRef;
 use transcript_resume::items::{is_queued, starts_turn};
 
 use super::TextPrinter;
+use super::turn_stats::{Tokens, TurnStats};
 use crate::Result;
 use crate::moment::clock;
 use crate::text::Span;
 use crate::words::count;
-
-/// The totals since the last prompt.
-#[derive(Clone, Default, PartialEq)]
-pub(super) struct TurnStats {
-    /// The entry that started it, and its line.
-    first: Option<(EntryNo, Option<u64>)>,
-    millis: Option<i64>,
-    pub(super) calls: usize,
-    answers: HashMap<MessageKey, Tokens>,
-}
-
-/// Tokens of an answer: the largest number of any of its lines for each count.
-#[derive(Clone, Copy, Default, PartialEq)]
-struct Tokens {
-    input: u64,
-    cached: u64,
-    output: u64,
-}
-
-impl TurnStats {
-    fn is_quiet(&self) -> bool {
-        self.answers.is_empty() && self.calls == 0
-    }
-}
 
 impl TextPrinter<'_> {
     /// Adds an answer to the current turn.
