@@ -8,6 +8,7 @@ mod guard;
 mod live;
 mod live_file;
 mod routes;
+mod shown;
 mod views;
 
 use std::collections::HashMap;

@@ -1,8 +1,7 @@
 //! The addresses of the server.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
-use std::path::{Path as FilePath, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -18,11 +17,11 @@ use futures_core::Stream;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
-use transcript_reader::{SessionFile, SessionFiles, SessionRow, Subagent, subagents_on};
-use transcript_storage::{ReadDisk, folder_of};
+use transcript_reader::SessionRow;
 
 use super::live::Update;
-use super::{ServeOptions, Shared, guard, views};
+use super::shown::{Named, agents_below, find};
+use super::{Shared, guard, views};
 
 type Answer = Result<Response, StatusCode>;
 
@@ -43,14 +42,6 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
             guard::guard,
         ))
         .with_state(shared)
-}
-
-/// The names in the address of a session.
-#[derive(Debug, Deserialize)]
-struct Named {
-    project: String,
-    id: String,
-    agent: Option<String>,
 }
 
 /// Runs what reads files.
@@ -87,7 +78,7 @@ async fn usage(State(shared): State<Arc<Shared>>) -> Answer {
 async fn session(State(shared): State<Arc<Shared>>, Path(named): Path<Named>) -> Answer {
     let place = Arc::clone(&shared);
     let (file, path, name, agents) = blocking(move || {
-        let (file, path) = find(&place, &named)?;
+        let (file, path) = find(&place.options, &named)?;
         let agents = agents_below(&place.options, &file);
         Some((file, path, named, agents))
     })
@@ -157,7 +148,7 @@ async fn events(
 /// A session and its subagents, side by side.
 async fn beside(State(shared): State<Arc<Shared>>, Path(named): Path<Named>) -> Answer {
     let page = blocking(move || {
-        let (file, _) = find(&shared, &named)?;
+        let (file, _) = find(&shared.options, &named)?;
         let agents = agents_below(&shared.options, &file);
         Some(views::beside(&agents))
     });
@@ -166,83 +157,8 @@ async fn beside(State(shared): State<Arc<Shared>>, Path(named): Path<Named>) -> 
 
 async fn place_of(shared: &Arc<Shared>, named: Named) -> Result<PathBuf, StatusCode> {
     let shared = Arc::clone(shared);
-    let found = blocking(move || find(&shared, &named)).await?;
+    let found = blocking(move || find(&shared.options, &named)).await?;
     Ok(found.ok_or(StatusCode::NOT_FOUND)?.1)
-}
-
-/// Finds the file that an address names, among those that are listed: no path is made of what was asked for.
-fn find(shared: &Shared, named: &Named) -> Option<(SessionFile, PathBuf)> {
-    let options = &shared.options;
-    let mut files = sessions_below(options).ok()?;
-    let is_asked = |file: &SessionFile| file.project == named.project && file.id == named.id;
-    let at = files.sessions.iter().position(is_asked)?;
-    let file = files.sessions.swap_remove(at);
-    let path = match &named.agent {
-        None => file.path.clone(),
-        Some(agent) => {
-            let agents = agents_below(options, &file);
-            let found = agents.into_iter().find(|found| found.id == *agent);
-            found?.path
-        }
-    };
-    Some((file, path))
-}
-
-/// Finds the sessions that the server may show: those in the folder of projects. A link to a project, of a session, or to the
-/// folder of a session, that leads out of it is not followed, whatever asks: a list, a search, usage or an address.
-pub(super) fn sessions_below(
-    options: &ServeOptions,
-) -> Result<SessionFiles, transcript_reader::Error> {
-    let mut files = SessionFiles::in_root_on(&options.disk, &options.root)?;
-    let below = Below::of(options);
-    let mut known = HashMap::<PathBuf, bool>::new();
-    let mut is_shown = |file: &SessionFile| {
-        let folder = folder_of(&file.path);
-        *known
-            .entry(folder.to_owned())
-            .or_insert_with(|| below.has(folder))
-            && (!file.is_link || below.has(&file.path))
-    };
-    files.sessions.retain(&mut is_shown);
-    files.orphans.retain(&mut is_shown);
-    files.leftovers.retain(&mut is_shown);
-    files.agents.retain(|agent| below.has(agent));
-    let has_folder = |file: &SessionFile| below.has(&file.path.with_extension(""));
-    for session in &mut files.sessions {
-        session.has_folder = session.has_folder && has_folder(session);
-    }
-    files.orphans.retain(has_folder);
-    files.leftovers.retain(has_folder);
-    Ok(files)
-}
-
-/// Finds the subagents of a session that the server may show.
-fn agents_below(options: &ServeOptions, session: &SessionFile) -> Vec<Subagent> {
-    let below = Below::of(options);
-    let agents = subagents_on(&options.disk, &session.path);
-    let mut agents = agents.unwrap_or_default();
-    agents.retain(|agent| below.has(&agent.path));
-    agents
-}
-
-/// What is in the folder of projects, wherever links lead.
-struct Below<'o> {
-    disk: &'o dyn ReadDisk,
-    root: Option<PathBuf>,
-}
-
-impl<'o> Below<'o> {
-    fn of(options: &'o ServeOptions) -> Self {
-        let disk = &*options.disk;
-        let root = disk.real_path(&options.root).ok();
-        Self { disk, root }
-    }
-
-    fn has(&self, path: &FilePath) -> bool {
-        let real = self.disk.real_path(path).ok();
-        real.zip(self.root.as_ref())
-            .is_some_and(|(path, root)| path.starts_with(root))
-    }
 }
 
 /// The events of a page.

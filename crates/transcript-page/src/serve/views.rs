@@ -11,7 +11,7 @@ use transcript_render::{Escaping, clock, count, cut_text};
 
 use super::ServeOptions;
 use super::live::{Parts, src};
-use super::routes::sessions_below;
+use super::shown::sessions_below;
 use crate::assets::{self, LIVE, STYLE};
 use crate::frame::{self, Head};
 
