@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use transcript_storage::{Disk, File, ReadFile, RealDisk, Space, folder_of};
 
-use crate::catalogue::{Catalogue, Piece, VersionId, remove_if_there};
+use crate::catalogue::{Catalogue, Piece, VersionId};
 use crate::encryption::{Encryption, Identities, Recipient};
 use crate::error::{AtPath, Error, ErrorKind};
+use crate::files::{lock, remove_if_there};
 use crate::frame::{Dictionary, decompress, decompress_after};
 use crate::layout::Layout;
 use crate::record::{Coding, DictionaryId, PackId, Place, Version, hash};
@@ -153,11 +154,6 @@ impl fmt::Debug for Archive {
             .field("folder", &self.layout.folder)
             .finish_non_exhaustive()
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What a thread that panicked left is a cache that can be read.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Archive {

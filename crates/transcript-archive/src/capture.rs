@@ -17,6 +17,7 @@ use crate::catalogue::{Piece, VersionId};
 use crate::error::{AtPath, Error};
 use crate::frame::{Dictionary, Effort};
 use crate::live_files::{LiveFile, LiveFiles};
+use crate::names::session_of;
 use crate::packer::{Limits, Packer};
 use crate::record::{Before, Hash, Hasher, State, Version};
 use crate::repack::MIN_PACKS_TO_JOIN;
@@ -676,17 +677,4 @@ pub(crate) fn state_of(metadata: &Metadata, now: SystemTime) -> State {
         number: metadata.identity.number,
         is_settled: times.iter().flatten().all(|time| is_older(*time)) && times[0].is_some(),
     }
-}
-
-/// Returns the session of a file, by its path in the archive: all files that are captured belong to one.
-pub(crate) fn session_of(name: &str) -> &str {
-    let mut parts = name.split('/');
-    let area = parts.next().unwrap_or_default();
-    if area == "projects" {
-        let _project = parts.next();
-    }
-    let part = parts.next().unwrap_or_default();
-    part.get(..36)
-        .filter(|id| transcript_storage::outside_names::is_session_name(id))
-        .unwrap_or_else(|| part.strip_suffix(".jsonl").unwrap_or(part))
 }

@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::path::Path;
 
 use transcript_storage::Disk;
 
 use crate::error::{AtPath, Error};
+use crate::files::{append_all, remove_if_there};
 use crate::layout::Layout;
 use crate::limits::MAX_CHAIN;
 use crate::pack;
@@ -433,25 +433,4 @@ fn entry(id: PackId, section: &[u8]) -> [u8; HEADER] {
     let checksum = hash(&[&header[..24], start].concat());
     header[24..].copy_from_slice(&checksum[..CHECKSUM]);
     header
-}
-
-/// Appends all bytes.
-pub(crate) fn append_all(file: &dyn transcript_storage::File, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match file.append(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = &bytes[written..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// Removes a file that may not exist.
-pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> io::Result<()> {
-    match disk.remove(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }

@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::SystemTime;
 
-use crate::archive::{Archive, lock};
+use crate::archive::Archive;
 use crate::catalogue::VersionId;
 use crate::error::Error;
+use crate::files::lock;
 use crate::limits::MAX_CHAIN;
 use crate::record::{Coding, DictionaryId};
 

@@ -15,9 +15,8 @@ use age::stream::StreamReader;
 use age::{Decryptor, Encryptor, x25519};
 use transcript_storage::{Disk, File, Metadata, ReadFile};
 
-use crate::archive::lock;
-use crate::catalogue::{append_all, remove_if_there};
 use crate::error::{AtPath, Error, ErrorKind};
+use crate::files::{append_all, lock, remove_if_there};
 
 /// The size of reads and writes, in bytes.
 const BUFFER: usize = 64 << 10;

@@ -20,6 +20,7 @@ mod catalogue;
 mod check;
 mod encryption;
 mod error;
+mod files;
 #[cfg(test)]
 mod forged;
 mod frame;
@@ -28,6 +29,7 @@ mod limits;
 mod lines;
 mod live_files;
 mod moved;
+mod names;
 mod pack;
 mod packer;
 mod prune;

@@ -8,9 +8,8 @@ use serde::Deserialize;
 use transcript_storage::outside_names::is_session_name;
 
 use crate::archive::Archive;
-use crate::capture::session_of;
 use crate::catalogue::VersionId;
-use crate::restore::project_of;
+use crate::names::{below_project, is_own, project_of, session_of};
 
 /// The size of reads, in bytes.
 const READ: usize = 256 << 10;
@@ -187,21 +186,4 @@ struct Line<'l> {
     kind: Option<Cow<'l, str>>,
     #[serde(borrow, default)]
     uuid: Option<Cow<'l, str>>,
-}
-
-/// Returns whether a path in the archive is that of the own file of a session.
-pub(crate) fn is_own(name: &str) -> bool {
-    let id = below_project(name).and_then(|file| file.strip_suffix(".jsonl"));
-    id.is_some_and(is_session_name)
-}
-
-/// Returns whether `own` is the own file of the session that a file belongs to.
-pub(crate) fn is_own_of(own: &str, name: &str) -> bool {
-    is_own(own) && project_of(own) == project_of(name) && session_of(own) == session_of(name)
-}
-
-/// Returns the path below the project.
-fn below_project(name: &str) -> Option<&str> {
-    let (_, below) = name.strip_prefix("projects/")?.split_once('/')?;
-    Some(below)
 }

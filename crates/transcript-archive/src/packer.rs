@@ -10,9 +10,10 @@ use std::thread::Scope;
 
 use transcript_storage::File;
 
-use crate::archive::{Archive, lock};
-use crate::catalogue::{Pack, append_all, remove_if_there};
+use crate::archive::Archive;
+use crate::catalogue::Pack;
 use crate::error::{AtPath, Error};
+use crate::files::{append_all, lock, remove_if_there};
 use crate::frame::{Compressor, Dictionary, Effort, compress_after, decompress};
 use crate::limits::{self, FULL_INDEX, MAX_EXTENTS};
 use crate::lines::{Feature, FrameLines, feature, first_line, is_similar};

@@ -8,11 +8,11 @@ use std::time::{Duration, SystemTime};
 use transcript_storage::Metadata;
 
 use crate::archive::Archive;
-use crate::capture::{session_of, state_of};
+use crate::capture::state_of;
 use crate::catalogue::VersionId;
 use crate::error::{AtPath, Error};
 use crate::live_files::{LiveFile, LiveFiles, aside};
-use crate::restore::project_of;
+use crate::names::{project_of, session_of};
 
 /// The size of reads, in bytes.
 const READ: usize = 1 << 20;

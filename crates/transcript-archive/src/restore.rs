@@ -10,11 +10,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript_storage::outside_names::{place_of, safe_mode};
 use transcript_storage::{Disk, ReadDisk, is_absent};
 
-use crate::archive::{Archive, lock};
-use crate::capture::session_of;
-use crate::catalogue::{Piece, VersionId, append_all, remove_if_there};
+use crate::archive::Archive;
+use crate::catalogue::{Piece, VersionId};
 use crate::error::{AtPath, Error, ErrorKind, Existing};
-use crate::moved::{is_own, is_own_of};
+use crate::files::{append_all, lock, remove_if_there};
+use crate::names::{is_own, is_own_of, project_of, session_of};
 use crate::read_disk::modified;
 use crate::record::hash;
 
@@ -396,11 +396,6 @@ impl Archive {
         }
         file.sync().at(path)
     }
-}
-
-/// Returns the project of a file, by its path in the archive.
-pub(crate) fn project_of(name: &str) -> Option<&str> {
-    name.strip_prefix("projects/")?.split('/').next()
 }
 
 /// Returns the files of the sessions in all projects, by id.
