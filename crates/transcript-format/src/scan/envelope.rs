@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use bitflags::bitflags;
 
-use super::cursor::{Cursor, ScanError, ScanErrorKind, Scratch, Span};
+use super::cursor::{Cursor, Scratch, Span};
+use super::error::{ScanError, ScanErrorKind};
 use super::text::Text;
 use crate::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
 use crate::known_keys::{self, KeyPlace};

@@ -20,12 +20,13 @@
 
 mod cursor;
 mod envelope;
+mod error;
 pub(crate) mod parts;
 mod simd;
 mod text;
 
-pub use cursor::{ScanError, ScanErrorKind};
 pub use envelope::{ContentKind, Envelope, EnvelopeFields, Flags, Scanner, Tool, ToolRole};
+pub use error::{ScanError, ScanErrorKind};
 pub use parts::Body;
 pub use text::Text;
 

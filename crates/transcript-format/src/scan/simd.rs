@@ -4,7 +4,7 @@
 //! This is the only module of the crate with `unsafe`: two loads, and the call of code compiled for
 //! AVX2 after a check that the machine supports it. Everything else works on bit masks.
 
-use super::cursor::{ScanError, ScanErrorKind};
+use super::error::{ScanError, ScanErrorKind};
 
 /// The number of bytes that are indexed at once; bounds the memory that a long line takes.
 pub(super) const WINDOW: usize = 16 << 10;
