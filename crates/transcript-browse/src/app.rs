@@ -9,12 +9,12 @@ use transcript_format::unicode::comparable;
 use transcript_render::Detail;
 
 use crate::document::{Document, Motion};
+use crate::find::Finding;
 use crate::find::{Asked, Find, State};
-use crate::finder::Finding;
 use crate::list::{List, Session};
 use crate::messages::{Answer, Facts, Key, OutlineRow, Request, Search, Target};
+use crate::needle::Needle;
 use crate::reach::in_stored;
-use crate::search::Needle;
 
 /// From this width on, list and conversation are side by side.
 const WIDE: u16 = 90;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::messages::{Block, Facts, Folds, Key, Layout, Page, Request};
-use crate::search::{Needle, lines_with};
+use crate::needle::{Needle, lines_with};
 use transcript_render::{Detail, StyledLine};
 
 /// How many bytes of pages are kept, counted by their texts.

@@ -5,9 +5,26 @@ use std::path::PathBuf;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use transcript_render::Snippet;
 
-use crate::finder::Finding;
 use crate::messages::Target;
-use crate::search::Needle;
+use crate::needle::Needle;
+
+/// What a search over all sessions says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Finding {
+    /// The query is wrong at this character, from 0.
+    Bad {
+        message: String,
+        position: usize,
+    },
+    /// Bytes that were searched, and all bytes.
+    Searching {
+        bytes: u64,
+        all: u64,
+    },
+    Done(Box<Results>),
+    /// The sessions cannot be searched.
+    Failed(String),
+}
 
 /// The longest query that can be typed, in characters; as `transcript search` takes.
 const MAX_QUERY: usize = 4096;

@@ -17,9 +17,9 @@ use transcript_reader::SessionFiles;
 use transcript_render::{Escaping, RenderOptions, Snippet, clock, count};
 use transcript_storage::{ReadDisk, RealDisk};
 
-use crate::find::{Found, FoundSession, Results};
+use crate::find::{Finding, Found, FoundSession, Results};
 use crate::messages::Target;
-use crate::search::{Around, Needle};
+use crate::needle::{Around, Needle};
 
 /// How many hits are kept.
 pub(crate) const HITS: usize = 200;
@@ -63,24 +63,6 @@ impl Sessions {
         }
         Ok(Catalog::of(&disk, files))
     }
-}
-
-/// What a search over all sessions says.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Finding {
-    /// The query is wrong at this character, from 0.
-    Bad {
-        message: String,
-        position: usize,
-    },
-    /// Bytes that were searched, and all bytes.
-    Searching {
-        bytes: u64,
-        all: u64,
-    },
-    Done(Box<Results>),
-    /// The sessions cannot be searched.
-    Failed(String),
 }
 
 /// Searches after a while, unless it is cancelled. What is wrong with the query is said at once.

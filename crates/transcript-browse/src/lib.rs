@@ -11,11 +11,14 @@
 
 mod app;
 mod copy;
+mod divide;
 mod document;
 mod find;
 mod finder;
 mod list;
 mod messages;
+mod needle;
+mod paint;
 mod parts;
 mod reach;
 mod results;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use transcript_render::{Detail, StyledLine, is_folded_at_first};
 use transcript_resume::items::{Item, ItemKind};
 
-use crate::search::{Around, Needle};
+use crate::needle::{Around, Needle};
 
 /// Names a block in all states of a file: the offset of its entry, and its number in that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -207,3 +207,7 @@ pub(crate) enum Answer {
 
 /// Sends answers of one thread.
 pub(crate) type Reply = Arc<dyn Fn(Answer) + Send + Sync>;
+
+pub(crate) fn said(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,25 +1,20 @@
 //! The parts of a conversation, and how they are laid out.
 
 use std::collections::HashSet;
-use std::ops::Range;
 
 use transcript::History;
-use transcript_format::scan::ToolRole;
-use transcript_reader::{EntryNo, Index, Source, Subagent, ToolKey, subagents_on};
+use transcript_reader::{EntryNo, Index, Source, Subagent, subagents_on};
 use transcript_render::{
     BranchNote, Conversation, Detail, Escaping, PrintedBlock, count, print_blocks,
 };
 use transcript_resume::items::{
-    Displays, Item, ItemKind, ItemMarks, Nesting, Origin, Speaker, sidechains, starts_turn,
+    Displays, Item, ItemKind, ItemMarks, Nesting, Origin, Speaker, sidechains,
 };
 use transcript_resume::{ConversationPath, Policy};
 
-use crate::messages::{Block, Key, Layout, Page};
-use crate::session::{Session, said};
+use crate::messages::{Block, Key, Layout, Page, said};
+use crate::session::Session;
 
-/// A part ends before the next prompt when it has this many bytes, and before any message when it
-/// has eight times as many.
-const PART: u64 = 64 << 10;
 /// How many entries of a subagent or a branch are shown within the conversation.
 pub(crate) const NESTED: usize = 400;
 /// The numbers of branches at an entry start here.
@@ -273,42 +268,4 @@ fn is_of_agent(tool: &str, agent: Option<&str>) -> bool {
 fn is_prompt(item: &Item) -> bool {
     let is_hidden = item.marks().intersects(ItemMarks::HIDDEN);
     item.kind() == ItemKind::Text && item.speaker() == Speaker::Person && !is_hidden
-}
-
-/// Divides a path into parts. Each has at least [`PART`] bytes and, if possible, starts with a
-/// prompt; no part starts between a call and its result, unless there is none. Reads no bodies.
-pub(crate) fn divide(index: &Index, path: &ConversationPath) -> Vec<Range<usize>> {
-    let mut parts = Vec::new();
-    let (mut start, mut size) = (0, 0);
-    let mut open: HashSet<ToolKey> = HashSet::new();
-    let mut message = None;
-    for (place, entry) in path.entries.iter().enumerate() {
-        let entry_ref = index.entry(entry.entry_no());
-        let is_turn = starts_turn(&entry_ref);
-        if is_turn {
-            open.clear();
-        }
-        let is_new = entry_ref.kind().is_message()
-            && (entry_ref.message().is_none() || entry_ref.message() != message);
-        let ends = (is_turn && size >= PART)
-            || (is_new && open.is_empty() && size >= 8 * PART)
-            || size >= 64 * PART;
-        if ends && place > start {
-            parts.push(start..place);
-            (start, size) = (place, 0);
-            open.clear();
-        }
-        size += entry_ref.byte_len();
-        message = entry_ref.message();
-        for end in entry_ref.tools() {
-            match end.role() {
-                ToolRole::Use | ToolRole::ServerUse => open.insert(end.key()),
-                _ => open.remove(&end.key()),
-            };
-        }
-    }
-    if start < path.entries.len() {
-        parts.push(start..path.entries.len());
-    }
-    parts
 }

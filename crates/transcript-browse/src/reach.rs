@@ -9,8 +9,8 @@ use transcript_render::{Detail, Escaping};
 use transcript_resume::items::Displays;
 
 use crate::messages::{Answer, Folds, Key, Layout, Target};
+use crate::needle::{Needle, most_alike};
 use crate::parts::{BRANCH, NESTED};
-use crate::search::{Needle, most_alike};
 use crate::session::Session;
 
 impl Session<'_> {

@@ -7,7 +7,7 @@ use transcript_format::units::size;
 use transcript_render::{Escaping, cut_text};
 
 use crate::find::{Find, Found, State};
-use crate::view::{Theme, cut_start, put};
+use crate::paint::{Theme, cut_start, put};
 
 /// What can be typed.
 const SYNTAX: [(&str, &str); 8] = [

@@ -28,9 +28,10 @@ use crate::copy::copy;
 use crate::finder::{self, Sessions};
 use crate::list::sessions;
 use crate::messages::Request;
+use crate::paint::Theme;
 use crate::session::{self, Storage};
 use crate::signals;
-use crate::view::{Theme, draw};
+use crate::view::draw;
 
 /// How long a frame waits for a page that is being laid out.
 const SOON: Duration = Duration::from_millis(10);

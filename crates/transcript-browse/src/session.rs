@@ -18,8 +18,8 @@ use transcript_resume::items::{Displays, GroupRole, ItemKind, ItemReader, starts
 use transcript_resume::{ConversationPath, Decision, Policy, Story, Tree};
 use transcript_storage::{ReadDisk, RealDisk};
 
-use crate::messages::{Answer, Facts, Key, OutlineRow, Reply, Request, Search};
-use crate::parts::divide;
+use crate::divide::divide;
+use crate::messages::{Answer, Facts, Key, OutlineRow, Reply, Request, Search, said};
 
 /// How much of the end of a file is shown before all of it is indexed. Smaller files are read at
 /// once.
@@ -434,8 +434,4 @@ impl<'s> Session<'s> {
         let (_, id): (PathBuf, _) = forked.map_err(said)?;
         Ok(id.to_string())
     }
-}
-
-pub(crate) fn said(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }

@@ -19,12 +19,14 @@ use transcript_render::RenderOptions;
 
 use crate::app::{App, Effect, Event, Focus, KEYS, Overlay};
 use crate::document::Row;
+use crate::find::Finding;
 use crate::find::State;
-use crate::finder::{self, Finding, HITS, Sessions};
+use crate::finder::{self, HITS, Sessions};
 use crate::list::sessions;
 use crate::messages::{Answer, Layout, Request};
+use crate::paint::Theme;
 use crate::session::{self, Storage};
-use crate::view::{Theme, draw};
+use crate::view::draw;
 
 /// How long an answer may take on a machine that is busy.
 const SOON: Duration = Duration::from_secs(60);
