@@ -1,12 +1,11 @@
 //! Finds the archive, and the sessions in it.
 
-use std::env;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
-use transcript::archive::{Archive, ArchiveOptions, Identities};
+use anyhow::{Result, anyhow, bail};
+use transcript::archive::Archive;
 use transcript::places::archived_sessions;
-use transcript::{Listing, MIN_PREFIX, data_folder, list_archived};
+use transcript::{Listing, MIN_PREFIX, list_archived};
 use transcript_format::names::is_id;
 use transcript_reader::SessionFiles;
 
@@ -15,35 +14,10 @@ use crate::ui::Ui;
 /// The maximum number of problems of an archive that are named.
 const NAMED: usize = 3;
 
-/// Returns the folder of the archive: `--archive`, else `$TRANSCRIPT_ARCHIVE`, else in the data folder of the user.
-pub(crate) fn folder(ui: &Ui) -> Result<PathBuf> {
-    if let Some(Some(folder)) = &ui.archive {
-        return std::path::absolute(folder).with_context(|| folder.display().to_string());
-    }
-    let set = env::var_os("TRANSCRIPT_ARCHIVE").filter(|folder| !folder.is_empty());
-    if let Some(folder) = set {
-        return std::path::absolute(&folder).context("$TRANSCRIPT_ARCHIVE");
-    }
-    let folder = data_folder().map(|folder| folder.join("archive"));
-    folder.context("cannot find the data folder; name the archive with --archive DIR")
-}
-
-/// Returns how the archive is opened: with the keys of `--identity` or `$TRANSCRIPT_IDENTITY`.
-pub(crate) fn options(ui: &Ui) -> Result<ArchiveOptions> {
-    let mut options = ArchiveOptions::new();
-    if let Some(folder) = data_folder() {
-        options = options.local_folder(&folder.join("archives"));
-    }
-    let set = env::var_os("TRANSCRIPT_IDENTITY").filter(|file| !file.is_empty());
-    if let Some(file) = ui.identity.clone().or(set.map(PathBuf::from)) {
-        options = options.identities(Identities::read(&file)?);
-    }
-    Ok(options)
-}
-
 /// Returns whether there is an archive.
 pub(crate) fn exists(ui: &Ui) -> bool {
-    folder(ui).is_ok_and(|folder| folder.join("archive.json").exists())
+    ui.archive_folder()
+        .is_ok_and(|folder| folder.join("archive.json").exists())
 }
 
 /// Names what of an archive cannot be read: the sessions in it are as if they were not there. Returns whether there is

@@ -5,22 +5,17 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use transcript::places::is_file_of_session;
-use transcript::redact::{KindInFile, RedactedDisk, Redactions, by_kind};
-use transcript::wire::RedactionRecord;
-use transcript_format::units::size;
-use transcript_render::{Escaping, count};
+use transcript::redact::RedactedDisk;
+use transcript_render::Escaping;
 use transcript_storage::{ReadDisk, RealDisk, folder_of};
 
+use crate::exit;
+use crate::export_target::Target;
 use crate::pager::Output;
 use crate::path_args::PathArgs;
 use crate::redact_args::RedactArgs;
 use crate::replay::{self, Format};
 use crate::ui::{ToolDetail, Ui};
-use crate::{exit, record};
-
-/// The maximum number of lines that are named of a kind.
-const MAX_LINES: usize = 12;
 
 /// Export a session to share it, with its secrets redacted
 ///
@@ -77,17 +72,6 @@ pub(crate) struct Args {
     /// How much of tool calls and results to write
     #[arg(long, value_enum, default_value_t = ToolDetail::Short)]
     tools: ToolDetail,
-}
-
-/// Where an export goes.
-#[derive(Clone, Debug)]
-pub(crate) struct Target {
-    file: PathBuf,
-    replaces: bool,
-    redacted: Option<Arc<RedactedDisk>>,
-    report: Option<PathBuf>,
-    is_plain: bool,
-    has_lines: bool,
 }
 
 pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
@@ -164,141 +148,4 @@ fn is_same_output(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| RealDisk.metadata(path).ok().map(|found| found.identity);
     let is_same_file = identity(one).is_some() && identity(one) == identity(other);
     one == other || is_same_file || (real(one).is_some() && real(one) == real(other))
-}
-
-impl Target {
-    /// Returns whether nothing in a page may be compressed.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.is_plain
-    }
-
-    /// Returns whether the lines of the session are in a page.
-    pub(crate) fn has_lines(&self) -> bool {
-        self.has_lines
-    }
-
-    /// Refuses to write over what is exported.
-    pub(crate) fn check(&self, ui: &Ui, session: &Path) -> Result<()> {
-        for file in [Some(&self.file), self.report.as_ref()]
-            .into_iter()
-            .flatten()
-        {
-            if is_file_of_session(&ui.disk(), session, file) {
-                let file = file.display();
-                bail!("{file}: the session that is exported; name another file");
-            }
-        }
-        Ok(())
-    }
-
-    /// Opens the file.
-    pub(crate) fn open(&self) -> Result<Output> {
-        if self.file == Path::new("-") {
-            return Ok(Output::plain());
-        }
-        let output = Output::to_file(&self.file, self.replaces);
-        output.with_context(|| self.file.display().to_string())
-    }
-
-    /// Completes the file, when everything was read: with the list of what was redacted, which gets its name with it.
-    pub(crate) fn finish(&self, ui: &Ui, output: Output) -> Result<()> {
-        let Some(disk) = &self.redacted else {
-            return Ok(output.finish()?);
-        };
-        let redactions = disk.redactions();
-        output.with(self.list(&redactions)?).finish()?;
-        summarize(ui, &redactions);
-        Ok(())
-    }
-
-    /// Writes the list of what was redacted, if one is wanted. Returns it if it is to be a file.
-    fn list(&self, redactions: &Redactions) -> Result<Option<Output>> {
-        let Some(report) = &self.report else {
-            return Ok(None);
-        };
-        let is_file = report != Path::new("-");
-        let mut out = match is_file {
-            true => Output::to_file(report, self.replaces)
-                .with_context(|| report.display().to_string())?,
-            false => Output::plain(),
-        };
-        for found in &redactions.secrets {
-            record::write(&mut out, &RedactionRecord::new(found))?;
-        }
-        match is_file {
-            true => Ok(Some(out)),
-            false => Ok(out.finish().map(|()| None)?),
-        }
-    }
-}
-
-/// Says what was redacted, what was left, and how much was searched.
-fn summarize(ui: &Ui, redactions: &Redactions) {
-    let Redactions { secrets, left, .. } = redactions;
-    let lines = count(redactions.lines, "line");
-    let mut searched = format!("{lines} ({})", size(redactions.bytes));
-    if redactions.files > 1 {
-        searched.push_str(&format!(" of {}", count(redactions.files as u64, "file")));
-    }
-    ui.note(&format!(
-        "{} redacted in {searched}",
-        count(secrets.len() as u64, "secret")
-    ));
-    // The files of subagents are in a folder beside that of the session.
-    let paths = secrets.iter().chain(left).map(|found| found.path.as_path());
-    let session = paths.min_by_key(|path| path.components().count());
-    for group in by_kind(secrets) {
-        ui.note(&format!("  {}", in_words(ui, &group, session)));
-    }
-    let mut others: Vec<String> = Vec::new();
-    for group in by_kind(left) {
-        others.push(format!(
-            "looks like a secret: {}",
-            in_words(ui, &group, session)
-        ));
-    }
-    if redactions.emails > 0 {
-        others.push(format!(
-            "{} (--emails)",
-            count(redactions.emails, "e-mail address")
-        ));
-    }
-    if redactions.homes > 0 {
-        others.push(format!(
-            "{} of people in paths (--names)",
-            count(redactions.homes, "name")
-        ));
-    }
-    if !others.is_empty() {
-        ui.note("left as it is:");
-        others
-            .iter()
-            .for_each(|other| ui.note(&format!("  {other}")));
-    }
-    ui.note("no search finds everything: check the file before you share it");
-}
-
-/// `3 × password: lines 4, 9`, with the file if it is not the one of the session.
-fn in_words(ui: &Ui, group: &KindInFile<'_>, session: Option<&Path>) -> String {
-    let numbers = group.lines.iter().take(MAX_LINES).map(u64::to_string);
-    let mut text = format!("{} × {}: ", group.count, group.kind);
-    if Some(group.path) != session {
-        text.push_str(&format!(
-            "{}, ",
-            ui.escaping.one_line(&group.path.display().to_string())
-        ));
-    }
-    text.push_str(if group.lines.len() == 1 {
-        "line "
-    } else {
-        "lines "
-    });
-    text.push_str(&numbers.collect::<Vec<_>>().join(", "));
-    if group.lines.len() > MAX_LINES {
-        text.push_str(&format!(
-            " and {} more (--json-report FILE lists them)",
-            group.lines.len() - MAX_LINES
-        ));
-    }
-    text
 }

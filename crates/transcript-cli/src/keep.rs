@@ -55,7 +55,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    let folder = archive::folder(ui)?;
+    let folder = ui.archive_folder()?;
     if args.install {
         return install(ui, &folder);
     }
@@ -64,7 +64,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if !root.is_dir() {
         bail!("there are no sessions yet: {} is not there", root.display());
     }
-    let mut options = archive::options(ui)?;
+    let mut options = ui.archive_options()?;
     if let Some(key) = &args.encrypt {
         // Before a key is made that nothing would use.
         if !key.starts_with("age1") && !Path::new(key).exists() && archive::exists(ui) {

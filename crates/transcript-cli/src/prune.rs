@@ -12,7 +12,7 @@ use transcript_render::count;
 
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{archive, exit, record, session};
+use crate::{exit, record, session};
 
 /// The seconds of a day.
 const DAY: u64 = 86_400;
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    let mut archive = Archive::open_with(&archive::folder(ui)?, &archive::options(ui)?)?;
+    let mut archive = Archive::open_with(&ui.archive_folder()?, &ui.archive_options()?)?;
     let store = session::store(ui)?;
     let root = std::path::absolute(store.root()).context("the projects folder")?;
     let age = Duration::from_secs(args.older_than.saturating_mul(DAY));

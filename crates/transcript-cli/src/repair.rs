@@ -3,13 +3,14 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
-use transcript::verify::repair::{Health, Repair};
+use transcript::verify::repair::Repair;
 use transcript::wire::{CompactedRecord, NotCopiedRecord, RepairReport};
-use transcript::{Error, ErrorKind, SessionRepair, undo_repair};
+use transcript::{ErrorKind, SessionRepair, undo_repair};
 use transcript_reader::SessionRow;
 
+use crate::health::{refuse, write_health};
 use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{exit, merge, record, salvage, session};
@@ -133,25 +134,6 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
 }
 
-pub(crate) fn refuse(ui: &Ui, error: &Error) -> Result<u8> {
-    let way_out = match error.kind() {
-        ErrorKind::Exists => "name another file",
-        ErrorKind::NotHere => {
-            "restore it with `transcript restore`, or write a copy with --out FILE"
-        }
-        ErrorKind::NothingToSalvage => "look for a backup",
-        ErrorKind::CannotReplace => {
-            "close the session, write a copy with --out FILE, and rename it; or continue it as a new one with --new-session"
-        }
-        _ if error.is_retryable() => {
-            "close the session and try again, or write a copy with --out FILE"
-        }
-        _ => "nothing was changed",
-    };
-    ui.complain(&anyhow!("{error}; {way_out}"));
-    Ok(exit::NO)
-}
-
 fn print(out: &mut dyn Write, repair: &Repair, report: &RepairReport) -> Result<()> {
     for action in repair.actions() {
         let place = action
@@ -227,20 +209,5 @@ fn write_sizes(out: &mut dyn Write, compacted: &CompactedRecord) -> Result<()> {
     for (name, before, after, lines) in rows.chain([("all", before, after, lines)]) {
         writeln!(out, "{name:22} {before:>14} {after:>14} {lines:>12}")?;
     }
-    Ok(())
-}
-
-pub(crate) fn write_health(out: &mut dyn Write, when: &str, health: &Health) -> Result<()> {
-    let shown = &health.shown;
-    let accepted = |is_accepted| if is_accepted { "accepted" } else { "refused" };
-    writeln!(
-        out,
-        "{when}: the client shows {} of {} messages, recover {}; request of the client {}, of recover {}",
-        shown.vendor,
-        shown.conversation,
-        shown.recover,
-        accepted(health.vendor_lint),
-        accepted(health.recover_lint),
-    )?;
     Ok(())
 }

@@ -22,7 +22,7 @@ use transcript_render::{
 use transcript_resume::items::{Cut, Origin, sidechains};
 use transcript_resume::{ConversationPath, Story, Tree};
 
-use crate::export::Target;
+use crate::export_target::Target;
 use crate::filter::{EntryFilter, Selection};
 use crate::pager::Output;
 use crate::path_args::PathArgs;

@@ -59,7 +59,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         None => session::store(ui)?.root().to_owned(),
     };
     let root = std::path::absolute(root)?;
-    let archive = Archive::open_with(&archive::folder(ui)?, &archive::options(ui)?)?;
+    let archive = Archive::open_with(&ui.archive_folder()?, &ui.archive_options()?)?;
     // Of sessions that are named, their search says it.
     let is_incomplete = args.all && archive::warn(ui, &archive);
     let mut options = RestoreOptions::new();

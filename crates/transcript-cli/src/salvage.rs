@@ -7,8 +7,8 @@ use anyhow::Result;
 use transcript::wire::RepairReport;
 use transcript::{ErrorKind, SessionSalvage};
 
+use crate::health::{refuse, write_health};
 use crate::progress::Progress;
-use crate::repair::{refuse, write_health};
 use crate::ui::Ui;
 use crate::{exit, record, session};
 

@@ -6,9 +6,11 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
-use transcript::archive::{ArchiveDisk, ArchiveOptions};
+use transcript::archive::{ArchiveDisk, ArchiveOptions, Identities};
+use transcript::data_folder;
 use transcript_render::{Escaping, RenderOptions, Tools};
 use transcript_storage::ReadDisk;
 
@@ -105,13 +107,39 @@ impl Ui {
         }
     }
 
+    /// Returns the folder of the archive: `--archive`, else `$TRANSCRIPT_ARCHIVE`, else in the data folder of the user.
+    pub(crate) fn archive_folder(&self) -> Result<PathBuf> {
+        if let Some(Some(folder)) = &self.archive {
+            return std::path::absolute(folder).with_context(|| folder.display().to_string());
+        }
+        let set = env::var_os("TRANSCRIPT_ARCHIVE").filter(|folder| !folder.is_empty());
+        if let Some(folder) = set {
+            return std::path::absolute(&folder).context("$TRANSCRIPT_ARCHIVE");
+        }
+        let folder = data_folder().map(|folder| folder.join("archive"));
+        folder.context("cannot find the data folder; name the archive with --archive DIR")
+    }
+
+    /// Returns how the archive is opened: with the keys of `--identity` or `$TRANSCRIPT_IDENTITY`.
+    pub(crate) fn archive_options(&self) -> Result<ArchiveOptions> {
+        let mut options = ArchiveOptions::new();
+        if let Some(folder) = data_folder() {
+            options = options.local_folder(&folder.join("archives"));
+        }
+        let set = env::var_os("TRANSCRIPT_IDENTITY").filter(|file| !file.is_empty());
+        if let Some(file) = self.identity.clone().or(set.map(PathBuf::from)) {
+            options = options.identities(Identities::read(&file)?);
+        }
+        Ok(options)
+    }
+
     /// Returns the disk on which the folder of the archive has archived sessions as files. It is opened when it is
     /// first needed.
     pub(crate) fn archive_disk(&self) -> &Arc<ArchiveDisk> {
         self.disk.get_or_init(|| {
             // Without a folder there is no archive: nothing is at this path.
-            let folder = crate::archive::folder(self).unwrap_or_default();
-            let options = crate::archive::options(self).unwrap_or_else(|error| {
+            let folder = self.archive_folder().unwrap_or_default();
+            let options = self.archive_options().unwrap_or_else(|error| {
                 self.complain(&error);
                 ArchiveOptions::new()
             });

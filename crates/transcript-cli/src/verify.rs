@@ -19,7 +19,7 @@ use transcript_render::{TextStyle, count};
 use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{archive, exit, record, session};
+use crate::{exit, record, session};
 
 /// Say what is wrong with sessions, and what a resume would lose
 ///
@@ -92,8 +92,8 @@ fn subset(text: &str) -> Result<(u32, NonZeroU32), String> {
 }
 
 fn verify_archive(ui: &Ui, args: &Args) -> Result<u8> {
-    let folder = archive::folder(ui)?;
-    let archive = Archive::open_with(&folder, &archive::options(ui)?)?;
+    let folder = ui.archive_folder()?;
+    let archive = Archive::open_with(&folder, &ui.archive_options()?)?;
     let progress = Progress::start(ui);
     progress.expect(archive.stored_bytes());
     let mut options = CheckOptions::new().count_bytes(progress.counter());
