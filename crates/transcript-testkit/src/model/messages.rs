@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 use transcript_format::texts::{CALL_REPEATED, NO_CONTENT, ORPHAN_REMOVED, RESULT_MISSING};
 
-use super::reminders::{self, text_block};
-use super::request::{Kind, MessageId, Step};
-use super::{js, rendered};
+use super::blocks::{is_thinking, text_block};
+use super::step::{Kind, MessageId, Step};
+use super::{js, reminders, rendered};
 
 /// A message of the request while it is built.
 #[derive(Clone, Debug)]
@@ -282,10 +282,6 @@ pub(super) fn calls_last(messages: &mut [Message]) {
     }
 }
 
-pub(super) fn is_thinking(block: &Value) -> bool {
-    block["type"] == "thinking" || block["type"] == "redacted_thinking"
-}
-
 // ---------------------------------------------------------------------------------------------
 // Calls and results
 // ---------------------------------------------------------------------------------------------
@@ -444,12 +440,6 @@ pub(super) fn without_nuls(value: Value) -> Value {
         }
         other => other,
     }
-}
-
-/// Returns whether the text is blank, or the placeholder of the client for an empty message.
-pub(super) fn is_blank(block: &Value) -> bool {
-    let text = block["text"].as_str().unwrap_or("not a text");
-    block["type"] == "text" && (js::trim(text).is_empty() || text == NO_CONTENT)
 }
 
 /// Reduces a failed result to its texts, joined to one text if it has other blocks (MSG-13).

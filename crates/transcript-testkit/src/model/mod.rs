@@ -10,11 +10,13 @@ pub mod path;
 pub mod request;
 pub mod search;
 
+mod blocks;
 mod js;
 mod messages;
 mod reminders;
 mod rendered;
 mod repair;
+mod step;
 mod story;
 mod time;
 mod version;

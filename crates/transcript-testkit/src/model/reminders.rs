@@ -1,8 +1,9 @@
 //! The texts of attachments, by which the client informs the model about its environment.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use transcript_format::attachment_texts::{ATTRIBUTION, REMINDER_END, REMINDER_START};
 
+use super::blocks::text_block;
 use super::{rendered, time};
 
 /// Returns what is sent for an attachment: a list of messages, each a list of blocks. Empty when nothing
@@ -79,10 +80,6 @@ pub(super) fn is_attribution(block: &Value) -> bool {
     block["text"]
         .as_str()
         .is_some_and(|text| text.starts_with(ATTRIBUTION))
-}
-
-pub(super) fn text_block(text: &str) -> Value {
-    json!({"type": "text", "text": text})
 }
 
 /// Returns the text of a reminder without the tags around it, which are on lines of their own. Any

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::json;
 use transcript_format::texts::{CALL_INTERRUPTED, NO_RESPONSE};
 
-use super::request::{Kind, MessageId, Step};
+use super::step::{Kind, MessageId, Step};
 
 /// Drops the calls without a result. Returns the ids of the calls that get a synthetic result instead:
 /// those of the last message, when only results and reminders follow it.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::PathEntry;
+use super::entry::PathEntry;
 use crate::model::lines::Line;
 use crate::model::time;
 

@@ -4,12 +4,12 @@
 //! an entry whose body is unusable is treated as if its line did not exist (FILE-6).
 
 mod compaction;
+mod entry;
 mod graph;
 mod leaf;
 mod siblings;
 
-use serde_json::Value;
-
+pub use self::entry::PathEntry;
 use self::graph::Graph;
 use super::lines::{self, Line};
 use super::version::Version;
@@ -25,17 +25,6 @@ pub struct Path {
     pub is_subagent: bool,
     /// Why the client refuses to resume this file.
     pub refusal: Option<String>,
-}
-
-/// One entry of a [`Path`].
-#[derive(Clone, Debug)]
-pub struct PathEntry {
-    /// Number of the physical line, counted from 1.
-    pub line: usize,
-    /// The entry's uuid, when it is a text.
-    pub uuid: Option<String>,
-    /// The whole entry.
-    pub value: Value,
 }
 
 /// Returns the path that the client would take through the file `bytes`.

@@ -12,8 +12,8 @@ use transcript_format::attachment_texts::{self as texts, filled};
 use transcript_format::texts::NO_CONTENT;
 
 pub(super) use self::queued::notification;
+use super::blocks::text_block;
 use super::js;
-use super::reminders::text_block;
 
 /// A message that is sent for an attachment.
 pub(super) type Part = Vec<Value>;

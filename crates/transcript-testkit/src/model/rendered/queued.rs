@@ -5,8 +5,8 @@ use transcript_format::attachment_texts::{self as texts, filled};
 
 use super::escape;
 use super::{Part, wrap};
+use crate::model::blocks::text_block;
 use crate::model::js;
-use crate::model::reminders::text_block;
 
 /// Returns the text of a notification that a background task ended (NOTE-10).
 pub(in crate::model) fn notification(text: &str) -> String {

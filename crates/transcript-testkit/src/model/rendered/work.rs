@@ -5,8 +5,8 @@ use transcript_format::attachment_texts::{self as texts, filled};
 
 use super::escape;
 use super::{Part, field, part, wrapped};
+use crate::model::blocks::text_block;
 use crate::model::js;
-use crate::model::reminders::text_block;
 
 /// The reminder of the tasks; `None` without a list.
 pub(super) fn task_reminder(attachment: &Value) -> Option<String> {
