@@ -1,9 +1,27 @@
 //! Detects that the reader of our output is gone, even while there is nothing to write.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use transcript_tail::Stopper;
+
+/// Returns whether the reader of our output is gone: `transcript … | head` exits quietly.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        // These are transparent: the chain does not have what they hold.
+        let render = match cause.downcast_ref() {
+            Some(transcript_page::Error::Render(render)) => Some(render),
+            _ => cause.downcast_ref(),
+        };
+        let io = match (render, cause.downcast_ref()) {
+            (Some(transcript_render::Error::Output(io)), _) => Some(io),
+            (_, Some(transcript_page::Error::Io(io))) => Some(io),
+            _ => cause.downcast_ref::<io::Error>(),
+        };
+        io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
 
 /// Whether the reader of standard output is gone.
 #[derive(Clone, Debug, Default)]

@@ -153,7 +153,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(code) => ExitCode::from(code),
-        Err(error) if is_closed_pipe(&error) => ExitCode::from(exit::DONE),
+        Err(error) if closed::is_closed_pipe(&error) => ExitCode::from(exit::DONE),
         Err(error) => {
             ui.complain(&error);
             ExitCode::from(exit::FAILED)
@@ -165,23 +165,6 @@ fn main() -> ExitCode {
 fn browse_here() -> Option<Command> {
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !ui::is_dumb();
     is_terminal.then(|| Command::Browse(browse::Args::default()))
-}
-
-/// Returns whether the reader of our output is gone: `transcript … | head` exits quietly.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        // These are transparent: the chain does not have what they hold.
-        let render = match cause.downcast_ref() {
-            Some(transcript_page::Error::Render(render)) => Some(render),
-            _ => cause.downcast_ref(),
-        };
-        let io = match (render, cause.downcast_ref()) {
-            (Some(transcript_render::Error::Output(io)), _) => Some(io),
-            (_, Some(transcript_page::Error::Io(io))) => Some(io),
-            _ => cause.downcast_ref::<io::Error>(),
-        };
-        io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
-    })
 }
 
 #[cfg(test)]

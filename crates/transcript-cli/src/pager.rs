@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use transcript_storage::outside_names::{OutputKind, is_session_in, output_at};
 use transcript_storage::{NewFile, folder_of};
 
-use crate::is_closed_pipe;
+use crate::closed::is_closed_pipe;
 use crate::progress::Progress;
 use crate::session::store;
 use crate::ui::{Ui, is_dumb};

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::Shared;
+use super::shared::Shared;
 use crate::assets;
 
 /// Refuses requests that no page of this server makes, and forbids the browser to keep an answer.

@@ -7,74 +7,29 @@
 mod guard;
 mod live;
 mod live_file;
+mod options;
 mod routes;
+mod shared;
 mod shown;
 mod views;
 
-use std::collections::HashMap;
 use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::{fmt, io};
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use tokio::net::TcpListener;
-use transcript_catalog::usage::Prices;
-use transcript_render::RenderOptions;
-use transcript_storage::ReadDisk;
 
-use self::live::LiveSession;
-
-/// The maximum number of sessions that are open at a time.
-const MAX_OPEN: usize = 64;
-
-/// What is served, and how it is shown.
-pub struct ServeOptions {
-    /// The folder of projects.
-    pub root: PathBuf,
-    /// The disk to read from.
-    pub disk: Arc<dyn ReadDisk>,
-    /// How items are shown.
-    pub render: RenderOptions,
-    /// What calls cost, for the page of usage.
-    pub prices: Prices,
-    /// Reads a time in a search.
-    pub read_time: Box<ReadTime>,
-    /// The folder for what makes later searches faster; `None` keeps nothing.
-    pub cache: Option<PathBuf>,
-    /// The port; 0 for any that is free.
-    pub port: u16,
-    /// The token in the address; `None` for a new one. Who knows it can read everything below the root.
-    pub token: Option<String>,
-}
-
-/// Reads a time, in milliseconds since 1970, or says what is wrong with it.
-pub type ReadTime = dyn Fn(&str) -> Result<i64, String> + Send + Sync;
-
-impl fmt::Debug for ServeOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("ServeOptions");
-        shown.field("root", &self.root).field("port", &self.port);
-        shown.finish_non_exhaustive()
-    }
-}
+pub use self::options::{ReadTime, ServeOptions};
+use self::shared::Shared;
 
 /// A server that listens.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
     shared: Arc<Shared>,
-}
-
-/// What all requests share.
-#[derive(Debug)]
-struct Shared {
-    options: ServeOptions,
-    token: String,
-    address: SocketAddr,
-    open: Mutex<HashMap<PathBuf, LiveSession>>,
 }
 
 /// Serves until the process is interrupted or asked to end. `ready` gets the address once it can be opened.
@@ -160,24 +115,6 @@ impl Server {
             // Pages that watch are not waited for: they connect again.
             () = end => Ok(()),
         }
-    }
-}
-
-impl Shared {
-    /// Returns the session of a file, which is opened if it is not.
-    fn session(&self, path: &Path) -> LiveSession {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|_, session| !session.is_closed());
-        if let Some(session) = open.get(path) {
-            return session.clone();
-        }
-        if open.len() >= MAX_OPEN {
-            // Those that are watched stay open without this table.
-            open.clear();
-        }
-        let session = LiveSession::open(&self.options.disk, path, &self.options.render);
-        open.insert(path.to_owned(), session.clone());
-        session
     }
 }
 

@@ -20,8 +20,9 @@ use tokio::task::spawn_blocking;
 use transcript_reader::SessionRow;
 
 use super::live::Update;
+use super::shared::Shared;
 use super::shown::{Named, agents_below, find};
-use super::{Shared, guard, views};
+use super::{guard, views};
 
 type Answer = Result<Response, StatusCode>;
 

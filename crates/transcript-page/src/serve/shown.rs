@@ -7,7 +7,7 @@ use serde::Deserialize;
 use transcript_reader::{SessionFile, SessionFiles, Subagent, subagents_on};
 use transcript_storage::{ReadDisk, folder_of};
 
-use super::ServeOptions;
+use super::options::ServeOptions;
 
 /// The names in the address of a session.
 #[derive(Debug, Deserialize)]

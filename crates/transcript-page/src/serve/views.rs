@@ -9,8 +9,8 @@ use transcript_format::units::{grouped, size};
 use transcript_reader::{Listing, SessionRow, Subagent};
 use transcript_render::{Escaping, clock, count, cut_text};
 
-use super::ServeOptions;
 use super::live::{Parts, src};
+use super::options::ServeOptions;
 use super::shown::sessions_below;
 use crate::assets::{self, LIVE, STYLE};
 use crate::frame::{self, Head};

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::{Healthy, Kind, Role};
+use super::healthy::{Healthy, Line, Role};
+use super::kind::Kind;
 use crate::generate;
 use crate::rng::Rng;
 
@@ -657,9 +658,8 @@ fn unnamed(healthy: &Healthy, boundary: usize, value: &Value) -> HashSet<usize> 
 /// the time of the line before them.
 fn foreign(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     let other = (0..20).find_map(|_| Healthy::new(&generate::tidy_session(rng.next_u64())))?;
-    let is_main =
-        |line: &&super::Line| line.uuid.is_some() && !line.is_sidechain && !line.is_boundary();
-    let rows: Vec<&super::Line> = other.lines.iter().filter(is_main).collect();
+    let is_main = |line: &&Line| line.uuid.is_some() && !line.is_sidechain && !line.is_boundary();
+    let rows: Vec<&Line> = other.lines.iter().filter(is_main).collect();
     let limit = (healthy.conversation().len() / 2)
         .saturating_sub(1)
         .clamp(1, 15);

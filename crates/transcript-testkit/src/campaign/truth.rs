@@ -12,8 +12,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
+use super::healthy::{Healthy, Line, Role};
 use super::hurt::{Damage, Loss};
-use super::{Healthy, Role};
 use crate::model;
 
 /// What a path of one damaged session must show (`uuids`) and may show (`unproven`).
@@ -201,7 +201,7 @@ fn proof(
     }
     let answers = line.block_ids("tool_result", "tool_use_id");
     let id = line.value["message"]["id"].as_str();
-    let belongs = |above: &super::Line| {
+    let belongs = |above: &Line| {
         !above.block_ids("tool_use", "id").is_disjoint(&answers)
             || (above.role == Role::Assistant
                 && id.is_some()

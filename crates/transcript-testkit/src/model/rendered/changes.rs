@@ -3,7 +3,7 @@
 use serde_json::Value;
 use transcript_format::attachment_texts::{self as texts, filled};
 
-use super::strings;
+use super::parts::strings;
 
 /// Returns the paragraphs as one text; `None` if there are none.
 fn joined(paragraphs: &[String]) -> Option<String> {

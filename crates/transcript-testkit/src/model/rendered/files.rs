@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use transcript_format::attachment_texts::{self as texts, filled};
 
 use super::escape;
-use super::{Part, field, part, wrapped};
+use super::parts::{Part, field, part, wrapped};
 use crate::model::js;
 
 /// A mentioned file: the call that would have read it, and its result.

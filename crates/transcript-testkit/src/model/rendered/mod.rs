@@ -4,6 +4,7 @@ mod changes;
 pub(super) mod escape;
 mod files;
 mod modes;
+mod parts;
 mod queued;
 mod work;
 
@@ -11,12 +12,10 @@ use serde_json::Value;
 use transcript_format::attachment_texts::{self as texts, filled};
 use transcript_format::texts::NO_CONTENT;
 
+pub(super) use self::parts::{Part, wrap};
+use self::parts::{field, given, part};
 pub(super) use self::queued::notification;
-use super::blocks::text_block;
 use super::js;
-
-/// A message that is sent for an attachment.
-pub(super) type Part = Vec<Value>;
 
 /// Returns the messages for an attachment. Empty for a type that is not listed: nothing is sent for
 /// it, or its text depends on more than the attachment. `now` is the time of the request in
@@ -219,38 +218,4 @@ fn selected_lines(attachment: &Value) -> String {
             ("content", &content),
         ],
     )
-}
-
-fn field(object: &Value, name: &str) -> String {
-    js::text(object.get(name))
-}
-
-/// Returns a field that counts as true.
-fn given<'v>(object: &'v Value, name: &str) -> Option<&'v Value> {
-    object.get(name).filter(|value| js::is_truthy(value))
-}
-
-fn strings(list: &Value) -> Vec<&str> {
-    list.as_array().map_or_else(Vec::new, |list| {
-        list.iter().filter_map(Value::as_str).collect()
-    })
-}
-
-pub(super) fn wrap(text: &str) -> String {
-    format!("{}{text}{}", texts::REMINDER_START, texts::REMINDER_END)
-}
-
-/// Returns a message with one text.
-fn part(text: &str) -> Part {
-    vec![text_block(&wrap(text))]
-}
-
-/// Returns a message with blocks, each text of which becomes a reminder.
-fn wrapped(mut blocks: Vec<Value>) -> Part {
-    for block in &mut blocks {
-        if let Some(text) = block["text"].as_str() {
-            *block = text_block(&wrap(text));
-        }
-    }
-    blocks
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use transcript_format::attachment_texts::{self as texts, filled};
 
-use super::field;
+use super::parts::field;
 use crate::model::js;
 
 /// The text about plan mode. The full one is in our words: that of the client is long.

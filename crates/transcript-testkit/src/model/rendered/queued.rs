@@ -4,7 +4,7 @@ use serde_json::Value;
 use transcript_format::attachment_texts::{self as texts, filled};
 
 use super::escape;
-use super::{Part, wrap};
+use super::parts::{Part, wrap};
 use crate::model::blocks::text_block;
 use crate::model::js;
 
