@@ -10,10 +10,10 @@ use memchr::memmem;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{Error, Source};
 
-use crate::files::FileRole;
+use crate::files::{Catalog, FileRole};
+use crate::matches::{Hashes, Key, millis_of};
 use crate::query::{Field, Role};
 use crate::reading::entries;
-use crate::scan::{Key, Scan, millis_of};
 use crate::texts::{Text, ToolPart, Unit};
 
 /// What precedes the name of a stored result in the text of its entry.
@@ -101,7 +101,7 @@ pub(crate) struct Owner {
     pub(crate) file: usize,
     pub(crate) offset: u64,
     pub(crate) len: u32,
-    /// That of its [match](crate::scan::Match::key).
+    /// That of its [match](crate::matches::Match::key).
     pub(crate) key: Key,
     pub(crate) millis: Option<i64>,
     pub(crate) agent: Option<String>,
@@ -115,8 +115,8 @@ pub(crate) struct Owner {
 
 impl Owners {
     /// Reads the transcripts of a session: the first block that a file belongs to counts.
-    pub(crate) fn read(scan: &Scan<'_>, session: usize) -> Result<Self, Error> {
-        let all = &scan.catalog.files;
+    pub(crate) fn read(catalog: &Catalog, hashes: &Hashes, session: usize) -> Result<Self, Error> {
+        let all = &catalog.files;
         let first = all.partition_point(|file| file.session < session);
         let own = all[first..]
             .iter()
@@ -154,7 +154,7 @@ impl Owners {
                 continue;
             }
             let found: Vec<(String, Owner)> = entries(
-                &scan.open(number)?,
+                &catalog.open_file(number)?,
                 may_name,
                 |found: &mut Vec<_>, place, text, envelope| {
                     if !envelope.flags().contains(Flags::HAS_TOOL_RESULT)
@@ -165,7 +165,7 @@ impl Owners {
                     let Some(unit) = Unit::read(text, envelope) else {
                         return;
                     };
-                    let (is_own, agent) = scan.origin(number, envelope);
+                    let (is_own, agent) = catalog.origin(number, envelope);
                     for result in &unit.texts {
                         let ToolPart::Result { call, is_error } = &result.tool else {
                             continue;
@@ -187,7 +187,7 @@ impl Owners {
                                 file: number,
                                 offset: place.offset,
                                 len: place.len,
-                                key: scan.key(number, envelope, &unit),
+                                key: hashes.key(number, envelope, &unit),
                                 millis: millis_of(envelope),
                                 agent: agent.clone(),
                                 is_own,

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use transcript_reader::{Error, SessionFile, SessionFiles, own_subagents_on, session_of_subagent};
+use transcript_format::scan::Envelope;
+use transcript_reader::{
+    Error, SessionFile, SessionFiles, Source, own_subagents_on, session_of_subagent,
+};
 use transcript_storage::{FileKind, Metadata, ReadDisk, RealDisk};
 
 use crate::reading::parallel;
@@ -229,5 +232,33 @@ impl Catalog {
         }
         let mut is_gone = is_gone.into_iter();
         self.files.retain(|_| is_gone.next() != Some(true));
+    }
+}
+
+impl Catalog {
+    pub(crate) fn open_file(&self, file: usize) -> Result<Source, Error> {
+        Source::open_on(&self.disk, &self.files[file].path)
+    }
+
+    /// Returns the subagent whose file it is.
+    pub(crate) fn agent_of(&self, file: usize) -> Option<&str> {
+        match &self.files[file].kind {
+            FileRole::Subagent(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Returns whether an entry names the session of its file.
+    pub(crate) fn is_own(&self, file: usize, envelope: &Envelope<'_>) -> bool {
+        let session = &self.sessions[self.files[file].session];
+        let named = envelope.session_id();
+        named.is_some_and(|named| *named.bytes() == *session.id.as_bytes())
+    }
+
+    /// Returns whether `envelope` names the session of the file, and the agent that it is of.
+    pub(crate) fn origin(&self, file: usize, envelope: &Envelope<'_>) -> (bool, Option<String>) {
+        let agent = || envelope.agent_id().map(|id| id.decode().into_owned());
+        let agent = self.agent_of(file).map(str::to_owned).or_else(agent);
+        (self.is_own(file, envelope), agent)
     }
 }

@@ -10,10 +10,11 @@ use transcript_format::scan::{Envelope, Scanner, utf8};
 
 use crate::cache::{Cache, Lookup, PieceMaker, Plan};
 use crate::files::{Catalog, FileRole};
+use crate::fold::folded;
 use crate::fuse::{Builder, Filter};
 use crate::grams::{Grams, Need};
+use crate::matches::millis_of;
 use crate::query::{Condition, Query};
-use crate::scan::{folded, millis_of};
 use crate::sidecar::{Kind, Piece, Stored, hash, numbers};
 use crate::texts::{ToolPart, Unit};
 

@@ -138,6 +138,13 @@ impl Fold {
     }
 }
 
+/// Returns a text without the differences of case that a search ignores.
+pub(crate) fn folded(text: &str) -> String {
+    let mut out = String::new();
+    Fold::CASE.text(text, &mut out);
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,10 +14,11 @@ use transcript_resume::{Policy, Tree};
 
 use crate::calls::Owner;
 use crate::files::{CatalogSession, FileRole};
+use crate::hit::{Copy, Group, Hit, SearchError};
+use crate::matches::Match;
 use crate::rank::Folded;
 use crate::reading::parallel;
-use crate::scan::{MAX_RESULT, Match, Scan};
-use crate::search::{Copy, Group, Hit, SearchError};
+use crate::scan::{MAX_RESULT, Scan};
 use crate::texts::{Text, ToolPart, Unit};
 
 /// What is known about the sessions of hits.
@@ -224,7 +225,7 @@ impl Reader {
             .map(|copy| self.copy(scan, copy, (found, &uuid), scratch))
             .collect();
         let agent = |file: usize| {
-            let own = scan.agent_of(file).map(str::to_owned);
+            let own = scan.catalog.agent_of(file).map(str::to_owned);
             own.or_else(|| envelope.as_ref()?.agent_id().map(decoded))
         };
         Ok(Hit {
@@ -304,7 +305,7 @@ impl Scratch {
     ) -> Result<Option<String>, Error> {
         let source = match &mut self.source {
             Some((last, source)) if *last == file => source,
-            last => &mut last.insert((file, scan.open(file)?)).1,
+            last => &mut last.insert((file, scan.catalog.open_file(file)?)).1,
         };
         self.bytes.resize(found.len as usize, 0);
         let read = source.read_at(found.offset, &mut self.bytes)?;
@@ -341,7 +342,7 @@ fn tool(scan: &Scan<'_>, file: usize, text: &Text<'_>) -> Option<String> {
 
 /// Returns the places of the entries at these offsets, in the conversation of their file.
 fn places(scan: &Scan<'_>, file: usize, offsets: &[u64]) -> Result<Vec<EntryPlace>, Error> {
-    let index = Index::load(&scan.open(file)?)?;
+    let index = Index::load(&scan.catalog.open_file(file)?)?;
     let tree = Tree::new(&index, Policy::Recover);
     let context = tree.path();
     let story = tree.unspliced().story(&context);
@@ -358,7 +359,7 @@ fn places(scan: &Scan<'_>, file: usize, offsets: &[u64]) -> Result<Vec<EntryPlac
         let found = |number: EntryNo| in_story.get(&number).copied();
         found(entry.number()).or_else(|| copies.filter_map(found).max())
     };
-    let is_agents = scan.agent_of(file).is_some();
+    let is_agents = scan.catalog.agent_of(file).is_some();
     let mut wanted = offsets.iter().copied().peekable();
     let mut places = Vec::with_capacity(offsets.len());
     for entry in index.entries() {

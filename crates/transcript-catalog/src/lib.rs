@@ -36,7 +36,9 @@ mod filters;
 mod fold;
 mod fuse;
 mod grams;
+mod hit;
 mod hits;
+mod matches;
 pub mod moment;
 mod prefilter;
 mod query;
@@ -49,5 +51,6 @@ mod texts;
 pub mod usage;
 
 pub use files::{Catalog, CatalogSession};
+pub use hit::{Copy, Hit, SearchError};
 pub use query::{Field, Query, QueryError, ReadTime, Role};
-pub use search::{Copy, End, Hit, Search, SearchError, SearchOptions, Sort};
+pub use search::{End, Search, SearchOptions, Sort};

@@ -1,6 +1,5 @@
 //! Scans the files of a catalog for units that match a query, several files at a time.
 
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::mem;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -13,14 +12,14 @@ use transcript_format::lines::{AGENT_META_CAP, DEFAULT_LINE_CAP};
 use transcript_format::metadata::AgentMetadata;
 use transcript_format::object::Object;
 use transcript_format::scan::{Envelope, Flags, Scanner, utf8};
-use transcript_format::time;
-use transcript_reader::{Error, Source};
+use transcript_reader::Error;
 
 use crate::cache::{Build, Plan};
 use crate::calls::{Calls, Owner, Owners};
 use crate::files::{Catalog, FileRole};
 use crate::filters::{Filters, Maker};
-use crate::fold::Fold;
+use crate::fold::{Fold, folded};
+use crate::matches::{Hashes, Key, Match, millis_of};
 use crate::prefilter::Prefilter;
 use crate::query::{Condition, Field, Query, Role};
 use crate::rank::{Best, Folded};
@@ -31,32 +30,6 @@ use crate::texts::{Text, ToolPart, Unit, may_have_texts};
 const PIECE: u64 = 4 << 20;
 /// The longest stored result that is read, in bytes.
 pub(crate) const MAX_RESULT: u64 = 64 << 20;
-
-/// A unit that matches: its place, and what order and copies depend on.
-#[derive(Clone, Debug)]
-pub(crate) struct Match {
-    pub(crate) offset: u64,
-    pub(crate) len: u32,
-    pub(crate) file: u32,
-    pub(crate) key: Key,
-    /// `i64::MIN` if unknown.
-    pub(crate) millis: i64,
-    pub(crate) score: f32,
-    /// Whether the entry names the session of its file.
-    pub(crate) is_own: bool,
-    /// Whether its bytes are to be repaired before they are read.
-    pub(crate) is_salvaged: bool,
-}
-
-/// What copies of an entry have in common.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Key {
-    /// Hashes of its uuid and of that of its original; of something else that is the same for copies if it
-    /// has none. One of them is equal.
-    pub(crate) ids: [u64; 2],
-    /// A hash of its type and its texts, which is equal.
-    pub(crate) content: u64,
-}
 
 /// One search over the files of a catalog.
 #[derive(Debug)]
@@ -70,7 +43,7 @@ pub(crate) struct Scan<'s> {
     states: Vec<FileState>,
     owners: Vec<OnceLock<Owners>>,
     cancel: Arc<AtomicBool>,
-    hasher: RandomState,
+    hashes: Hashes,
     pub(crate) bytes: AtomicU64,
     /// The bytes that were searched or ruled out, for the caller.
     done: Arc<AtomicU64>,
@@ -132,7 +105,7 @@ impl<'s> Scan<'s> {
             states: catalog.files.iter().map(|_| FileState::default()).collect(),
             owners: catalog.sessions.iter().map(|_| OnceLock::new()).collect(),
             cancel,
-            hasher: RandomState::new(),
+            hashes: Hashes::default(),
             bytes: AtomicU64::new(0),
             done,
             unread: AtomicU64::new(0),
@@ -281,10 +254,6 @@ impl<'s> Scan<'s> {
         }
     }
 
-    pub(crate) fn open(&self, file: usize) -> Result<Source, Error> {
-        Source::open_on(&self.catalog.disk, &self.catalog.files[file].path)
-    }
-
     fn wants_session(&self, session: usize) -> bool {
         let session = &self.catalog.sessions[session];
         let (mut project, mut id) = (String::new(), String::new());
@@ -330,7 +299,7 @@ impl<'s> Scan<'s> {
 
     /// Scans the lines that start in a part of a file.
     fn scan_lines(&self, worker: &mut Worker, task: &Task<'_>) -> Result<(), Error> {
-        let source = self.open(task.file)?;
+        let source = self.catalog.open_file(task.file)?;
         let end = task.end.min(source.len());
         let mut buffer = mem::take(&mut worker.buffer);
         let mut maker = task.build.map(|_| worker.maker.take().unwrap_or_default());
@@ -462,10 +431,10 @@ impl<'s> Scan<'s> {
                 offset,
                 len: u32::try_from(line.len()).unwrap_or(u32::MAX),
                 file: file as u32,
-                key: self.key(file, envelope, &unit),
+                key: self.hashes.key(file, envelope, &unit),
                 millis: millis.unwrap_or(i64::MIN),
                 score: best.score,
-                is_own: self.is_own(file, envelope),
+                is_own: self.catalog.is_own(file, envelope),
                 is_salvaged,
             });
         }
@@ -485,7 +454,12 @@ impl<'s> Scan<'s> {
             millis,
             model: unit.model.as_deref(),
             branch: unit.branch.as_deref(),
-            agent: &|| self.agent_of(file).map(str::to_owned).or_else(agent),
+            agent: &|| {
+                self.catalog
+                    .agent_of(file)
+                    .map(str::to_owned)
+                    .or_else(agent)
+            },
             agent_type: &|| self.agent_type(file),
         })
     }
@@ -556,21 +530,13 @@ impl<'s> Scan<'s> {
         self.states[file].calls.get_or_init(|| {
             let mut filters = self.query.filters.iter();
             let needs_paths = filters.any(|filter| matches!(filter.condition, Condition::Path(_)));
-            let source = self.open(file);
+            let source = self.catalog.open_file(file);
             let calls = source.and_then(|source| Calls::read(&source, needs_paths));
             calls.unwrap_or_else(|error| {
                 self.note(Err(error));
                 Calls::default()
             })
         })
-    }
-
-    /// Returns the subagent whose file it is.
-    pub(crate) fn agent_of(&self, file: usize) -> Option<&str> {
-        match &self.catalog.files[file].kind {
-            FileRole::Subagent(id) => Some(id),
-            _ => None,
-        }
     }
 
     fn agent_type(&self, file: usize) -> Option<&str> {
@@ -584,32 +550,9 @@ impl<'s> Scan<'s> {
         self.states[file].agent_type.get_or_init(read).as_deref()
     }
 
-    fn is_own(&self, file: usize, envelope: &Envelope<'_>) -> bool {
-        let session = &self.catalog.sessions[self.catalog.files[file].session];
-        let named = envelope.session_id();
-        named.is_some_and(|named| *named.bytes() == *session.id.as_bytes())
-    }
-
-    pub(crate) fn key(&self, file: usize, envelope: &Envelope<'_>, unit: &Unit<'_>) -> Key {
-        let uuid = envelope.uuid();
-        let uuid = uuid.map(|uuid| self.hasher.hash_one(uuid.bytes().as_ref()));
-        let origin = unit.origin.as_deref();
-        let origin = origin.map(|origin| self.hasher.hash_one(origin.as_bytes()));
-        let id = uuid.unwrap_or_else(|| self.hasher.hash_one((file, origin)));
-        let mut content = self.hasher.build_hasher();
-        envelope.kind().hash(&mut content);
-        for text in &unit.texts {
-            (text.field, text.block, &text.text).hash(&mut content);
-        }
-        Key {
-            ids: [id, origin.unwrap_or(id)],
-            content: content.finish(),
-        }
-    }
-
     /// Scans a damaged file as the index reads it.
     fn scan_with_index(&self, worker: &mut Worker, file: usize) -> Result<(), Error> {
-        let source = self.open(file)?;
+        let source = self.catalog.open_file(file)?;
         let index = for_each_in_index(&source, |place, text, envelope| {
             let first = worker.found.len();
             let line = text.as_bytes();
@@ -684,7 +627,7 @@ impl<'s> Scan<'s> {
                 file: file as u32,
                 key: owner.map_or_else(
                     || Key {
-                        ids: [self.hasher.hash_one((file, name)); 2],
+                        ids: [self.hashes.of((file, name)); 2],
                         content: 0,
                     },
                     |owner| owner.key,
@@ -702,19 +645,12 @@ impl<'s> Scan<'s> {
     /// Returns the entries to which the stored results of a session belong.
     pub(crate) fn owners(&self, session: usize) -> &Owners {
         self.owners[session].get_or_init(|| {
-            let owners = Owners::read(self, session);
+            let owners = Owners::read(self.catalog, &self.hashes, session);
             owners.unwrap_or_else(|error| {
                 self.note(Err(error));
                 Owners::default()
             })
         })
-    }
-
-    /// Returns whether `envelope` names the session of the file, and the agent that it is of.
-    pub(crate) fn origin(&self, file: usize, envelope: &Envelope<'_>) -> (bool, Option<String>) {
-        let agent = || envelope.agent_id().map(|id| id.decode().into_owned());
-        let agent = self.agent_of(file).map(str::to_owned).or_else(agent);
-        (self.is_own(file, envelope), agent)
     }
 }
 
@@ -749,12 +685,6 @@ impl Query {
     }
 }
 
-pub(crate) fn folded(text: &str) -> String {
-    let mut out = String::new();
-    Fold::CASE.text(text, &mut out);
-    out
-}
-
 /// Returns whether a text contains a part, which is folded.
 fn has(text: &str, part: &str) -> bool {
     folded(text).contains(part)
@@ -762,8 +692,4 @@ fn has(text: &str, part: &str) -> bool {
 
 fn is(text: &str, wanted: &str) -> bool {
     folded(text) == wanted
-}
-
-pub(crate) fn millis_of(envelope: &Envelope<'_>) -> Option<i64> {
-    time::millis(&envelope.timestamp()?.bytes())
 }

@@ -15,10 +15,12 @@ use std::time::UNIX_EPOCH;
 use transcript_reader::{Error, SessionRow};
 
 use crate::files::{Catalog, CatalogSession};
+use crate::hit::{Group, Hit, SearchError};
 use crate::hits::Reader;
-use crate::query::{Condition, Field, Query, Role};
+use crate::matches::Match;
+use crate::query::{Condition, Query};
 use crate::rank::recency;
-use crate::scan::{Match, Scan};
+use crate::scan::Scan;
 
 /// The most hits that are read at a time.
 const MAX_BATCH: usize = 512;
@@ -134,95 +136,6 @@ impl SearchOptions {
     }
 }
 
-/// Why a search, or reading one hit, failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SearchError {
-    /// A file cannot be read.
-    #[error(transparent)]
-    Read(#[from] Error),
-    /// The file was changed since it was scanned: what matched is no longer at its place.
-    #[error("the file {0} changed during the search")]
-    Changed(PathBuf),
-    /// The search was [cancelled](SearchOptions::cancel).
-    #[error("the search was cancelled")]
-    Cancelled,
-}
-
-/// One unit that matches: an entry, or a stored result.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Hit {
-    /// The session.
-    pub session: Arc<CatalogSession>,
-    /// What a list shows of the session: title, working folder, times.
-    pub row: Option<Arc<SessionRow>>,
-    /// The file of the entry: that of the session, or of a subagent. For a stored result that belongs
-    /// to no entry, the stored file.
-    pub path: PathBuf,
-    /// The line of the entry, from 1; `None` for a stored result that belongs to no entry.
-    pub line: Option<u64>,
-    /// The place of the entry in its file, in bytes.
-    pub offset: u64,
-    /// The length of the entry, in bytes.
-    pub len: u64,
-    /// The uuid of the entry.
-    pub uuid: Option<String>,
-    /// The time of the entry as it is in the file.
-    pub timestamp: Option<String>,
-    /// Who it is from; `None` for titles and other metadata.
-    pub role: Option<Role>,
-    /// The part of the entry that the snippet is from.
-    pub field: Field,
-    /// The number of the block that the snippet is from, from 0; `None` outside of messages.
-    pub block: Option<u32>,
-    /// The tool of a call or a result.
-    pub tool: Option<String>,
-    /// The subagent.
-    pub agent_id: Option<String>,
-    /// Whether the entry is part of the conversation, including what compactions removed; `false` if the
-    /// conversation was rewound to before it.
-    pub is_live: bool,
-    /// Whether the model sees the entry when the conversation continues.
-    pub is_in_context: bool,
-    /// The stored result that the text is from.
-    pub stored_result: Option<PathBuf>,
-    /// The text around the match, unchanged: it may contain control characters.
-    pub snippet: String,
-    /// Whether the text has more before the snippet, and after it.
-    pub is_cut: (bool, bool),
-    /// The places of the terms in the snippet, in characters, in order and not overlapping. Empty if
-    /// the query has no positive term.
-    pub matches: Vec<std::ops::Range<usize>>,
-    /// The score, which is only comparable within one search.
-    pub score: f32,
-    /// The copies of the entry that match as well.
-    pub also: Vec<Copy>,
-}
-
-impl Hit {
-    /// Returns the title of the session, else its first prompt.
-    #[must_use]
-    pub fn title(&self) -> Option<&str> {
-        let row = self.row.as_ref()?;
-        row.title.as_deref().or(row.first_prompt.as_deref())
-    }
-}
-
-/// A copy of an entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Copy {
-    /// The session that it is in.
-    pub session_id: String,
-    /// Its file.
-    pub path: PathBuf,
-    /// Its line, from 1.
-    pub line: Option<u64>,
-    /// Its uuid.
-    pub uuid: Option<String>,
-}
-
 /// What a search did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -256,23 +169,6 @@ pub struct Search<'s> {
     ready: VecDeque<Result<Hit, SearchError>>,
     batch: usize,
     end: End,
-}
-
-/// A hit and its copies: their places among the matches.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Group {
-    first: u32,
-    len: u32,
-    pub(crate) score: f32,
-}
-
-impl Group {
-    /// Returns the one that is shown, and the others.
-    pub(crate) fn of(self, found: &[Match]) -> (&Match, &[Match]) {
-        let first = self.first as usize;
-        let copies = first + 1..first + self.len as usize;
-        (&found[first], &found[copies])
-    }
 }
 
 impl Catalog {

@@ -17,6 +17,7 @@
 mod branches;
 mod call;
 mod formats;
+mod options;
 mod part;
 mod prices;
 mod read;
@@ -28,11 +29,8 @@ mod tokens;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
 
 use jiff::Timestamp;
 use transcript_format::lines::AGENT_META_CAP;
@@ -50,78 +48,11 @@ pub use report::{
 pub use tokens::Tokens;
 
 use self::formats::KIND;
+pub use self::options::UsageOptions;
 use self::part::Part;
 use self::read::{Read, UsageCache};
 use self::requests::{Place, Request, Requests};
 use crate::files::{Catalog, FileRole};
-
-/// How requests are read.
-#[derive(Clone, Debug, Default)]
-pub struct UsageOptions {
-    cache: Option<PathBuf>,
-    deleted_of: Option<PathBuf>,
-    changed_since: Option<SystemTime>,
-    only_kept: bool,
-    threads: Option<NonZeroUsize>,
-    done: Option<Arc<AtomicU64>>,
-}
-
-impl UsageOptions {
-    /// Reads all files, with all processors.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Keeps in this folder what was read, so that only what was appended is read the next time.
-    #[must_use]
-    pub fn cache(mut self, folder: PathBuf) -> Self {
-        self.cache = Some(folder);
-        self
-    }
-
-    /// Keeps the requests of files that are deleted from the projects in `root`, and counts them. Without a cache
-    /// it has no effect. [`set_keeps_deleted`] has them kept by readers without this option, too.
-    #[must_use]
-    pub fn keep_deleted(mut self, root: PathBuf) -> Self {
-        self.deleted_of = Some(root);
-        self
-    }
-
-    /// Leaves out files that were not changed since then. A request of today is in a file that was changed today.
-    #[must_use]
-    pub fn changed_since(mut self, time: SystemTime) -> Self {
-        self.changed_since = Some(time);
-        self
-    }
-
-    /// Reads no file about which nothing is kept: [`Usage::is_known`] says which sessions were omitted.
-    #[must_use]
-    pub fn only_kept(mut self, only: bool) -> Self {
-        self.only_kept = only;
-        self
-    }
-
-    /// Uses this number of threads.
-    #[must_use]
-    pub fn threads(mut self, threads: NonZeroUsize) -> Self {
-        self.threads = Some(threads);
-        self
-    }
-
-    /// Adds the bytes that are done to this counter, out of [`Catalog::bytes`].
-    #[must_use]
-    pub fn count_bytes(mut self, counter: Arc<AtomicU64>) -> Self {
-        self.done = Some(counter);
-        self
-    }
-
-    fn count(&self, bytes: u64) {
-        if let Some(done) = &self.done {
-            done.fetch_add(bytes, Ordering::Relaxed);
-        }
-    }
-}
 
 /// The file in a cache folder that says that what is kept about deleted files stays.
 const KEEP: &str = "usage.keep";

@@ -12,8 +12,8 @@ use transcript_format::lines::DEFAULT_LINE_CAP;
 use transcript_format::scan::utf8;
 use transcript_reader::{Error, Source};
 
-use super::UsageOptions;
 use super::formats::KIND;
+use super::options::UsageOptions;
 use super::part::{Part, Reader};
 use crate::cache::{Build, Cache, Lookup, PieceMaker};
 use crate::files::Catalog;
