@@ -8,24 +8,11 @@ use transcript_format::scan::ToolRole;
 use transcript_reader::{EntryRef, Id, Index};
 use transcript_writer::EntryId;
 
+use crate::entry_match::EntryMatch;
 use crate::error::{Error, ErrorKind};
 use crate::history::History;
 use crate::resume_point::entry_id;
 use crate::store::MIN_PREFIX;
-
-/// An entry that an ambiguous name matches; nothing of its content.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EntryMatch {
-    /// The number of its line, from 1.
-    pub line: Option<u64>,
-    /// Its id.
-    pub id: EntryId,
-    /// Who it is from: `user`, `assistant`, `tool` for a result, else the type of the line.
-    pub role: &'static str,
-    /// Its time, in milliseconds since 1970.
-    pub millis: Option<i64>,
-}
 
 impl History {
     /// Finds the entry that `name` names, as [`entries_named`] does.

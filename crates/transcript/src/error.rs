@@ -8,7 +8,7 @@ use transcript_resume::Refusal;
 use transcript_storage::ExchangeError;
 use transcript_verify::repair::RepairRefusal;
 
-use crate::entry_name::EntryMatch;
+use crate::entry_match::EntryMatch;
 
 /// Why an operation failed. Names the file and never quotes the content of an entry.
 #[derive(Debug)]

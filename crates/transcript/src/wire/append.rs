@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use transcript_format::object::{JsonKind, Object, Raw, Str};
-use transcript_writer::{EntryId, ErrorKind, InvalidEntry, Skipped, Written};
+use transcript_writer::{EntryId, Skipped, Written};
 
 use super::client::ClientAction;
+use super::command_error::CommandError;
 use super::text::Json;
 use super::{Name, SCHEMA};
-use crate::Error;
 use crate::make::Trigger;
 
 /// A line of the input of `append`.
@@ -311,18 +311,6 @@ pub struct WrittenEntry {
     pub len: u64,
 }
 
-/// Why a command failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CommandError {
-    /// The kind, such as `bad-command`; `docs/cli.md` has the list.
-    pub kind: Name,
-    /// The error in words; never quotes an entry.
-    pub message: String,
-    /// Whether the same command may succeed later.
-    pub retry: bool,
-}
-
 /// Reads a field that is present, even if it is `null`.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json<'static>>, D::Error> {
     Json::deserialize(deserializer).map(Some)
@@ -401,41 +389,6 @@ impl Answer<'_> {
         Self {
             error: Some(error),
             ..Self::default()
-        }
-    }
-}
-
-impl CommandError {
-    /// The error of a line that is not a command.
-    #[must_use]
-    pub fn bad_command(message: impl Into<String>) -> Self {
-        Self {
-            kind: "bad-command".into(),
-            message: message.into(),
-            retry: false,
-        }
-    }
-}
-
-impl From<InvalidEntry> for CommandError {
-    fn from(invalid: InvalidEntry) -> Self {
-        Self {
-            kind: ErrorKind::InvalidEntry.name().into(),
-            message: invalid.to_string(),
-            retry: false,
-        }
-    }
-}
-
-impl From<Error> for CommandError {
-    fn from(error: Error) -> Self {
-        Self {
-            retry: error.is_retryable(),
-            kind: error.kind().name().into(),
-            message: match std::error::Error::source(&error) {
-                Some(source) => format!("{error}: {source}"),
-                None => error.to_string(),
-            },
         }
     }
 }

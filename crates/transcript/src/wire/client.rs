@@ -5,7 +5,8 @@ use transcript_format::context_refs::Reference;
 use transcript_format::object::Str;
 use transcript_format::texts::{RejectedBy, Rejection};
 
-use super::{CommandError, Name};
+use super::Name;
+use super::command_error::CommandError;
 use crate::make::{self, NewEntry};
 
 /// What a person did in a client, other than writing a plain prompt.

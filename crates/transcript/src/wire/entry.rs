@@ -1,7 +1,6 @@
 //! An entry in the output of `replay` and `tail`.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 use transcript_format::entry::Entry;
@@ -11,8 +10,8 @@ use transcript_format::scan::{Envelope, Flags, Text};
 use transcript_reader::{EntryRef, Index};
 use transcript_resume::PathEntry;
 
-use super::text::{Json, around_value, text};
-use super::{Name, ReplayRecord};
+use super::Name;
+use super::text::Json;
 
 /// An entry. In the output of `replay` it is one of the path; in that of `tail` it may be any line
 /// with an object, including titles, modes and other metadata.
@@ -135,34 +134,6 @@ impl<'a> EntryRecord<'a> {
             parent_uuid: decoded(parent).map(Cow::into_owned),
             ..record
         }
-    }
-
-    /// Writes the record as one line: like [`text`], but verbatim values pass through `verbatim` and
-    /// are copied; serializing would parse every byte again.
-    ///
-    /// # Errors
-    /// Those of `out`.
-    pub fn write(
-        mut self,
-        out: &mut dyn Write,
-        verbatim: impl Fn(&str) -> Cow<'_, str>,
-    ) -> io::Result<()> {
-        let (message, entry) = (self.message.take(), self.entry.take());
-        let line = text(&ReplayRecord::Entry(self))?;
-        let (head, tail) = around_value(&line, "\"message\":", "null");
-        out.write_all(head.as_bytes())?;
-        let message = message.as_ref().map_or("null", Json::text);
-        out.write_all(verbatim(message).as_bytes())?;
-        match entry {
-            Some(entry) => {
-                out.write_all(tail.strip_suffix('}').unwrap_or(tail).as_bytes())?;
-                out.write_all(b",\"entry\":")?;
-                out.write_all(verbatim(entry.text()).as_bytes())?;
-                out.write_all(b"}")?;
-            }
-            None => out.write_all(tail.as_bytes())?,
-        }
-        out.write_all(b"\n")
     }
 }
 

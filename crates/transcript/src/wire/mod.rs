@@ -26,6 +26,7 @@ mod append;
 #[cfg(feature = "archive")]
 mod archive;
 mod client;
+mod command_error;
 mod entry;
 mod fork;
 mod list;
@@ -50,8 +51,8 @@ mod verify;
 use std::borrow::Cow;
 
 pub use append::{
-    Answer, Append, Command, CommandError, CommandLine, CompactCommand, SkippedMessages,
-    WrittenEntries, WrittenEntry, WrittenFork,
+    Answer, Append, Command, CommandLine, CompactCommand, SkippedMessages, WrittenEntries,
+    WrittenEntry, WrittenFork,
 };
 #[cfg(feature = "archive")]
 pub use archive::{
@@ -59,6 +60,7 @@ pub use archive::{
     PruneReport, PrunedRecord, RefusedFileRecord, RestoreReport,
 };
 pub use client::{ClientAction, ReferenceRecord};
+pub use command_error::CommandError;
 pub use entry::EntryRecord;
 pub use fork::ForkRecord;
 pub use list::SessionRecord;

@@ -1,5 +1,8 @@
 //! The output of `replay --json`.
 
+use std::borrow::Cow;
+use std::io::{self, Write};
+
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -9,7 +12,7 @@ use transcript_resume::{ConversationPath, Tree};
 
 use super::location::uuid;
 use super::records::records;
-use super::text::Json;
+use super::text::{Json, around_value, text};
 use super::{EntryRecord, Name, SCHEMA};
 use crate::History;
 
@@ -138,5 +141,35 @@ impl ReplayEnd {
             findings: findings as u64,
             decisions: path.decisions.len() as u64,
         }
+    }
+}
+
+impl EntryRecord<'_> {
+    /// Writes the record as one line: like [`text`], but verbatim values pass through `verbatim` and
+    /// are copied; serializing would parse every byte again.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(
+        mut self,
+        out: &mut dyn Write,
+        verbatim: impl Fn(&str) -> Cow<'_, str>,
+    ) -> io::Result<()> {
+        let (message, entry) = (self.message.take(), self.entry.take());
+        let line = text(&ReplayRecord::Entry(self))?;
+        let (head, tail) = around_value(&line, "\"message\":", "null");
+        out.write_all(head.as_bytes())?;
+        let message = message.as_ref().map_or("null", Json::text);
+        out.write_all(verbatim(message).as_bytes())?;
+        match entry {
+            Some(entry) => {
+                out.write_all(tail.strip_suffix('}').unwrap_or(tail).as_bytes())?;
+                out.write_all(b",\"entry\":")?;
+                out.write_all(verbatim(entry.text()).as_bytes())?;
+                out.write_all(b"}")?;
+            }
+            None => out.write_all(tail.as_bytes())?,
+        }
+        out.write_all(b"\n")
     }
 }
