@@ -267,6 +267,7 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
         ".office.com/webhook/<{[A-Za-z0-9@/-]:40-}>",
     ),
     ("Telegram bot token", "{digit:8-10}:AA{b64url:32-33}"),
+    ("Telegram bot token", "/bot<{digit:8-10}:AA{b64url:32-33}>"),
     ("Twilio key", "SK{hex:32}"),
     ("SendGrid API key", "SG.{b64url:16-}.{b64url:30-}"),
     ("Mailgun key", "key-{hex:32}"),
