@@ -171,7 +171,16 @@ impl<'a> Unit<'a> {
                         name: string(block, "name"),
                         path: input.and_then(path),
                     };
-                    add(Field::ToolInput, input.map(strings), tool);
+                    // A server names its tools as it likes: the name says what was done.
+                    let is_of_server = &*kind == "mcp_tool_use";
+                    let names = ["name", "server_name"].into_iter();
+                    let names = names.filter_map(|key| string(block, key));
+                    let names = names.filter(|_| is_of_server);
+                    let has_text = input.is_some() || is_of_server;
+                    let texts = names.chain(input.map(strings));
+                    let texts = texts.filter(|text| !text.is_empty());
+                    let text = has_text.then(|| joined(texts));
+                    add(Field::ToolInput, text, tool);
                 }
                 kind if kind.ends_with("tool_result") => {
                     self.role = Some(Role::Tool);
@@ -322,6 +331,20 @@ mod tests {
                 "tool_result 0 one\ntwo",
                 "attachment 1 <system-reminder>r</system-reminder>",
                 "prompt 2 typed",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_call_of_a_tool_of_a_server_is_found_by_the_names_of_both() {
+        let line = r#"{"type":"assistant","message":{"content":[
+            {"type":"mcp_tool_use","id":"i","name":"list_tides","server_name":"harbour","input":{"port":"Brest"}},
+            {"type":"mcp_tool_use","id":"j","name":"list_tides","server_name":"harbour","input":{}}]}}"#;
+        assert_eq!(
+            texts(line),
+            [
+                "tool_input 0 list_tides\nharbour\nBrest",
+                "tool_input 1 list_tides\nharbour"
             ]
         );
     }

@@ -583,6 +583,9 @@ fn block_text(
         "thinking" => (block.text("thinking").map(str::to_owned), "thinking"),
         _ if is_call(block) => {
             let mut strings = Vec::new();
+            let names = ["name", "server_name"].into_iter();
+            let names = names.filter(|_| kind == "mcp_tool_use");
+            strings.extend(names.filter_map(|key| block.text(key)));
             block["input"].add_strings(&mut strings);
             (Some(strings.join("\n")), "tool_input")
         }
