@@ -36,7 +36,7 @@ pub(crate) fn result_text<'b>(
     let text = content.map_or(Cow::Borrowed(""), |content| {
         content.str().unwrap_or_else(|| plain_text(content).into())
     });
-    let stored = stored_in.and_then(|source| stored_text(source, &text));
+    let stored = stored_in.and_then(|source| stored_text(source, &text, loaded));
     let text = stored.map_or(text, Cow::Owned);
     // The client wraps its own refusals in a tag for the model.
     let refusal = text.strip_prefix("<tool_use_error>");
@@ -48,8 +48,9 @@ pub(crate) fn result_text<'b>(
 }
 
 /// Returns the text of a result that is too large for its line, and that the client stored in a file
-/// beside the session. The line names a path on the machine of the client: only its last part counts.
-fn stored_text(source: &Source, preview: &str) -> Option<String> {
+/// beside the session, or beside the one that the entry was copied from. The line names a path on the machine of the client:
+/// only its last part counts.
+fn stored_text(source: &Source, preview: &str, loaded: &LoadedItem<'_>) -> Option<String> {
     const START: &str = "<persisted-output>";
     const FOLDER: &str = "tool-results";
     const MAX_LEN: usize = 64 << 20;
@@ -57,14 +58,32 @@ fn stored_text(source: &Source, preview: &str) -> Option<String> {
     let line = rest.lines().find(|line| line.contains(FOLDER))?;
     let (_, path) = line.rsplit_once(FOLDER)?;
     let name = path.trim_start_matches(['/', '\\']).trim_end();
-    let is_name = !name.is_empty() && !name.contains(['/', '\\', ':']) && name != "..";
-    let path = is_name.then(|| folder_of_session(source.path()).join(FOLDER).join(name))?;
-    // A link may lead out of the folder. Of a file that is larger the preview is shown, which names it.
+    let own = Some(name)
+        .filter(|name| is_name(name))
+        .map(|_| folder_of_session(source.path()))?;
     let disk = source.disk();
-    let found = disk.link_metadata(&path).ok()?;
-    let is_read = found.is_file() && found.len <= MAX_LEN as u64;
-    let bytes = is_read.then(|| disk.read(&path, MAX_LEN).ok())??;
+    let read = |session: &Path| {
+        let path = session.join(FOLDER).join(name);
+        // A link may lead out of the folder. Of a file that is larger the preview is shown, which names it.
+        let found = disk.link_metadata(&path).ok()?;
+        let is_read = found.is_file() && found.len <= MAX_LEN as u64;
+        is_read.then(|| disk.read(&path, MAX_LEN).ok())?
+    };
+    let bytes = read(&own).or_else(|| read(&folder_of_origin(&own, loaded)?))?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns the folder of the session that an entry was copied from, in the project of `own`, the folder of its session.
+fn folder_of_origin(own: &Path, loaded: &LoadedItem<'_>) -> Option<PathBuf> {
+    let entry = loaded.entry()?;
+    let origin = entry.object().object("forkedFrom")?;
+    let session = origin.str("sessionId").filter(|id| is_name(id))?;
+    Some(own.parent()?.join(&*session))
+}
+
+/// Returns whether a text names a file or a folder, and nothing outside of the folder that it is in.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.contains(['/', '\\', ':']) && text != ".." && text != "."
 }
 
 /// Returns the folder beside the session that a file belongs to: the file of a subagent is in a folder of that.

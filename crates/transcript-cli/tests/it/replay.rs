@@ -1022,6 +1022,34 @@ fn session_with_stored_result(name: &str) -> String {
 }
 
 #[test]
+fn a_result_stored_beside_the_session_of_which_another_is_a_copy_is_shown_for_the_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("p");
+    for results in [
+        project.join("s/tool-results"),
+        folder.path().join("o/tool-results"),
+    ] {
+        fs::create_dir_all(&results).unwrap();
+        fs::write(results.join("r1.txt"), "The last tide.\n").unwrap();
+    }
+    let copy = project.join("copy.jsonl");
+    for (session, is_shown) in [("s", true), ("../o", false), ("", false), ("gone", false)] {
+        let line = session_with_stored_result("r1.txt");
+        let from = format!(r#"{{"forkedFrom":{{"sessionId":"{session}","messageUuid":"u"}},"#);
+        let lines = line.lines().map(|line| line.replacen('{', &from, 1) + "\n");
+        fs::write(&copy, lines.collect::<String>()).unwrap();
+        let shown = stdout(&transcript(&[
+            "replay",
+            "--tools",
+            "full",
+            copy.to_str().unwrap(),
+        ]));
+        assert_eq!(shown.contains("The last tide."), is_shown, "{session}");
+        assert!(is_shown || shown.contains("The first tide."), "{session}");
+    }
+}
+
+#[test]
 fn results_stored_beside_a_session_are_shown_also_those_of_its_subagents_but_no_links() {
     let folder = tempfile::tempdir().unwrap();
     let session = folder.path().join("s.jsonl");
