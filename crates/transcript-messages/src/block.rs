@@ -497,7 +497,10 @@ fn is_sound(kind: BlockKind, id: Option<&str>, object: &Object<'_>) -> bool {
         BlockKind::Text => {
             get("text").is_some_and(|text| starts_plainly(text) && !text.text().starts_with("\"("))
         }
-        BlockKind::SealedThinking => get("thinking").is_some_and(starts_plainly),
+        BlockKind::SealedThinking => {
+            let signature = get("signature").map(Raw::text).unwrap_or_default();
+            get("thinking").is_some_and(starts_plainly) && is_signature(signature.trim_matches('"'))
+        }
         BlockKind::ToolUse => {
             id.is_some_and(|id| limits.is_call_id(id))
                 && get("input").map(Raw::kind) == Some(JsonKind::Object)
@@ -538,6 +541,13 @@ fn is_call_for_all(call: &Object<'_>) -> bool {
     };
     let mut limits = Provider::ALL.iter().map(|provider| provider.limits());
     limits.all(|limits| limits.is_call_id(&id) && limits.is_tool_name(&name))
+}
+
+/// Returns whether a text may be the signature of thinking of Claude, which is Base64.
+#[must_use]
+pub fn is_signature(text: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    !text.is_empty() && text.bytes().all(is_digit)
 }
 
 /// Returns the kind of a value, [`BlockKind::Other`] when it is not a block.

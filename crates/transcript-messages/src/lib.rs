@@ -40,6 +40,6 @@ pub use log::{Log, Omission, OmissionReason, Synthetic, SyntheticKind};
 pub use media::{abridged_media, may_be_media, within_limits, within_request_limits};
 pub use message::{Message, Role};
 pub use pair::pair;
-pub use provider::{Provider, UnknownProvider};
+pub use provider::{MAX_REQUEST, Provider, UnknownProvider};
 pub use stored::{BlockStore, Place, StoredReader};
 pub use strict::{FRESH_ID, Part, make_strict, make_strict_part, without_refused_media};

@@ -90,8 +90,8 @@ named! {
         ResultContent = "result-content": "the content of a result is neither a text nor a list of texts and media",
         /// A failed result has content.
         SilentError = "silent-error": "a failed result has no content",
-        /// Thinking carries the signature of its model.
-        UnsignedThinking = "unsigned-thinking": "a thinking block has no signature",
+        /// Thinking carries its text, which may be empty, and the signature of its model.
+        UnsignedThinking = "unsigned-thinking": "a thinking block has no text, or no signature of its model",
         /// A warning: signed thinking has the text that was signed. Clients that store only the
         /// signature send it without the text, and their API accepts it.
         EmptiedThinking = "emptied-thinking": "a signed thinking block has lost its text",
@@ -552,6 +552,12 @@ fn other_faults(block: &Block, role: Role, provider: Provider) -> Vec<Rule> {
 /// Returns the rule that signed or redacted thinking breaks.
 fn sealed_fault(block: &Block) -> Option<Rule> {
     let thought = block.object()?;
+    // A text that was removed is empty: the API refuses a value of another kind.
+    let is_text = |text: Raw<'_>| text.kind() == JsonKind::String;
+    let is_thinking = thought.str("type").as_deref() == Some("thinking");
+    if is_thinking && !thought.get("thinking").is_some_and(is_text) {
+        return Some(Rule::UnsignedThinking);
+    }
     let has = |key: &str| {
         let text = thought.get(key).and_then(Raw::str);
         text.is_some_and(|text| !text.is_empty())
@@ -763,6 +769,8 @@ mod tests {
             let found = broken(&[user(&[TEXT]), answer(&[CALL]), user(&[&result])]);
             assert_eq!(found, rules, "{content}");
         }
+        let null = r#"{"type":"thinking","thinking":null,"signature":"s"}"#;
+        assert_eq!(after_user(&[null, TEXT]), [Rule::UnsignedThinking]);
         let sealed_nothing = r#"{"type":"redacted_thinking","data":""}"#;
         assert_eq!(
             after_user(&[sealed_nothing, TEXT]),

@@ -14,6 +14,7 @@ use super::log::{Log, OmissionReason, SyntheticKind};
 use super::message::{Message, Role};
 use super::pdf;
 use super::provider::{Limits, Provider};
+use super::text::quoted;
 
 /// Replaces every image and document of a block that is too large for the Messages API by a note: one of them makes the
 /// API refuse this request and every one after it.
@@ -82,8 +83,10 @@ pub(super) struct Fault {
     pub(super) rule: Rule,
     /// What is wrong with it, for the note in its place.
     why: String,
-    /// The type that an image has, if only the one that it names is wrong.
+    /// The type that an image has, if the one that it names is wrong.
     pub(super) media_type: Option<&'static str>,
+    /// What its Base64 lacks at the end.
+    padding: &'static str,
 }
 
 impl Fault {
@@ -92,6 +95,7 @@ impl Fault {
             rule: Rule::UnusableMedia,
             why: why.to_owned(),
             media_type: None,
+            padding: "",
         })
     }
 
@@ -100,6 +104,7 @@ impl Fault {
             rule: Rule::MediaTooLarge,
             why,
             media_type: None,
+            padding: "",
         })
     }
 
@@ -117,7 +122,41 @@ impl Fault {
                 "{what} named by an address or a file id{name}, which the API does not read"
             ),
             media_type: None,
+            padding: "",
         }
+    }
+
+    /// Returns what is wrong with sound media that name another type than they have, or lack the padding of their Base64.
+    fn of_form(media_type: Option<&'static str>, padding: &'static str) -> Option<Self> {
+        let rule = match media_type {
+            Some(_) => Rule::MediaType,
+            None => Rule::UnusableMedia,
+        };
+        (media_type.is_some() || !padding.is_empty()).then(|| Self {
+            rule,
+            why: String::new(),
+            media_type,
+            padding,
+        })
+    }
+
+    /// Returns the source of an image or document without the fault; `None` if only a note can replace it.
+    pub(super) fn corrected_source(&self, media: &Object<'_>) -> Option<String> {
+        if self.media_type.is_none() && self.padding.is_empty() {
+            return None;
+        }
+        let mut source = media.get("source")?.text().to_owned();
+        if let Some(media_type) = self.media_type {
+            source = Object::parse(&source)
+                .ok()?
+                .with("media_type", &quoted(media_type));
+        }
+        if !self.padding.is_empty() {
+            let object = Object::parse(&source).ok()?;
+            let data = format!("{}{}", object.str("data")?, self.padding);
+            source = object.with("data", &quoted(&data));
+        }
+        Some(source)
     }
 
     /// Returns the note in place of the image or document.
@@ -132,7 +171,8 @@ pub(super) const CONTAINER_UPLOAD: &str = "container_upload";
 /// Returns why the provider refuses an image, a document or a file.
 ///
 /// Only its parts, their check sums and, of a PDF, its words and compressed objects are looked at: whether all of it can be
-/// decoded is not known. What is named by an address or an id is not looked at.
+/// decoded is not known. What is named by an address or an id is not looked at. Of a document that is
+/// a list of texts and images the first fault of one of these is returned.
 pub(super) fn fault(media: Raw<'_>, provider: Provider) -> Option<Fault> {
     const NO_DATA: &str = "no usable data";
     let Some(media) = media.object() else {
@@ -159,11 +199,61 @@ pub(super) fn fault(media: Raw<'_>, provider: Provider) -> Option<Fault> {
             };
             (!limits.takes_addresses).then(|| Fault::address(what, &source))
         }
+        BlockKind::Document if !is_base64 => {
+            let parts = parts_of(&media).unwrap_or_default();
+            excess(media.raw(), limits)
+                .and_then(Fault::too_large)
+                .or_else(|| {
+                    parts
+                        .into_iter()
+                        .find_map(|part| part_fault(part, provider))
+                })
+        }
         _ if !is_base64 => excess(media.raw(), limits).and_then(Fault::too_large),
         BlockKind::Image => image_fault(&text("media_type"), &data, limits),
         _ => excess(media.raw(), limits)
             .and_then(Fault::too_large)
             .or_else(|| document_fault(&data)),
+    }
+}
+
+/// Returns the texts and images that a document is a list of; `None` for any other block.
+pub(super) fn parts_of<'o>(document: &Object<'o>) -> Option<Vec<Raw<'o>>> {
+    if BlockKind::of(document) != BlockKind::Document {
+        return None;
+    }
+    document.get("source")?.object()?.get("content")?.array()
+}
+
+/// Returns why the provider refuses a part of such a document.
+pub(super) fn part_fault(part: Raw<'_>, provider: Provider) -> Option<Fault> {
+    match kind_of(part) {
+        BlockKind::Image => fault(part, provider),
+        BlockKind::Document => Fault::unusable("a document within a document"),
+        _ => None,
+    }
+}
+
+/// Returns the source of such a document with each part as `new` returns it; `None` if it returns none.
+pub(super) fn source_with_parts(
+    document: &Object<'_>,
+    new: impl FnMut((usize, Raw<'_>)) -> Option<String>,
+) -> Option<String> {
+    let parts = parts_of(document)?;
+    let changed: Vec<Option<String>> = parts.iter().copied().enumerate().map(new).collect();
+    changed.iter().any(Option::is_some).then_some(())?;
+    let texts = parts.iter().zip(&changed);
+    let texts = texts.map(|(raw, new)| new.as_deref().unwrap_or(raw.text()));
+    let content = format!("[{}]", texts.collect::<Vec<_>>().join(","));
+    Some(document.object("source")?.with("content", &content))
+}
+
+/// Returns what strict readers of Base64 miss at the end of a text.
+fn missing_padding(data: &str) -> &'static str {
+    match data.len() % 4 {
+        2 => "==",
+        3 => "=",
+        _ => "",
     }
 }
 
@@ -224,11 +314,8 @@ fn image_fault(media_type: &str, data: &str, limits: &Limits) -> Option<Fault> {
     if !image::is_whole(&bytes) {
         return Fault::unusable("an image that is cut off or damaged");
     }
-    (own_type != media_type).then(|| Fault {
-        rule: Rule::MediaType,
-        why: String::new(),
-        media_type: Some(own_type),
-    })
+    let media_type = (own_type != media_type).then_some(own_type);
+    Fault::of_form(media_type, missing_padding(data))
 }
 
 fn document_fault(data: &str) -> Option<Fault> {
@@ -245,11 +332,12 @@ fn document_fault(data: &str) -> Option<Fault> {
         return Fault::unusable("a PDF that a password protects");
     }
     let pages = pdf::pages(&bytes);
-    (pages > MAX_PAGES).then_some(()).and_then(|()| {
-        Fault::too_large(format!(
+    if pages > MAX_PAGES {
+        return Fault::too_large(format!(
             "a PDF of {pages} pages, more than the {MAX_PAGES} that the API takes"
-        ))
-    })
+        ));
+    }
+    Fault::of_form(None, missing_padding(data))
 }
 
 /// What the API accepts in one request: the maximum number of images, and of the pixels of each side if there are more
@@ -263,8 +351,8 @@ const MAX_SIDE_OF_MANY: u32 = 2_000;
 pub(super) struct Medium {
     pub(super) message: usize,
     pub(super) block: usize,
-    /// Its place in the content of a result.
-    inner: Option<usize>,
+    /// Its place in the content of a result, and in that of a document.
+    inner: (Option<usize>, Option<usize>),
     pub(super) is_image: bool,
     /// The longer side of an image, in pixels, if that is known.
     side: Option<u32>,
@@ -273,10 +361,10 @@ pub(super) struct Medium {
     len: usize,
 }
 
-/// Returns the images and documents of a request, the oldest first.
+/// Returns the images and documents of a request, the oldest first. The images of a document count in its place.
 pub(super) fn media_of(messages: &[Message]) -> Vec<Medium> {
     let mut found = Vec::new();
-    let mut add = |message, block, inner, raw: Raw<'_>| {
+    let mut add_one = |message, block, inner, raw: Raw<'_>| {
         let kind = kind_of(raw);
         if matches!(kind, BlockKind::Image | BlockKind::Document) {
             let is_image = kind == BlockKind::Image;
@@ -290,6 +378,19 @@ pub(super) fn media_of(messages: &[Message]) -> Vec<Medium> {
                 tokens: (estimate.unknown == 0).then_some(estimate.tokens),
                 len: raw.text().len(),
             });
+        }
+    };
+    let mut add = |message, block, inner, raw: Raw<'_>| {
+        let parts = raw.object().and_then(|document| parts_of(&document));
+        let parts = parts.into_iter().flatten().enumerate();
+        let mut images = parts
+            .filter(|(_, part)| kind_of(*part) == BlockKind::Image)
+            .peekable();
+        if images.peek().is_none() {
+            add_one(message, block, (inner, None), raw);
+        }
+        for (part, image) in images {
+            add_one(message, block, (inner, Some(part)), image);
         }
     };
     for (at, message) in messages.iter().enumerate() {
@@ -449,21 +550,43 @@ pub(super) fn replace_by_notes(
         let role = message.role();
         let block = &mut message.blocks[number];
         let origin = block.origin();
-        let mut notes: HashMap<Option<usize>, Block> = HashMap::new();
+        let mut notes = HashMap::new();
         for (medium, why) in of_block {
             let note = Block::text(&note_text(why));
             log.omit(origin, reason);
             log.add_synthetic(SyntheticKind::MediaNote, role, &note, origin);
             notes.insert(medium.inner, note);
         }
-        if let Some(note) = notes.remove(&None) {
+        if let Some(note) = notes.remove(&(None, None)) {
             *block = note.with_origin(origin);
             continue;
         }
-        let content = block.object().and_then(|result| {
-            let parts = result.get("content")?.array()?.into_iter().enumerate();
-            let texts = parts.map(|(at, raw)| notes.get(&Some(at)).map_or(raw.text(), Block::json));
-            Some(format!("[{}]", texts.collect::<Vec<_>>().join(",")))
+        let with_part_notes = |document: &Object<'_>, inner| {
+            source_with_parts(document, |(part, _)| {
+                let note: Option<&Block> = notes.get(&(inner, Some(part)));
+                Some(note?.json().to_owned())
+            })
+        };
+        let Some(object) = block.object() else {
+            continue;
+        };
+        if let Some(source) = with_part_notes(&object, None) {
+            block.set("source", &source);
+            continue;
+        }
+        let content = object.get("content").and_then(Raw::array);
+        let content = content.map(|parts| {
+            let texts = parts.into_iter().enumerate().map(|(at, raw)| {
+                if let Some(note) = notes.get(&(Some(at), None)) {
+                    return note.json().to_owned();
+                }
+                let changed = raw.object().and_then(|document| {
+                    let source = with_part_notes(&document, Some(at))?;
+                    Some(document.with("source", &source))
+                });
+                changed.unwrap_or_else(|| raw.text().to_owned())
+            });
+            format!("[{}]", texts.collect::<Vec<_>>().join(","))
         });
         if let Some(content) = content {
             block.set("content", &content);
@@ -637,6 +760,76 @@ mod tests {
             let images = messages[1].blocks().iter();
             let sent = images.filter(|block| block.kind() == BlockKind::Image);
             assert_eq!(sent.count(), expected, "of {all}");
+        }
+    }
+
+    #[test]
+    fn images_of_a_document_have_the_limits_of_images_and_its_texts_stay() {
+        const TEXT: &str = r#"{"type":"text","text":"The plan."}"#;
+        let image = |side: u32| image::stand_in("image/png", side, 1);
+        let image = |side: u32| medium("image", "image/png", &image(side));
+        let document = |parts: &[&str]| {
+            let parts = parts.join(",");
+            let json = format!(
+                r#"{{"type":"document","source":{{"type":"content","content":[{parts}]}}}}"#
+            );
+            Block::read(Raw::parse(&json).expect("test blocks are JSON"))
+        };
+        let (small, wide) = (image(9), image(8_001));
+        let (small, wide) = (small.json(), wide.json());
+        let bad = document(&[TEXT, wide, small]);
+        assert_eq!(fault_of(&document(&[TEXT, small])), None);
+        assert_eq!(fault_of(&bad), Some((Rule::MediaTooLarge, None)));
+        let parts = |block: &Block| -> Vec<String> {
+            let document = block.object().expect("a document");
+            let parts = parts_of(&document).expect("a list").into_iter();
+            parts.map(|raw| raw.text().to_owned()).collect()
+        };
+        let note = |part: &str| part.contains(texts::MEDIA_TOO_LARGE);
+        let repaired = crate::without_refused_media(bad, &mut Log::default());
+        let [text, first, second] = &parts(&repaired)[..] else {
+            panic!("{}", repaired.json())
+        };
+        assert_eq!((&**text, note(first), &**second), (TEXT, true, small));
+        let inside = document(&[document(&[small]).json()]);
+        assert_eq!(fault_of(&inside), Some((Rule::UnusableMedia, None)));
+        let repaired = crate::without_refused_media(inside, &mut Log::default());
+        assert!(note(&parts(&repaired)[0]), "{}", repaired.json());
+
+        // They count among the images of a request, also within a result.
+        let wide = image(2_001);
+        let document = document(&[TEXT, wide.json(), small]);
+        let result = format!(
+            r#"{{"type":"tool_result","tool_use_id":"t","content":[{TEXT},{}]}}"#,
+            document.json()
+        );
+        let result = Block::read(Raw::parse(&result).expect("test blocks are JSON"));
+        for holder in [document, result] {
+            let mut blocks = vec![image(9); 19];
+            blocks.push(holder);
+            let mut messages = [Message::new(Role::User, blocks)];
+            assert!(!are_within_limits(&media_of(&messages)));
+            let mut log = Log::default();
+            within_request_limits(&mut messages, Provider::Messages, &mut log);
+            assert!(are_within_limits(&media_of(&messages)));
+            assert_eq!(log.omissions.len() + log.synthetic.len(), 1);
+            let json = messages[0].blocks()[19].json();
+            assert!(json.contains("The plan.") && json.contains(small), "{json}");
+            assert!(note(json) && !json.contains(wide.json()), "{json}");
+        }
+    }
+
+    #[test]
+    fn base64_without_its_padding_gets_it() {
+        for len in 1..4 {
+            let bytes = [image::stand_in("image/png", 9, 9), vec![0; len]].concat();
+            for media_type in ["image/png", "image/gif"] {
+                let whole = medium("image", "image/png", &bytes);
+                let cut = medium("image", media_type, &bytes).json().replace('=', "");
+                let cut = Block::read(Raw::parse(&cut).expect("test blocks are JSON"));
+                let repaired = crate::without_refused_media(cut, &mut Log::default());
+                assert_eq!(repaired.json(), whole.json());
+            }
         }
     }
 

@@ -91,6 +91,9 @@ enum ApiTools {
 /// The blocks that only the Converse API knows, by their only key.
 const CONVERSE_BLOCKS: [&str; 4] = ["video", "guardContent", "reasoningContent", "cachePoint"];
 
+/// The maximum number of bytes of a request that the Messages API accepts.
+pub const MAX_REQUEST: usize = 32 << 20;
+
 const MESSAGES: Limits = Limits {
     call_id: usize::MAX,
     call_id_marks: "_-",
@@ -107,7 +110,7 @@ const MESSAGES: Limits = Limits {
     api_tools: ApiTools::All,
     has_system_role: true,
     takes_converse_blocks: false,
-    request: 32 << 20,
+    request: MAX_REQUEST,
 };
 
 // Where the documents do not say how many bytes a MB has, it is the smaller number: that is accepted in any case.

@@ -345,23 +345,35 @@ pub fn without_refused_media(mut block: Block, log: &mut Log) -> Block {
     }
 }
 
-/// Gives an image the type that it has, or returns the note in place of media that the provider refuses.
+/// Gives an image the type that it has, its Base64 the padding that it lacks, or returns the note in place of media that
+/// the provider refuses. Of a document that is a list of texts and images only these are replaced.
 fn repair_media(mut media: Block, role: Role, provider: Provider, log: &mut Log) -> Block {
     let raw = Raw::parse(media.json()).ok();
     let Some(fault) = raw.and_then(|raw| media::fault(raw, provider)) else {
         return media;
     };
-    if let Some(media_type) = fault.media_type {
-        let source = media.object().and_then(|media| {
-            Some(
-                media
-                    .object("source")?
-                    .with("media_type", &quoted(media_type)),
-            )
-        });
-        if let Some(source) = source {
+    let origin = media.origin();
+    let source = media.object().and_then(|document| {
+        media::source_with_parts(&document, |(_, part)| {
+            let fault = media::part_fault(part, provider)?;
+            let part = Block::read(part).with_origin(origin);
+            Some(without_fault(part, &fault, role, log).json().to_owned())
+        })
+    });
+    match source {
+        Some(source) => {
             media.set("source", &source);
+            media
         }
+        None => without_fault(media, &fault, role, log),
+    }
+}
+
+/// Corrects an image or document, or returns the note in its place.
+fn without_fault(mut media: Block, fault: &media::Fault, role: Role, log: &mut Log) -> Block {
+    let object = media.object();
+    if let Some(source) = object.and_then(|media| fault.corrected_source(&media)) {
+        media.set("source", &source);
         return media;
     }
     let note = fault.note();
