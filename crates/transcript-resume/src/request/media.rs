@@ -4,14 +4,18 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw};
 use transcript_format::texts;
 use transcript_messages::block::{kind_of, text_of};
 use transcript_messages::{
-    Block, BlockKind, BlockStore, Log, OmissionReason, Role, SyntheticKind, without_refused_media,
+    Block, BlockKind, BlockStore, Log, Message, OmissionReason, Provider, Role, SyntheticKind,
+    within_request_limits, without_refused_media,
 };
 use transcript_reader::EntryNo;
 
+use super::answers;
+use super::reminders::is_sent_of_queued;
 use super::step::{Rules, Step, StepContext, StepKind};
 use super::{BodySource, InFile, Loaded};
 use crate::path::ConversationPath;
@@ -37,15 +41,17 @@ pub(super) fn remove_rejected(steps: &mut Vec<Step>, policy: Policy, log: &mut L
 pub struct RefusedMedia {
     /// The entry.
     pub entry: EntryNo,
-    /// The content of its message with notes in their places, and with the right types, as JSON.
-    pub content: String,
+    /// The member of the entry that they are in.
+    pub member: &'static str,
+    /// That member with notes in their places, or with their right form, as JSON.
+    pub value: String,
     /// Whether an error of the API is the evidence for all of it.
     pub is_by_error: bool,
 }
 
 /// Returns the entries of `path` with images or documents that the API refuses in each request of the client, in order:
 /// those that are beyond its limits or damaged, and those that an error is evidence against, unless the client knows the
-/// error itself. The limits of a whole request are not looked at.
+/// error itself. If all media that are left are more than one request may hold, the oldest are among them.
 ///
 /// # Errors
 /// Those of `bodies`.
@@ -71,26 +77,44 @@ pub fn refused_media<B: BodySource>(
     remove_as_client(&mut steps.clone(), &mut of_client);
     let known = of_client.omissions.iter().map(|omission| omission.origin);
     let known: HashSet<usize> = known.collect();
+    answers::set_apart(&mut steps);
     let mut by_error = Log::default();
     replace_refused(&mut steps, &mut by_error);
     let rejected = by_error.omissions.iter().map(|omission| omission.origin);
     let rejected: HashSet<usize> = rejected.collect();
-    let mut refused = Vec::new();
+    let mut carriers = Vec::new();
+    let mut messages = Vec::with_capacity(steps.len());
     for step in steps {
-        let (Some(entry), StepKind::User) = (step.entry, step.kind) else {
-            continue;
-        };
-        let is_rejected = rejected.contains(&entry.get());
-        let is_known = is_rejected && known.contains(&entry.get());
-        if is_known || !(is_rejected || has_media(&step)) {
-            continue;
-        }
+        let holds_media = has_media(&step);
+        let (entry, kind) = (step.entry, step.kind);
+        let parts = step.reminder.map(|reminder| reminder.parts);
+        let blocks = parts.into_iter().flatten().flatten().chain(step.blocks);
+        let blocks = blocks.map(|block| without_refused_media(block, &mut Log::default()));
+        messages.push(Message::new(Role::User, blocks.collect()));
+        carriers.push(entry.filter(|entry| {
+            let is_rejected = rejected.contains(&entry.get());
+            let is_known = is_rejected && known.contains(&entry.get());
+            let may_hold_media = matches!(kind, StepKind::User | StepKind::Reminder);
+            may_hold_media && !is_known && (is_rejected || holds_media)
+        }));
+    }
+    within_request_limits(&mut messages, Provider::Messages, &mut Log::default());
+    let mut refused = Vec::new();
+    for (entry, message) in carriers.into_iter().zip(messages) {
+        let Some(entry) = entry else { continue };
         let entry_ref = tree.index().entry(entry);
-        if let Some(content) = new_content(bodies.body(&entry_ref)?, step.blocks) {
+        let is_attachment = entry_ref.kind() == EntryKind::Attachment;
+        let body = Object::parse(bodies.body(&entry_ref)?).ok();
+        let changed = body.and_then(|body| match is_attachment {
+            true => Some(("attachment", new_attachment(&body, message.blocks())?)),
+            false => Some(("message", new_message(&body, message.blocks())?)),
+        });
+        if let Some((member, value)) = changed {
             refused.push(RefusedMedia {
                 entry,
-                content,
-                is_by_error: is_rejected,
+                member,
+                value,
+                is_by_error: rejected.contains(&entry.get()),
             });
         }
     }
@@ -106,14 +130,15 @@ fn has_media(step: &Step) -> bool {
                 || block.kind() == BlockKind::ToolResult
                 || block.json().contains(texts::MEDIA_TOO_LARGE))
     };
-    step.blocks.iter().any(is_medium)
+    let parts = step.reminder.iter().flat_map(|reminder| &reminder.parts);
+    step.blocks.iter().chain(parts.flatten()).any(is_medium)
 }
 
-/// Returns the content of an entry with its images and documents as they are in `blocks`, and with notes in the places of
+/// Returns the message of an entry with its images and documents as they are in `blocks`, and with notes in the places of
 /// those that the API refuses; `None` if nothing changes.
-fn new_content(body: &str, blocks: Vec<Block>) -> Option<String> {
-    let body = Object::parse(body).ok()?;
-    let old = body.object("message")?.get("content")?.array()?;
+fn new_message(body: &Object<'_>, blocks: &[Block]) -> Option<String> {
+    let message = body.object("message")?;
+    let old = message.get("content")?.array()?;
     if old.len() != blocks.len() {
         return None;
     }
@@ -126,9 +151,7 @@ fn new_content(body: &str, blocks: Vec<Block>) -> Option<String> {
         if !holds_media || block.is_sound() {
             return raw.text().to_owned();
         }
-        let before = Block::read(raw);
-        let block = without_refused_media(block, &mut Log::default());
-        let is_same = before.json() == block.json();
+        let is_same = Block::read(raw).json() == block.json();
         is_changed |= !is_same;
         match is_same {
             true => raw.text().to_owned(),
@@ -136,7 +159,28 @@ fn new_content(body: &str, blocks: Vec<Block>) -> Option<String> {
         }
     });
     let parts: Vec<String> = parts.collect();
-    is_changed.then(|| format!("[{}]", parts.join(",")))
+    is_changed.then(|| message.with("content", &format!("[{}]", parts.join(","))))
+}
+
+/// Returns the attachment of a queued prompt with its images and documents as they are in `blocks`; `None` if nothing
+/// changes, or if it is an attachment of another kind.
+fn new_attachment(body: &Object<'_>, blocks: &[Block]) -> Option<String> {
+    let attachment = body.object("attachment")?;
+    let old = attachment.get("prompt")?.array()?;
+    let is_medium = |raw: &Raw<'_>| is_sent_of_queued(kind_of(*raw));
+    let media = old.iter().filter(|raw| is_medium(raw)).count();
+    // They follow the text of the prompt.
+    let mut sent = blocks.iter().skip(blocks.len().checked_sub(media)?);
+    let mut is_changed = false;
+    let parts = old.iter().map(|raw| {
+        let block = Some(raw).filter(|raw| is_medium(raw));
+        let block = block.and_then(|_| sent.next());
+        let block = block.filter(|block| Block::read(*raw).json() != block.json());
+        is_changed |= block.is_some();
+        block.map_or(raw.text(), Block::json)
+    });
+    let parts: Vec<&str> = parts.collect();
+    is_changed.then(|| attachment.with("prompt", &format!("[{}]", parts.join(","))))
 }
 
 fn remove_as_client(steps: &mut [Step], log: &mut Log) {
@@ -173,12 +217,28 @@ fn replace_refused(steps: &mut [Step], log: &mut Log) {
     let mut carriers = Carriers::default();
     // The entry that the last error was about: the same error again is about it, too.
     let mut last: Option<(usize, &[BlockKind])> = None;
+    // The last refusal that does not say what it is about, and the media that it followed.
+    let mut unexplained: Option<(String, usize)> = None;
     for at in 0..steps.len() {
         let (before, rest) = steps.split_at_mut(at);
         match rest[0].kind {
             StepKind::User | StepKind::Reminder if is_any_distinct => carriers.note(at, &rest[0]),
             StepKind::ApiError => {
-                let kinds = refused(&rest[0]);
+                let mut kinds = refused(&rest[0]);
+                if kinds.is_empty()
+                    && let Some(text) = unexplained_refusal(&rest[0])
+                    && let Some(line) = carrier_since_answer(before, MEDIA, None)
+                {
+                    // The same error twice after the same media is evidence against them.
+                    let refusal = Some((text, line));
+                    if refusal == unexplained {
+                        kinds = MEDIA;
+                    }
+                    unexplained = refusal;
+                }
+                if kinds.is_empty() {
+                    continue;
+                }
                 let carrier = match rest[0].heals_distinct_carrier {
                     true => kinds
                         .iter()
@@ -187,10 +247,12 @@ fn replace_refused(steps: &mut [Step], log: &mut Log) {
                 };
                 let Some(line) = carrier else { continue };
                 last = Some((line, kinds));
-                let origin = before[line].origin();
-                for kind in kinds {
-                    if replace_by_notes(blocks_mut(&mut before[line]), *kind, origin, log) {
-                        log.omit_by(origin, OmissionReason::RejectedMedia, rest[0].origin());
+                for line in results_beside(before, line) {
+                    let origin = before[line].origin();
+                    for kind in kinds {
+                        if replace_by_notes(blocks_mut(&mut before[line]), *kind, origin, log) {
+                            log.omit_by(origin, OmissionReason::RejectedMedia, rest[0].origin());
+                        }
                     }
                 }
             }
@@ -219,10 +281,7 @@ fn carrier_since_answer(
     kinds: &[BlockKind],
     last: Option<(usize, &[BlockKind])>,
 ) -> Option<usize> {
-    let since = steps
-        .iter()
-        .rposition(|step| step.kind == StepKind::Assistant);
-    let first = since.map_or(0, |answer| answer + 1);
+    let first = start_of_new(steps);
     let mut entries = (first..steps.len()).rev();
     let found = entries.find(|at| {
         let step = &steps[*at];
@@ -233,6 +292,36 @@ fn carrier_since_answer(
     })?;
     let is_same = last.is_some_and(|(line, of)| line == found && of == kinds);
     (!is_same && !has_note(&steps[found])).then_some(found)
+}
+
+/// Returns where the entries start that were new in the last request: after the last answer, or, as the client writes
+/// results between the lines of an answer, after the first of its lines.
+fn start_of_new(steps: &[Step]) -> usize {
+    let is_answer = |step: &Step| step.kind == StepKind::Assistant;
+    let Some(last) = steps.iter().rposition(is_answer) else {
+        return 0;
+    };
+    let is_between = |step: &Step| match step.kind {
+        StepKind::Assistant => step.is_of_message(&steps[last]),
+        StepKind::User => step.has_results(),
+        StepKind::ApiError => false,
+        StepKind::LocalCommand | StepKind::Reminder | StepKind::Silent => true,
+    };
+    let before = steps[..last].iter().rev();
+    let answer = before.take_while(|step| is_between(step)).count();
+    let first = steps[last - answer..].iter().position(is_answer);
+    last - answer + first.unwrap_or(answer) + 1
+}
+
+/// Returns the entries that are one message with an entry since the last answer, if that has results: those of all calls
+/// of the answer, which the API gets together.
+fn results_beside(steps: &[Step], line: usize) -> Vec<usize> {
+    let start = match steps[line].has_results() {
+        true => start_of_new(steps),
+        false => line,
+    };
+    let is_beside = |at: &usize| *at == line || steps[*at].has_results();
+    (start..=line).filter(is_beside).collect()
 }
 
 /// Returns whether a note is in the place of an image or document of an entry: it was too large, or a repair of the file
@@ -272,7 +361,7 @@ const REJECTIONS: [(&str, BlockKind); 3] = [
 
 /// Parts of the texts of such errors in small letters, from reports of sessions that answered every prompt with one, and
 /// what they are about.
-const REFUSALS: [(&str, &[BlockKind]); 24] = [
+const REFUSALS: [(&str, &[BlockKind]); 27] = [
     ("image was too large", IMAGES),
     ("image too large", IMAGES),
     ("image exceeds", IMAGES),
@@ -287,6 +376,7 @@ const REFUSALS: [(&str, &[BlockKind]); 24] = [
     ("image.source.base64", IMAGES),
     ("invalid image", IMAGES),
     ("unsupported image", IMAGES),
+    ("unable to resize image", IMAGES),
     ("pdf is password protected", DOCUMENTS),
     ("pdf file was not valid", DOCUMENTS),
     ("pdf specified was not valid", DOCUMENTS),
@@ -294,6 +384,8 @@ const REFUSALS: [(&str, &[BlockKind]); 24] = [
     ("could not process pdf", DOCUMENTS),
     ("pdf pages", DOCUMENTS),
     ("document.source.base64", DOCUMENTS),
+    ("invalid base64", MEDIA),
+    ("unable to download the file", MEDIA),
     ("request too large", MEDIA),
     ("request_too_large", MEDIA),
     ("exceeds the maximum allowed number of bytes", MEDIA),
@@ -311,9 +403,7 @@ fn rejected(error: &Step) -> Option<BlockKind> {
 
 /// Returns what the API refused, by a part of the text of the error, or by what its entry says of it.
 fn refused(error: &Step) -> &'static [BlockKind] {
-    let texts = error.blocks.iter().filter_map(Block::text_field);
-    let text: Vec<String> = texts.map(|text| text.to_lowercase()).collect();
-    let text = text.join("\n");
+    let text = text_in_small_letters(error);
     let mut refusals = REFUSALS.into_iter();
     let by_text = refusals.find_map(|(part, media)| text.contains(part).then_some(media));
     match by_text {
@@ -321,6 +411,45 @@ fn refused(error: &Step) -> &'static [BlockKind] {
         None if error.is_too_large => MEDIA,
         None => &[],
     }
+}
+
+/// Parts of the texts of refused requests in small letters, which are about something else than media.
+const OTHER_REFUSALS: [&str; 17] = [
+    "too long",
+    "context",
+    "max_tokens",
+    "credit balance",
+    "billing",
+    "usage limit",
+    "limits",
+    "organization",
+    "api key",
+    "model",
+    "tool",
+    "thinking",
+    "signature",
+    "cache_control",
+    "role",
+    "text content blocks",
+    "at least one message",
+];
+
+/// Returns the text of an error if the API refused the request, and the text does not say of what it is about; without
+/// the id of the request, by which the same errors differ.
+fn unexplained_refusal(error: &Step) -> Option<String> {
+    let text = text_in_small_letters(error);
+    let marks = ["api error: 400", "invalid_request_error"];
+    let is_refusal = error.is_bad_request || marks.iter().any(|mark| text.contains(mark));
+    let is_explained = OTHER_REFUSALS.iter().any(|part| text.contains(part));
+    let end = ["request_id", "request id"].iter();
+    let end = end.filter_map(|id| text.find(id)).min();
+    (is_refusal && !is_explained).then(|| text[..end.unwrap_or(text.len())].to_owned())
+}
+
+fn text_in_small_letters(error: &Step) -> String {
+    let texts = error.blocks.iter().filter_map(Block::text_field);
+    let texts: Vec<String> = texts.map(|text| text.to_lowercase()).collect();
+    texts.join("\n")
 }
 
 /// Puts a note in the place of each medium of a kind. Returns whether there were any.

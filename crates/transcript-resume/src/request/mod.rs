@@ -433,6 +433,7 @@ impl RequestOptions {
         references::resolve(&mut steps, self.tools.as_ref(), model, policy, log);
         if policy == Policy::Recover {
             answers::set_apart(&mut steps);
+            thinking::drop_unsigned(&mut steps, log);
             thinking::drop_emptied(&mut steps, stored_thoughts, log);
         }
         let open = repair::drop_unfinished(&mut steps, policy, log);

@@ -18,7 +18,7 @@ use super::frames;
 use super::recorded_usage::RecordedUsage;
 use super::reminders::Attachment;
 use crate::state::{NO_MODEL, StateReader};
-use crate::tree::Tree;
+use crate::tree::{Policy, Tree};
 
 /// The model of answers that the client made itself.
 const SYNTHETIC_MODEL: &str = NO_MODEL;
@@ -31,6 +31,8 @@ const SHARED_ID: &str = "";
 pub(super) struct Rules {
     /// Texts that the client wrote are framed (MSG-20, MSG-23).
     pub(super) frames_notes: bool,
+    /// The documents of queued prompts are sent, which the client leaves out (NOTE-11).
+    pub(super) sends_documents: bool,
 }
 
 impl Rules {
@@ -39,12 +41,14 @@ impl Rules {
         let version = index.client_version();
         Self {
             frames_notes: version.is_none_or(|version| version >= frames::FRAMES_NOTES),
+            sends_documents: true,
         }
     }
 
     pub(super) fn of(tree: &Tree<'_>) -> Self {
         Self {
             frames_notes: !tree.is_client_before(frames::FRAMES_NOTES),
+            sends_documents: tree.policy() == Policy::Recover,
         }
     }
 }
@@ -84,6 +88,8 @@ pub(super) struct Step {
     pub(super) heals_distinct_carrier: bool,
     /// For an API error: the request was too large, by the status that the entry has.
     pub(super) is_too_large: bool,
+    /// For an API error: the API refused the request, by the status that the entry has.
+    pub(super) is_bad_request: bool,
     pub(super) blocks: Vec<Block>,
     pub(super) reminder: Option<Box<Reminder>>,
 }
@@ -197,6 +203,7 @@ impl Step {
                 step.is_error = is_error;
                 step.heals_distinct_carrier = is_error && flag("healsDistinctCarrier");
                 step.is_too_large = is_error && says_too_large(object);
+                step.is_bad_request = is_error && says_bad_request(object);
                 // Without an id only answers to a recorded request count as one (MSG-2).
                 let id = of_message("id").filter(|id| !id.is_null());
                 let own;
@@ -234,7 +241,7 @@ impl Step {
                 };
             }
             EntryKind::Attachment => {
-                let attachment = Attachment::of(object);
+                let attachment = Attachment::of(object, names.rules.sends_documents);
                 step.is_unusable = attachment.is_unusable();
                 let reminder = Reminder {
                     is_for_system_role: attachment.is_for_system_role(),
@@ -267,6 +274,7 @@ impl Step {
             is_error: false,
             heals_distinct_carrier: false,
             is_too_large: false,
+            is_bad_request: false,
             blocks,
             reminder: None,
         }
@@ -389,6 +397,17 @@ fn says_too_large(entry: &Object<'_>) -> bool {
     let names = ["error", "apiErrorType"].into_iter();
     let mut names = names.filter_map(|key| entry.str(key));
     is_status || names.any(|name| name == TYPE)
+}
+
+/// Returns whether the entry of an error says by its fields that the API refused the request as it was.
+fn says_bad_request(entry: &Object<'_>) -> bool {
+    match entry
+        .get("apiErrorStatus")
+        .filter(|status| !status.is_null())
+    {
+        Some(status) => status.text() == "400",
+        None => entry.str("error").as_deref() == Some("invalid_request"),
+    }
 }
 
 /// The body of an entry cannot be used.

@@ -1,4 +1,5 @@
-//! Thinking that is not sent: that of another model, and that whose text was removed.
+//! Thinking that is not sent: that of another model, that whose text was removed, and that which a program between client
+//! and API signed in the name of Claude.
 //!
 //! Newer models return thinking as a signature with an empty text, and expect it back unchanged.
 //! That looks the same as thinking whose text some program did not store, which the API refuses as
@@ -17,6 +18,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use transcript_format::object::{Object, Raw, Str};
+use transcript_messages::block::is_signature;
 use transcript_messages::{Block, BlockKind, Log, OmissionReason, Rule};
 use transcript_reader::{EntryRef, Index};
 
@@ -38,6 +40,28 @@ pub(super) fn drop_foreign(steps: &mut Vec<Step>, model: Option<&str>, log: &mut
             log.omit(step.origin(), OmissionReason::ForeignThinking);
         }
         !is_changed || !step.blocks.is_empty()
+    });
+}
+
+/// Drops thinking that Claude cannot have signed, as its signatures are Base64, and entries that held nothing else.
+pub(super) fn drop_unsigned(steps: &mut Vec<Step>, log: &mut Log) {
+    steps.retain_mut(|step| {
+        if !step.model().is_some_and(|model| model.contains("claude")) {
+            return true;
+        }
+        let before = step.blocks.len();
+        step.blocks.retain(|block| {
+            // A sound one has a signature of the right form.
+            let thought = Some(block).filter(|block| !block.is_sound());
+            let thought = thought.and_then(Thought::read);
+            let is_unsigned = thought.is_some_and(|thought| !is_signature(&thought.signature));
+            if is_unsigned {
+                let reason = OmissionReason::Refused(Rule::UnsignedThinking);
+                log.omit(block.origin(), reason);
+            }
+            !is_unsigned
+        });
+        before == step.blocks.len() || !step.blocks.is_empty()
     });
 }
 

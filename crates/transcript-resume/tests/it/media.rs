@@ -109,6 +109,9 @@ impl Check {
 
     fn medium(&mut self, block: &Value) {
         let source = &block["source"];
+        for part in source["content"].as_array().into_iter().flatten() {
+            self.medium(part);
+        }
         let text = |key: &str| source[key].as_str().unwrap_or_default();
         if text("type") != "base64" {
             return;
@@ -273,11 +276,19 @@ impl Media {
         if rng.below(20) == 0 {
             data.push('!');
         }
+        if rng.below(20) == 0 {
+            data.retain(|digit| digit != '=');
+        }
         let kind = match media_type {
             "application/pdf" => "document",
             _ => "image",
         };
-        json!({"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}})
+        let block = json!({"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}});
+        if kind == "image" && rng.below(6) == 0 {
+            let parts = json!([{"type": "text", "text": "A page."}, block]);
+            return json!({"type": "document", "source": {"type": "content", "content": parts}});
+        }
+        block
     }
 }
 
@@ -326,6 +337,11 @@ fn session(media: &Media, seed: u64) -> Vec<u8> {
         add("assistant", call, &[]);
         let result = json!([{"type": "tool_result", "tool_use_id": id, "content": some()}]);
         add("user", result, &[]);
+        if turn % 4 == 2 {
+            let queued =
+                json!({"type": "queued_command", "commandMode": "prompt", "prompt": some()});
+            add("attachment", Value::Null, &[("attachment", queued)]);
+        }
         if turn % 3 == 1 {
             add("user", json!(some()), &[("isMeta", json!(true))]);
         }

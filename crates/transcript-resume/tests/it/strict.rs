@@ -927,6 +927,179 @@ fn an_error_about_media_is_evidence_against_those_of_an_attachment() {
     assert!(sent.contains(PIXEL));
 }
 
+/// Makes a session of these messages, each after the one before. An answer of a text that starts with `API Error` is one.
+fn session_of_messages(messages: &[Value]) -> Vec<u8> {
+    let uuid = |number: usize| format!("00000000-0000-4000-8000-{number:012}");
+    let mut text = String::new();
+    for (number, message) in messages.iter().enumerate() {
+        let is_error = message["model"] == "<synthetic>";
+        let kind = message["role"].as_str().unwrap_or("attachment");
+        let entry = json!({
+            "type": kind, "uuid": uuid(number), "parentUuid": number.checked_sub(1).map(uuid), "isSidechain": false,
+            "sessionId": uuid(99), "timestamp": format!("2026-01-01T00:00:{number:02}.000Z"), "message": message,
+            "attachment": message, "isApiErrorMessage": is_error,
+        });
+        text.push_str(&entry.to_string());
+        text.push('\n');
+    }
+    text.into_bytes()
+}
+
+fn said_by(role: &str, content: Value) -> Value {
+    json!({"role": role, "id": "msg_010000595784685930413640", "model": "claude-sonnet-4-5", "content": content})
+}
+
+fn failed_with(error: &str) -> Value {
+    let content = json!([{"type": "text", "text": error}]);
+    json!({"role": "assistant", "id": "e", "model": "<synthetic>", "content": content})
+}
+
+/// Returns how many images and documents are sent, at any depth.
+fn media_sent(messages: &[Value]) -> usize {
+    let session = Loaded::new(&session_of_messages(messages));
+    let request = session.request(Policy::Recover, &RequestOptions::new().prompt("And?"));
+    let json = request.messages.iter().map(|message| message.json());
+    let count = |json: String| json.matches(r#""data":"#).count();
+    json.map(count).sum()
+}
+
+#[test]
+fn the_same_refusal_twice_after_the_same_media_is_evidence_unless_it_names_another_cause() {
+    let sent = |errors: [&str; 2]| {
+        let [first, second] = errors.map(failed_with);
+        media_sent(&[
+            said_by(
+                "user",
+                json!([pixel(), {"type": "text", "text": "What is it?"}]),
+            ),
+            first,
+            said_by("user", json!("Again.")),
+            second,
+        ])
+    };
+    let unknown = |request: u8| {
+        format!(
+            r#"API Error: 400 {{"type":"error","error":{{"type":"invalid_request_error","message":"something is odd"}},"request_id":"req_{request}"}}"#
+        )
+    };
+    assert_eq!(sent([&unknown(1), &unknown(2)]), 0);
+    assert_eq!(
+        sent([&unknown(1), "API Error: 400 something else is odd"]),
+        1
+    );
+    for other in [
+        "API Error: 529 overloaded",
+        "API Error: 500 Internal server error",
+        "API Error: 401 invalid key",
+        "API Error: 400 tool_use ids were found without tool_result blocks",
+        "API Error: 400 Your credit balance is too low",
+        "Prompt is too long",
+        "Claude AI usage limit reached|1760000000",
+    ] {
+        assert_eq!(sent([other, other]), 1, "{other}");
+    }
+    // Other media are between them.
+    let refusal = failed_with(&unknown(1));
+    let prompt = said_by("user", json!([pixel()]));
+    assert_eq!(
+        media_sent(&[prompt.clone(), refusal.clone(), prompt, refusal]),
+        2
+    );
+}
+
+#[test]
+fn an_error_after_parallel_calls_is_evidence_against_the_media_of_all_their_results() {
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "Read", "input": {}});
+    let result = |id: &str| {
+        let content = json!([pixel()]);
+        said_by(
+            "user",
+            json!([{"type": "tool_result", "tool_use_id": id, "content": content}]),
+        )
+    };
+    let error = || failed_with("API Error: 400 Could not process image");
+    let prompt = || {
+        said_by(
+            "user",
+            json!([pixel(), {"type": "text", "text": "Read both."}]),
+        )
+    };
+    let at_once = [
+        prompt(),
+        said_by("assistant", json!([call("a"), call("b")])),
+        result("a"),
+        result("b"),
+        error(),
+        said_by("user", json!("Go on.")),
+        error(),
+    ];
+    // The first prompt was answered with the calls.
+    assert_eq!(media_sent(&at_once), 1);
+    // A result may be written before the next line of the same answer.
+    let in_turn = [
+        prompt(),
+        said_by("assistant", json!([call("a")])),
+        result("a"),
+        said_by("assistant", json!([call("b")])),
+        result("b"),
+        error(),
+    ];
+    assert_eq!(media_sent(&in_turn), 1);
+}
+
+#[test]
+fn documents_of_queued_prompts_are_sent_and_the_client_leaves_them_out() {
+    let document = json!({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "The log."}});
+    let prompt = json!([{"type": "text", "text": "See this."}, document, pixel()]);
+    let session = Loaded::new(&session_of_messages(&[
+        said_by("user", json!("Start.")),
+        json!({"type": "queued_command", "commandMode": "prompt", "prompt": prompt}),
+        said_by("assistant", json!([{"type": "text", "text": "Seen."}])),
+    ]));
+    for (policy, kinds) in [
+        (Policy::Vendor, vec![BlockKind::Image]),
+        (Policy::Recover, vec![BlockKind::Document, BlockKind::Image]),
+    ] {
+        let request = session.request(policy, &RequestOptions::new().prompt("And?"));
+        let blocks = request.messages.iter().flat_map(|message| message.blocks());
+        let sent = blocks.map(|block| block.kind());
+        let sent: Vec<BlockKind> = sent.filter(|kind| *kind != BlockKind::Text).collect();
+        assert_eq!(sent, kinds, "{policy:?}");
+    }
+}
+
+#[test]
+fn thinking_that_claude_cannot_have_signed_is_not_sent() {
+    let sent = |model: &str, thinking: Value, signature: &str| {
+        let thought = json!({"type": "thinking", "thinking": thinking, "signature": signature});
+        let mut answer = said_by(
+            "assistant",
+            json!([thought, {"type": "text", "text": "Yes."}]),
+        );
+        answer["model"] = json!(model);
+        let session = Loaded::new(&session_of_messages(&[
+            said_by("user", json!("Is it?")),
+            answer,
+        ]));
+        let request = session.request(Policy::Recover, &RequestOptions::new().prompt("And?"));
+        assert!(lint(&request.messages).is_ok());
+        let blocks = request.messages.iter().flat_map(|message| message.blocks());
+        blocks.filter(|block| block.is_thinking()).count() == 1
+    };
+    let claude = "claude-sonnet-4-5";
+    assert!(sent(claude, json!("Hm."), "EqQBCkYIBRgCKkA+/w=="));
+    // The client itself stores only the signature.
+    assert!(sent(claude, json!(""), "EqQBCkYIBRgCKkA+/w=="));
+    assert!(!sent(claude, Value::Null, "EqQBCkYIBRgCKkA+/w=="));
+    for signature in ["reasoning_content", "not base64 !!", "a\u{e9}b"] {
+        assert!(!sent(claude, json!("Hm."), signature), "{signature}");
+        assert!(
+            sent("deepseek-chat", json!("Hm."), signature),
+            "{signature}"
+        );
+    }
+}
+
 #[test]
 fn an_error_about_media_is_evidence_against_those_since_the_last_answer() {
     // The texts of public reports.

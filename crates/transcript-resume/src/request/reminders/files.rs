@@ -76,12 +76,12 @@ fn is_list(object: &Fields<'_>, key: &str) -> bool {
 }
 
 fn is_image(piece: &Piece) -> bool {
-    matches!(piece, Piece::Image(_))
+    matches!(piece, Piece::Media(_))
 }
 
 fn image(data: Option<Raw<'_>>, media_type: Option<Raw<'_>>) -> Piece {
     let json = |value: Option<Raw<'_>>| value.map_or("null", Raw::text).to_owned();
-    Piece::Image(format!(
+    Piece::Media(format!(
         r#"{{"type":"image","source":{{"type":"base64","data":{},"media_type":{}}}}}"#,
         json(data),
         json(media_type)
@@ -228,7 +228,7 @@ fn cell_text(cell: &Fields<'_>) -> String {
 fn texts_as_json(pieces: &[Piece]) -> String {
     let texts = pieces.iter().filter_map(|piece| match piece {
         Piece::Text(text) => Some(format!("{{\"text\":{},\"type\":\"text\"}}", quoted(text))),
-        Piece::Image(_) => None,
+        Piece::Media(_) => None,
     });
     format!("[{}]", texts.collect::<Vec<String>>().join(","))
 }

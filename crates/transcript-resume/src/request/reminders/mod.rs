@@ -19,7 +19,7 @@ use transcript_messages::{Block, BlockKind, Log, Role, SyntheticKind, within_lim
 
 pub(super) use self::escape::brackets;
 use self::fields::Fields;
-pub(super) use self::queued::notification;
+pub(super) use self::queued::{is_medium as is_sent_of_queued, notification};
 use self::rendered::{Piece, Rendered};
 use super::references;
 
@@ -37,17 +37,20 @@ pub(super) struct Attachment<'o, 'a> {
     entry: &'o Object<'a>,
     fields: Fields<'a>,
     kind: Kind,
+    /// The documents of a queued prompt are sent like its images.
+    sends_documents: bool,
     /// The texts that were sent the first time; they count, whatever the attachment contains (NOTE-1).
     stored: Option<Vec<Raw<'a>>>,
 }
 
 impl<'o, 'a> Attachment<'o, 'a> {
-    pub(super) fn of(entry: &'o Object<'a>) -> Self {
+    pub(super) fn of(entry: &'o Object<'a>, sends_documents: bool) -> Self {
         let fields = Fields::of(entry.get("attachment"));
         Self {
             entry,
             kind: fields.kind(),
             fields,
+            sends_documents,
             stored: stored::contents(entry),
         }
     }
@@ -67,7 +70,8 @@ impl<'o, 'a> Attachment<'o, 'a> {
             return stored::parts(contents, origin);
         }
         let now = now.or_else(|| self.written_at());
-        let Rendered { parts, is_own } = rendered::rendered(&self.fields, now);
+        let Rendered { parts, is_own } =
+            rendered::rendered(&self.fields, now, self.sends_documents);
         let parts: Vec<Vec<Block>> = parts
             .into_iter()
             .map(|pieces| blocks(&pieces, origin, log))
@@ -107,7 +111,7 @@ impl<'o, 'a> Attachment<'o, 'a> {
     /// role all do, except stored files that the user mentioned, and reminders with an image (NOTE-6).
     pub(super) fn is_for_system_role(&self) -> bool {
         if self.stored.is_none() {
-            return !rendered::holds_image(&self.fields);
+            return !rendered::holds_media(&self.fields, self.sends_documents);
         }
         match self.entry.get("renderedRole").and_then(Raw::str) {
             Some(role) => role != "user",
@@ -137,7 +141,7 @@ fn blocks(pieces: &[Piece], origin: Option<usize>, log: &mut Log) -> Vec<Block> 
         let block = match piece {
             Piece::Text(text) if is_alone => Block::plain_text(&wrapped(text)),
             Piece::Text(text) => Block::text(&wrapped(text)),
-            Piece::Image(json) => Block::read(Raw::parse(json).ok()?),
+            Piece::Media(json) => Block::read(Raw::parse(json).ok()?),
         };
         Some(within_limits(block.with_origin(origin), log))
     };

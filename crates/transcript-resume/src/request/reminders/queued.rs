@@ -9,8 +9,8 @@ use super::escape;
 use super::fields::{Fields, text};
 use super::rendered::Piece;
 
-/// A queued message: its text, then its images. Documents are omitted (NOTE-11).
-pub(super) fn queued_command(attachment: &Fields<'_>) -> Vec<Piece> {
+/// A queued message: its text, then its images, and its documents if `sends_documents`: the client omits them (NOTE-11).
+pub(super) fn queued_command(attachment: &Fields<'_>, sends_documents: bool) -> Vec<Piece> {
     let is_list = attachment.get("prompt").map(Raw::kind) == Some(JsonKind::Array);
     let prompt = if is_list {
         let blocks = attachment.list("prompt").into_iter();
@@ -20,16 +20,27 @@ pub(super) fn queued_command(attachment: &Fields<'_>) -> Vec<Piece> {
     } else {
         text(attachment.get("prompt"))
     };
-    let images = images(attachment);
+    let media = media(attachment, sends_documents);
     let mut pieces = vec![Piece::Text(framed(attachment, &prompt))];
-    pieces.extend(images.map(|image| Piece::Image(image.text().to_owned())));
+    pieces.extend(media.map(|medium| Piece::Media(medium.text().to_owned())));
     pieces
 }
 
-/// Returns the images of a queued message.
-pub(super) fn images<'a>(attachment: &Fields<'a>) -> impl Iterator<Item = Raw<'a>> {
+/// Returns the images of a queued message, and its documents if they are sent.
+pub(super) fn media<'a>(
+    attachment: &Fields<'a>,
+    sends_documents: bool,
+) -> impl Iterator<Item = Raw<'a>> {
     let blocks = attachment.list("prompt").into_iter();
-    blocks.filter(|block| kind_of(*block) == BlockKind::Image)
+    blocks.filter(move |block| match kind_of(*block) {
+        BlockKind::Document => sends_documents,
+        kind => is_medium(kind),
+    })
+}
+
+/// Returns whether blocks of a kind are sent beside the text of a queued message, if documents are.
+pub(in crate::request) fn is_medium(kind: BlockKind) -> bool {
+    matches!(kind, BlockKind::Image | BlockKind::Document)
 }
 
 /// Returns the text with what the model is told about the sender.

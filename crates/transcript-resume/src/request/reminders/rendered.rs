@@ -11,8 +11,8 @@ use super::{changes, escape, files, modes, queued, work};
 pub(super) enum Piece {
     /// The text of a reminder, without the tags around it.
     Text(String),
-    /// An image block as JSON.
-    Image(String),
+    /// An image or a document as JSON.
+    Media(String),
 }
 
 /// What is sent for an attachment: a list of messages.
@@ -41,12 +41,17 @@ impl From<Vec<Vec<Piece>>> for Rendered {
 
 /// Returns what is sent for an attachment: nothing for types that are not listed, as the client
 /// sends none of them or their text depends on more than the attachment. `now` is the time of the
-/// request in milliseconds.
-pub(super) fn rendered(attachment: &Fields<'_>, now: Option<i64>) -> Rendered {
+/// request in milliseconds. `sends_documents` is whether the documents of a queued prompt are sent, which the client leaves
+/// out.
+pub(super) fn rendered(
+    attachment: &Fields<'_>,
+    now: Option<i64>,
+    sends_documents: bool,
+) -> Rendered {
     match attachment.kind() {
         Kind::File => files::file(attachment).into(),
         Kind::Directory => Rendered::texts(files::directory(attachment)),
-        Kind::QueuedCommand => vec![queued::queued_command(attachment)].into(),
+        Kind::QueuedCommand => vec![queued::queued_command(attachment, sends_documents)].into(),
         Kind::McpResource => {
             let texts = work::mcp_resource(attachment).into_iter();
             vec![texts.map(Piece::Text).collect()].into()
@@ -65,11 +70,11 @@ pub(super) fn rendered(attachment: &Fields<'_>, now: Option<i64>) -> Rendered {
     }
 }
 
-/// Returns whether an image is sent for an attachment.
-pub(super) fn holds_image(attachment: &Fields<'_>) -> bool {
+/// Returns whether an image or a document is sent for an attachment.
+pub(super) fn holds_media(attachment: &Fields<'_>, sends_documents: bool) -> bool {
     match attachment.kind() {
         Kind::File => files::holds_image(attachment),
-        Kind::QueuedCommand => queued::images(attachment).next().is_some(),
+        Kind::QueuedCommand => queued::media(attachment, sends_documents).next().is_some(),
         _ => false,
     }
 }
