@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use transcript_format::object::Object;
-use transcript_messages::{abridged_media, may_be_media};
+use transcript_messages::{MAX_REQUEST, abridged_media, may_be_media};
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error};
+use transcript_resume::ConversationPath;
 use transcript_resume::request::BodySource;
 
 /// How much is kept of a string, at least.
@@ -20,8 +21,16 @@ pub(crate) struct AbridgedBodies<'s> {
     /// From this entry on bodies are whole, as the end of a last answer matters; `None` for all.
     whole_from: Option<EntryNo>,
     abridged: String,
-    /// The number of bytes that were cut off the texts of the message of an entry.
-    cut: HashMap<EntryNo, u64>,
+    /// What was cut off the message of an entry.
+    cut: HashMap<EntryNo, Cut>,
+}
+
+/// How many bytes were cut off.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cut {
+    texts: u64,
+    /// Images and documents.
+    media: u64,
 }
 
 impl<'s> AbridgedBodies<'s> {
@@ -37,7 +46,23 @@ impl<'s> AbridgedBodies<'s> {
     /// Estimates the tokens of what was cut off the messages.
     pub(crate) fn cut_tokens(&self) -> u64 {
         const BYTES_PER_TOKEN: u64 = 4;
-        self.cut.values().sum::<u64>() / BYTES_PER_TOKEN
+        self.cut.values().map(|cut| cut.texts).sum::<u64>() / BYTES_PER_TOKEN
+    }
+
+    /// Returns the entries whose images and documents give way, the oldest first, for the request to be as small as the API
+    /// accepts. `sent` is the number of bytes of its messages.
+    pub(crate) fn beyond_limit(&self, path: &ConversationPath, sent: u64) -> Vec<EntryNo> {
+        let cut = self.cut.values().map(|cut| cut.texts + cut.media);
+        let mut size = sent + cut.sum::<u64>();
+        let entries = path.entries.iter().map(|entry| entry.entry_no());
+        let media = entries.filter_map(|entry| Some((entry, self.cut.get(&entry)?.media)));
+        let media = media.filter(|(_, media)| *media > 0);
+        let beyond = media.take_while(|(_, media)| {
+            let is_beyond = size > MAX_REQUEST as u64;
+            size = size.saturating_sub(*media);
+            is_beyond
+        });
+        beyond.map(|(entry, _)| entry).collect()
     }
 }
 
@@ -69,9 +94,9 @@ fn message_in(text: &str) -> Range<usize> {
     })
 }
 
-/// Copies JSON with the end of long strings cut off. Returns the number of bytes that were cut off texts.
-fn abridge(json: &str, out: &mut String) -> u64 {
-    let mut removed = 0;
+/// Copies JSON with the end of long strings cut off.
+fn abridge(json: &str, out: &mut String) -> Cut {
+    let mut removed = Cut::default();
     let mut rest = json;
     while let Some(open) = memchr::memchr(b'"', rest.as_bytes()) {
         out.push_str(&rest[..=open]);
@@ -82,11 +107,14 @@ fn abridge(json: &str, out: &mut String) -> u64 {
         let is_media = may_be_media(string) || string.starts_with("\\/9j");
         if end > LONG && is_media {
             let plain = string.replace("\\/", "/");
-            out.push_str(abridged_media(&plain).as_deref().unwrap_or(string));
+            let short = abridged_media(&plain);
+            let short = short.as_deref().unwrap_or(string);
+            removed.media += (string.len() - short.len()) as u64;
+            out.push_str(short);
         } else if end > LONG {
             let kept = cut(string);
             out.push_str(&string[..kept]);
-            removed += (string.len() - kept) as u64;
+            removed.texts += (string.len() - kept) as u64;
         } else {
             out.push_str(string);
         }

@@ -8,7 +8,7 @@ use std::thread;
 
 use transcript_format::finding::Code;
 use transcript_format::units::grouped;
-use transcript_messages::{Omission, OmissionReason, Rule, join_roles, lint};
+use transcript_messages::{Block, Omission, OmissionReason, Rule, join_roles, lint};
 use transcript_reader::{Bodies, EntryNo, Error, Index, LoadOptions, OtherFiles, Source};
 use transcript_resume::request::{Request, RequestOptions};
 use transcript_resume::{ConversationPath, Decision, Evidence, Policy, Refusal, Tree};
@@ -109,7 +109,7 @@ fn of_index(
     let mut lints = PolicyLint::default();
     let mut unusable = HashSet::new();
     if sent <= MAX_SENT {
-        let (request, cut) = request(&tree, source, sent, &recover)?;
+        let (request, cut, beyond) = request(&tree, source, sent, &recover)?;
         let is_unusable = |omission: &&Omission| omission.reason == OmissionReason::UnusableBody;
         let origins = request.omissions.iter().filter(is_unusable);
         unusable = origins
@@ -118,6 +118,11 @@ fn of_index(
         let too_long = too_long(index, &request, cut, options);
         lints.recover = lint(&request.messages).is_ok() && too_long.is_none();
         findings.extend(of_request(index, &request));
+        findings.extend(beyond.iter().filter_map(|entry| {
+            let detail = media_finding(OmissionReason::RequestLimit)?;
+            let entry = index.entry(*entry);
+            Some(LocatedFinding::of_entry(Code::MediaSize, &entry, detail))
+        }));
         let numbers = |path: &ConversationPath| -> Vec<EntryNo> {
             path.entries.iter().map(|entry| entry.entry_no()).collect()
         };
@@ -131,7 +136,7 @@ fn of_index(
         drop(request.messages);
         lints.vendor = lints.recover;
         if !is_same {
-            let (request, _) = self::request(&client, source, sent, &vendor)?;
+            let (request, ..) = self::request(&client, source, sent, &vendor)?;
             let found = lint(&join_roles(request.messages));
             lints.vendor = found.is_ok() && too_long.is_none();
             findings.extend(rejected(index, &omissions, &request.omissions));
@@ -143,6 +148,7 @@ fn of_index(
                 vendor.refusal = of_path;
             }
         }
+        lints.vendor &= beyond.is_empty();
         findings.extend(too_long);
     }
     let tree = match unusable.is_empty() {
@@ -257,17 +263,20 @@ fn others(source: &Source, index: &Index, tree: &Tree<'_>) -> Option<OtherFiles>
 }
 
 /// Builds the request of a tree, whose `path` has this many bytes. Returns also the tokens of what was cut off its
-/// messages to build it.
+/// messages to build it, and the entries whose media the API does not accept with it.
 fn request(
     tree: &Tree<'_>,
     source: &Source,
     bytes: u64,
     path: &ConversationPath,
-) -> Result<(Request, u64), Error> {
+) -> Result<(Request, u64, Vec<EntryNo>), Error> {
     let whole_from = path.leaf.filter(|_| bytes > MAX_WHOLE);
     let mut bodies = AbridgedBodies::new(Bodies::new(source), whole_from);
     let request = RequestOptions::new().request(tree, &mut bodies)?;
-    Ok((request, bodies.cut_tokens()))
+    let blocks = request.messages.iter().flat_map(|message| message.blocks());
+    let size: usize = blocks.map(Block::json_len).sum();
+    let beyond = bodies.beyond_limit(&request.path, size as u64);
+    Ok((request, bodies.cut_tokens(), beyond))
 }
 
 /// Returns the finding about a request that is longer than the context window of its model. `cut` tokens are not in its

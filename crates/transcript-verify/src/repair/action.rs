@@ -18,7 +18,7 @@ named! {
         SplitOut = "split-out",
         /// Text that a provider refuses is replaced.
         Text = "text",
-        /// An image or document that the API refuses becomes a note, or gets the type that it has.
+        /// An image or document that the API refuses becomes a note, or gets its right form.
         Media = "media",
         /// The last line gets a newline.
         EndLine = "end-line",

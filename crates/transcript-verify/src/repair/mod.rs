@@ -25,7 +25,7 @@ use std::path::Path;
 use transcript_format::finding::Code;
 use transcript_format::ids::Uuid;
 use transcript_format::named;
-use transcript_messages::{join_roles, lint};
+use transcript_messages::{Problem, Rule, join_roles, lint};
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source};
 use transcript_resume::request::RequestOptions;
 use transcript_resume::{ConversationPath, Policy, Tree};
@@ -405,7 +405,11 @@ impl Health {
                 Policy::Vendor => join_roles(request.messages),
                 _ => request.messages,
             };
-            Ok(is_resumable && lint(&messages).is_ok())
+            let found = lint(&messages);
+            let is_too_large = |problem: &Problem| problem.rule == Rule::RequestSize;
+            let is_too_large =
+                tree.policy() == Policy::Vendor && found.warnings.iter().any(is_too_large);
+            Ok(is_resumable && found.is_ok() && !is_too_large)
         };
         let (recover, vendor) = (reading.tree(Policy::Recover), reading.tree(Policy::Vendor));
         Ok(Self {

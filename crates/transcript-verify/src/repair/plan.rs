@@ -8,7 +8,7 @@ use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::make::ENGINE_VERSION;
-use transcript_format::object::{Object, Raw};
+use transcript_format::object::Raw;
 use transcript_format::scan::Flags;
 use transcript_reader::{Bodies, EntryMarks, EntryNo, EntryRef, Error};
 use transcript_resume::fork::missing_results;
@@ -101,22 +101,16 @@ impl<'r> Planner<'r> {
             let Some(node) = self.tree.entry_node(refused.entry) else {
                 continue;
             };
-            let entry = self.tree.entry(node);
-            let body = Object::parse(bodies.get(&entry)?.text).ok();
-            let Some(message) = body.as_ref().and_then(|body| body.object("message")) else {
+            let Ok(value) = Raw::parse(&refused.value) else {
                 continue;
             };
-            let message = message.with("content", &refused.content);
-            let Ok(message) = Raw::parse(&message) else {
-                continue;
-            };
-            step.changes.set(self.place(node), "message", message);
+            step.changes.set(self.place(node), refused.member, value);
             let detail = match refused.is_by_error {
                 true => "a note in the place of media that the API refused",
-                false => "a note in the place of media that the API refuses, or their right type",
+                false => "a note in the place of media that the API refuses, or their right form",
             };
             let code = Code::MediaSize;
-            step.act(self, entry.number(), code, ActionKind::Media, detail);
+            step.act(self, refused.entry, code, ActionKind::Media, detail);
         }
         Ok(())
     }

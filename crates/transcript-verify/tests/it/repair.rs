@@ -4,12 +4,14 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use transcript_format::finding::Code;
 use transcript_format::ids::Uuid;
 use transcript_reader::{Index, Source};
 use transcript_resume::{Policy, Tree};
 use transcript_testkit::campaign::several::several;
 use transcript_testkit::generate;
 use transcript_verify::repair::Repair;
+use transcript_verify::{VerifyOptions, verify_source};
 
 /// A repair, with the new file.
 struct Done {
@@ -417,6 +419,103 @@ fn media_that_the_api_refuses_become_notes_and_sound_ones_stay() {
     // The old message is kept beside the new one.
     let was = &done.line(3)["transcriptEngine"]["was"]["message"];
     assert_eq!(was["content"][1]["source"]["data"], PNG[..60]);
+}
+
+/// Returns an image of this width as PNG, in Base64 of about this length.
+fn image_of(width: u32, len: usize) -> Value {
+    use base64::Engine;
+    let chunk = |kind: &[u8], data: &[u8]| {
+        let chunk = [kind, data].concat();
+        let sum = crc32fast::hash(&chunk).to_be_bytes();
+        [&(data.len() as u32).to_be_bytes()[..], &chunk, &sum].concat()
+    };
+    let size = [width.to_be_bytes(), 1_u32.to_be_bytes()].concat();
+    let bytes = [
+        b"\x89PNG\r\n\x1a\n".to_vec(),
+        chunk(b"IHDR", &[&size[..], b"\x08\x06\0\0\0"].concat()),
+        chunk(b"IDAT", &vec![7; len / 4 * 3]),
+        chunk(b"IEND", b""),
+    ];
+    let data = base64::engine::general_purpose::STANDARD.encode(bytes.concat());
+    json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}})
+}
+
+/// Makes a session with an image in each prompt, typed or queued during the turn.
+fn with_images(images: &[Value], are_queued: bool) -> Vec<u8> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut parent: Option<String> = None;
+    let mut add = |mut line: Value| {
+        let name = format!("e{}", lines.len());
+        line["uuid"] = json!(name);
+        line["parentUuid"] = json!(parent);
+        lines.push(line.to_string());
+        parent = Some(name);
+    };
+    for (number, image) in images.iter().enumerate() {
+        let content = json!([{"type": "text", "text": format!("Prompt {number}.")}, image]);
+        let mut prompt = entry("u", None, number.min(59));
+        prompt["type"] = json!("user");
+        prompt["message"] = json!({"role": "user", "content": "Start."});
+        if !are_queued {
+            prompt["message"]["content"] = content;
+            add(prompt);
+        } else {
+            add(prompt);
+            let mut queued = entry("q", None, number.min(59));
+            queued.as_object_mut().unwrap().remove("message");
+            queued["type"] = json!("attachment");
+            queued["attachment"] =
+                json!({"type": "queued_command", "commandMode": "prompt", "prompt": content});
+            add(queued);
+        }
+        add(entry(&format!("a{number}"), None, number.min(59)));
+    }
+    file(&lines)
+}
+
+#[test]
+fn what_verify_says_of_media_repair_does_once_and_then_there_is_nothing_left() {
+    let small = || image_of(9, 90);
+    let with = |wide: u32, others: usize| {
+        let mut images = vec![image_of(wide, 90)];
+        images.extend((0..others).map(|_| small()));
+        images
+    };
+    let large: Vec<Value> = (0..8).map(|_| image_of(9, 5_000_000)).collect();
+    for (name, images, changed) in [
+        ("beyond the limits of one", with(8_001, 1), 1),
+        ("wide among many", with(2_001, 20), 1),
+        ("too many", with(9, 102), 3),
+        ("more than a request has room for", large, 2),
+        ("all within the limits", with(2_001, 19), 0),
+    ] {
+        for are_queued in [false, true] {
+            // Of a large session only the bytes of messages are counted.
+            if are_queued && changed == 2 {
+                continue;
+            }
+            let bytes = with_images(&images, are_queued);
+            let codes = |bytes: &[u8]| {
+                let source = Source::from_bytes(bytes.to_vec(), "s.jsonl".as_ref());
+                let report = verify_source(&source, &VerifyOptions::new()).unwrap();
+                let codes = report.findings.iter().map(|finding| finding.code);
+                let count = codes.filter(|code| *code == Code::MediaSize).count();
+                (count, report.lint.vendor)
+            };
+            assert_eq!(
+                codes(&bytes),
+                (changed, changed == 0),
+                "{name} {are_queued}"
+            );
+            let done = repair(&bytes);
+            let plan = done.plan();
+            assert_eq!(plan.len(), changed, "{name} {are_queued}: {plan:?}");
+            assert!(plan.iter().all(|row| row.ends_with("A-SIZE media")));
+            assert_eq!(done.repair.before().vendor_lint, changed == 0, "{name}");
+            assert!(done.repair.after().vendor_lint, "{name} {are_queued}");
+            assert_eq!(codes(&done.bytes), (0, true), "{name} {are_queued}");
+        }
+    }
 }
 
 #[test]
