@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
 use transcript_format::named;
-use transcript_format::object::{JsonKind, Raw};
+use transcript_format::object::{JsonKind, Object, Raw};
 
 use super::block::{ApiTool, Block, BlockKind, is_api_result, is_blank, kind_of};
 use super::media::{self, CONTAINER_UPLOAD};
@@ -227,6 +227,7 @@ pub fn lint_for(messages: &[Message], provider: Provider) -> Lint {
                 BlockKind::ToolUse if message.role == Role::Assistant => linter.check_call(block),
                 BlockKind::ToolResult if message.role == Role::User => {
                     linter.check_result(message, place, block);
+                    linter.check_names_within(block);
                 }
                 BlockKind::Other => linter.check_name(block),
                 _ => {}
@@ -313,10 +314,22 @@ impl<'m> Linter<'m> {
     }
 
     fn check_name(&mut self, block: &Block) {
-        let kind = block.object();
-        let kind = kind.and_then(|block| block.get("type").and_then(Raw::str));
-        if kind.is_some_and(|kind| !DOCUMENTED.contains(&&*kind)) {
+        if block.object().is_some_and(|block| is_unknown(&block)) {
             self.add(Rule::UnknownBlock, block.origin());
+        }
+    }
+
+    /// Checks the names of the blocks within a result.
+    fn check_names_within(&mut self, result: &Block) {
+        // A sound one contains only texts, and may not be in memory.
+        if result.is_sound() {
+            return;
+        }
+        let object = result.object();
+        let parts = object.and_then(|result| result.get("content")?.array());
+        let mut objects = parts.into_iter().flatten().filter_map(Raw::object);
+        if objects.any(|part| BlockKind::of(&part) == BlockKind::Other && is_unknown(&part)) {
+            self.add(Rule::UnknownBlock, result.origin());
         }
     }
 
@@ -377,6 +390,12 @@ impl<'m> Linter<'m> {
             }
         }
     }
+}
+
+/// Returns whether a block is of a kind that the API does not document.
+fn is_unknown(block: &Object<'_>) -> bool {
+    let kind = block.str("type");
+    kind.is_some_and(|kind| !DOCUMENTED.contains(&&*kind))
 }
 
 /// Returns the rules that a block breaks in a message of `role`, at any place in it.
@@ -949,9 +968,16 @@ mod tests {
         assert_eq!(broken(&[user(&[&pdf])]), []);
         let six = [&*pdf; 6];
         let strange = r#"{"type":"hologram"}"#;
-        let warnings = lint(&[user(&six), answer(&[strange])]).warnings;
-        let warnings: Vec<Rule> = warnings.iter().map(|warning| warning.rule).collect();
+        let warned = |messages: &[Message]| -> Vec<Rule> {
+            let warnings = lint(messages).warnings;
+            warnings.iter().map(|warning| warning.rule).collect()
+        };
+        let warnings = warned(&[user(&six), answer(&[strange])]);
         assert_eq!(warnings, [Rule::UnknownBlock, Rule::RequestSize]);
+        // Also within a result.
+        let result = RESULT.replace("\"ok\"", &format!("[{TEXT},{strange}]"));
+        let messages = [user(&[TEXT]), answer(&[CALL]), user(&[&result])];
+        assert_eq!(warned(&messages), [Rule::UnknownBlock]);
     }
 
     #[test]
