@@ -1,6 +1,6 @@
 //! Bodies for requests that are only checked, not sent.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use transcript_format::object::Object;
@@ -50,13 +50,20 @@ impl<'s> AbridgedBodies<'s> {
     }
 
     /// Returns the entries whose images and documents give way, the oldest first, for the request to be as small as the API
-    /// accepts. `sent` is the number of bytes of its messages.
-    pub(crate) fn beyond_limit(&self, path: &ConversationPath, sent: u64) -> Vec<EntryNo> {
-        let cut = self.cut.values().map(|cut| cut.texts + cut.media);
-        let mut size = sent + cut.sum::<u64>();
+    /// accepts. `sent` is the number of bytes of its messages, in which the media of the entries `omitted` are not.
+    pub(crate) fn beyond_limit(
+        &self,
+        path: &ConversationPath,
+        sent: u64,
+        omitted: &HashSet<EntryNo>,
+    ) -> Vec<EntryNo> {
+        let texts: u64 = self.cut.values().map(|cut| cut.texts).sum();
         let entries = path.entries.iter().map(|entry| entry.entry_no());
+        let entries = entries.filter(|entry| !omitted.contains(entry));
         let media = entries.filter_map(|entry| Some((entry, self.cut.get(&entry)?.media)));
-        let media = media.filter(|(_, media)| *media > 0);
+        let media: Vec<_> = media.filter(|(_, media)| *media > 0).collect();
+        let mut size = sent + texts + media.iter().map(|(_, media)| media).sum::<u64>();
+        let media = media.into_iter();
         let beyond = media.take_while(|(_, media)| {
             let is_beyond = size > MAX_REQUEST as u64;
             size = size.saturating_sub(*media);

@@ -8,7 +8,9 @@ use std::thread;
 
 use transcript_format::finding::Code;
 use transcript_format::units::grouped;
-use transcript_messages::{Block, Omission, OmissionReason, Rule, join_roles, lint};
+use transcript_messages::{
+    Block, Message, Omission, OmissionReason, Problem, Rule, join_roles, lint,
+};
 use transcript_reader::{Bodies, EntryNo, Error, Index, LoadOptions, OtherFiles, Source};
 use transcript_resume::request::{Request, RequestOptions};
 use transcript_resume::{ConversationPath, Decision, Evidence, Policy, Refusal, Tree};
@@ -137,10 +139,14 @@ fn of_index(
         lints.vendor = lints.recover;
         if !is_same {
             let (request, ..) = self::request(&client, source, sent, &vendor)?;
-            let found = lint(&join_roles(request.messages));
+            let messages = join_roles(request.messages);
+            let found = lint(&messages);
             lints.vendor = found.is_ok() && too_long.is_none();
             findings.extend(rejected(index, &omissions, &request.omissions));
             findings.extend(refused(index, &found.problems));
+            let unsigned = unsigned(index, &omissions, &messages, &found.problems);
+            lints.vendor &= unsigned.is_empty();
+            findings.extend(unsigned);
             let of_path = vendor.refusal;
             vendor = request.path;
             // Nobody resumes the file of a subagent by itself, which is no damage (LEAF-19).
@@ -275,7 +281,10 @@ fn request(
     let request = RequestOptions::new().request(tree, &mut bodies)?;
     let blocks = request.messages.iter().flat_map(|message| message.blocks());
     let size: usize = blocks.map(Block::json_len).sum();
-    let beyond = bodies.beyond_limit(&request.path, size as u64);
+    let omitted = request.omissions.iter();
+    let omitted = omitted.filter(|omission| omission.reason == OmissionReason::RejectedMedia);
+    let omitted = omitted.map(|omission| EntryNo::new(omission.origin));
+    let beyond = bodies.beyond_limit(&request.path, size as u64, &omitted.collect());
     Ok((request, bodies.cut_tokens(), beyond))
 }
 
@@ -359,6 +368,33 @@ fn rejected(index: &Index, recover: &[Omission], vendor: &[Omission]) -> Vec<Loc
     findings.collect()
 }
 
+/// Returns the findings about thinking that the model cannot have signed, which a request alone does not show: `recover`
+/// omits it, and it is among the `messages` of the client without being one of their `problems`.
+fn unsigned(
+    index: &Index,
+    recover: &[Omission],
+    messages: &[Message],
+    problems: &[Problem],
+) -> Vec<LocatedFinding> {
+    let is_unsigned = |rule: Rule| rule == Rule::UnsignedThinking;
+    let known = problems.iter().filter(|problem| is_unsigned(problem.rule));
+    let known: HashSet<usize> = known.filter_map(|problem| problem.origin).collect();
+    let sent = messages.iter().flat_map(|message| message.blocks());
+    let sent = sent.filter(|block| block.is_thinking());
+    let sent: HashSet<usize> = sent.filter_map(Block::origin).collect();
+    let unsigned = recover.iter().filter(|omission| {
+        omission.reason == OmissionReason::Refused(Rule::UnsignedThinking)
+            && sent.contains(&omission.origin)
+            && !known.contains(&omission.origin)
+    });
+    let origins: BTreeSet<usize> = unsigned.map(|omission| omission.origin).collect();
+    let findings = origins.into_iter().map(|origin| {
+        let entry = index.entry(EntryNo::new(origin));
+        LocatedFinding::of_entry(Code::Refused, &entry, Rule::UnsignedThinking.words())
+    });
+    findings.collect()
+}
+
 /// Returns what is wrong with an image or a document that is not sent as it is.
 fn media_finding(reason: OmissionReason) -> Option<&'static str> {
     Some(match reason {
@@ -378,7 +414,7 @@ fn media_finding(reason: OmissionReason) -> Option<&'static str> {
 
 /// Returns what a strict provider refuses in the request of the client, except for what its
 /// own provider accepts, such as adjacent messages of one role, and for what has a code of its own.
-fn refused(index: &Index, problems: &[transcript_messages::Problem]) -> Vec<LocatedFinding> {
+fn refused(index: &Index, problems: &[Problem]) -> Vec<LocatedFinding> {
     let is_usual = |rule| {
         matches!(
             rule,

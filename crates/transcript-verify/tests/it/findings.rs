@@ -559,6 +559,27 @@ fn a_request_longer_than_the_window_of_its_model_is_reported() {
 }
 
 #[test]
+fn thinking_that_claude_cannot_have_signed_is_a_finding() {
+    let found = |signature: &str| {
+        let content = format!(
+            r#"[{{"type":"thinking","thinking":"Hm.","signature":"{signature}"}},{{"type":"text","text":"Yes."}}]"#
+        );
+        let lines = format!(
+            r#"{{"type":"user","uuid":"u1","parentUuid":null,"message":{{"role":"user","content":"Is it?"}}}}
+{{"type":"assistant","uuid":"a1","parentUuid":"u1","message":{{"id":"m1","model":"claude-sonnet-4-5","role":"assistant","content":{content}}}}}
+"#
+        );
+        let source = Source::from_bytes(lines.into_bytes(), "s.jsonl".as_ref());
+        let report = verify_source(&source, &VerifyOptions::new()).unwrap();
+        let codes = report.findings.iter().map(|finding| finding.code);
+        let refused = codes.filter(|code| *code == Code::Refused).count();
+        (refused, report.lint.vendor, report.lint.recover)
+    };
+    assert_eq!(found("EqQBCkYI"), (0, true, true));
+    assert_eq!(found("reasoning_content"), (1, false, true));
+}
+
+#[test]
 fn media_that_an_error_is_evidence_against_are_reported_unless_the_client_knows_the_error() {
     const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==";
     let image = format!(
