@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use transcript_format::kind::EntryKind;
 use transcript_format::object::Object;
 use transcript_messages::{MAX_REQUEST, abridged_media, may_be_media};
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error};
@@ -21,7 +22,7 @@ pub(crate) struct AbridgedBodies<'s> {
     /// From this entry on bodies are whole, as the end of a last answer matters; `None` for all.
     whole_from: Option<EntryNo>,
     abridged: String,
-    /// What was cut off the message of an entry.
+    /// What was cut off the message or the attachment of an entry.
     cut: HashMap<EntryNo, Cut>,
 }
 
@@ -82,22 +83,34 @@ impl BodySource for AbridgedBodies<'_> {
             return Ok(text);
         }
         self.abridged.clear();
-        let message = message_in(text);
-        abridge(&text[..message.start], &mut self.abridged);
-        let cut = abridge(&text[message.clone()], &mut self.abridged);
-        abridge(&text[message.end..], &mut self.abridged);
+        let is_attachment = entry.kind() == EntryKind::Attachment;
+        let sent = member_in(
+            text,
+            if is_attachment {
+                "attachment"
+            } else {
+                "message"
+            },
+        );
+        abridge(&text[..sent.start], &mut self.abridged);
+        let mut cut = abridge(&text[sent.clone()], &mut self.abridged);
+        abridge(&text[sent.end..], &mut self.abridged);
+        if is_attachment {
+            // Of many only a part of the texts is sent, or nothing.
+            cut.texts = 0;
+        }
         self.cut.insert(entry.number(), cut);
         Ok(&self.abridged)
     }
 }
 
-/// Returns where the message of an entry is in its text; an empty range if it has none.
-fn message_in(text: &str) -> Range<usize> {
+/// Returns where a member of an entry is in its text; an empty range if it has none.
+fn member_in(text: &str, key: &str) -> Range<usize> {
     let object = Object::parse(text).ok();
-    let message = object.as_ref().and_then(|object| object.get("message"));
-    message.map_or(0..0, |message| {
-        let start = message.text().as_ptr() as usize - text.as_ptr() as usize;
-        start..start + message.text().len()
+    let member = object.as_ref().and_then(|object| object.get(key));
+    member.map_or(0..0, |member| {
+        let start = member.text().as_ptr() as usize - text.as_ptr() as usize;
+        start..start + member.text().len()
     })
 }
 
