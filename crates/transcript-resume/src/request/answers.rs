@@ -8,53 +8,62 @@ use transcript_format::ids::is_message_id_of_api;
 use super::merge::is_api_result;
 use super::step::{Step, StepKind};
 
-/// The last lines with one id.
+/// The last lines with one id, or of those without one that are joined (MSG-2).
 struct Answer {
     request: Option<Arc<str>>,
-    prompts: u32,
-    turns: u32,
+    turn: Turn,
     /// The number of answers with this id before it.
     number: u32,
+}
+
+/// What was read so far.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Turn {
+    prompts: u32,
+    results: u32,
+}
+
+impl Turn {
+    fn read(&mut self, step: &Step) {
+        if step.kind == StepKind::User {
+            let has_results = step.has_results();
+            self.results += u32::from(has_results);
+            self.prompts += u32::from(!has_results && !step.is_meta);
+        }
+    }
 }
 
 /// Gives answers whose id an earlier one has as well an id of their own.
 pub(super) fn set_apart(steps: &mut [Step]) {
     let mut answers: HashMap<Arc<str>, Answer> = HashMap::new();
-    // The number of prompts, and that of prompts and entries with results.
-    let (mut prompts, mut turns) = (0, 0);
-    let is_of_api = |step: &Step| {
-        step.message_id()
-            .is_some_and(|id| is_message_id_of_api(&id))
-    };
+    let mut turn = Turn::default();
     for step in steps {
-        match step.kind {
-            StepKind::User if !step.is_meta || step.has_results() => {
-                prompts += u32::from(!step.has_results());
-                turns += 1;
-            }
-            StepKind::Assistant if step.message_id().is_some() => {
-                let request = step.request().cloned();
-                let answer = answers.entry(step.merge_key()).or_insert_with(|| Answer {
-                    request: request.clone(),
-                    prompts,
-                    turns,
-                    number: 0,
-                });
-                let is_same = answer.turns == turns
-                    // A result of the API's own tools has to be in the message of its call.
-                    || step.blocks.iter().any(is_api_result)
-                    || match (&answer.request, &request) {
-                        _ if is_of_api(step) => answer.prompts == prompts,
-                        (Some(own), Some(other)) => own == other,
-                        _ => false,
-                    };
-                answer.number += u32::from(!is_same);
-                (answer.request, answer.prompts, answer.turns) = (request, prompts, turns);
-                if answer.number > 0 {
-                    step.set_apart(answer.number);
-                }
-            }
-            _ => {}
+        turn.read(step);
+        if step.kind != StepKind::Assistant || step.entry.is_none() {
+            continue;
+        }
+        let request = step.request().cloned();
+        let answer = answers.entry(step.merge_key()).or_insert_with(|| Answer {
+            request: request.clone(),
+            turn,
+            number: 0,
+        });
+        let id = step.message_id();
+        let is_of_api = id.as_ref().is_some_and(|id| is_message_id_of_api(id));
+        let is_one_prompt = answer.turn.prompts == turn.prompts;
+        let is_same = match (&answer.request, &request) {
+            // A result of the API's own tools has to be in the message of its call.
+            _ if step.blocks.iter().any(is_api_result) => true,
+            (Some(own), Some(other)) if own != other => false,
+            _ if answer.turn == turn => true,
+            _ if is_of_api => is_one_prompt,
+            (Some(_), Some(_)) => id.is_some() || is_one_prompt,
+            _ => false,
+        };
+        answer.number += u32::from(!is_same);
+        (answer.request, answer.turn) = (request, turn);
+        if answer.number > 0 {
+            step.set_apart(answer.number);
         }
     }
 }

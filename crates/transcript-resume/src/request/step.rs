@@ -330,7 +330,8 @@ impl Step {
     pub(super) fn is_of_message(&self, other: &Self) -> bool {
         let key = |step: &Self| {
             let key = step.answer.as_ref()?.merge_key.clone();
-            (*key == *SHARED_ID || step.message_id().is_some()).then_some(key)
+            let is_shared = key.split('\0').next() == Some(SHARED_ID);
+            (is_shared || step.message_id().is_some()).then_some(key)
         };
         key(self).is_some_and(|own| key(other) == Some(own))
     }
@@ -348,9 +349,13 @@ impl Step {
 
     /// Gives an answer whose id an earlier one has as well an id of its own.
     pub(super) fn set_apart(&mut self, number: u32) {
-        if let (Some(id), Some(answer)) = (self.message_id(), &self.answer) {
+        if let Some(answer) = &self.answer {
+            let merge_key = match self.message_id() {
+                Some(id) => quoted(&format!("{id}\0{number}")),
+                None => format!("{}\0{number}", answer.merge_key),
+            };
             self.answer = Some(Arc::new(Answer {
-                merge_key: quoted(&format!("{id}\0{number}")).into(),
+                merge_key: merge_key.into(),
                 model: answer.model.clone(),
                 request: answer.request.clone(),
             }));

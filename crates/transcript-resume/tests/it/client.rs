@@ -499,7 +499,14 @@ fn answers_without_an_id_are_merged_as_if_they_had_one() {
             "user: Q
             assistant: late | end | call A
             user: A = a | Q2/ | next",
-            None,
+            // A prompt separates two answers.
+            Some(
+                "user: Q
+                assistant: late | call A
+                user: A = a | Q2
+                assistant: end
+                user: next",
+            ),
         ),
         (
             "user q - Q

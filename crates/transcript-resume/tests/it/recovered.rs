@@ -510,6 +510,27 @@ fn answers_with_one_id_are_told_apart_by_what_stands_between_them() {
         lines[at]["requestId"] = json!("req_1");
     }
     assert_eq!(requested(&lines, Policy::Recover), one);
+    // Another request is another answer, whatever the id.
+    let with_requests = |mut lines: Vec<Value>| {
+        for (at, request) in [(1, 1), (2, 1), (4, 2), (6, 3), (8, 4)] {
+            lines[at]["requestId"] = json!(format!("req_{request}"));
+        }
+        lines
+    };
+    for id in ["constant", "msg_01AbCdEfGhJkLmNpQrStUvWx"] {
+        let lines = with_requests(talk(id));
+        assert_eq!(requested(&lines, Policy::Recover), apart, "{id}");
+    }
+    // Without an id: the requests, or the prompts and results, say where an answer begins.
+    let mut lines = talk("");
+    for line in &mut lines {
+        if line["type"] == "assistant" {
+            line["message"]["id"] = Value::Null;
+            line["requestId"] = Value::Null;
+        }
+    }
+    assert_eq!(requested(&lines, Policy::Recover), apart);
+    assert_eq!(requested(&with_requests(lines), Policy::Recover), apart);
 }
 
 #[test]
