@@ -176,7 +176,7 @@ impl FileEnd {
             let leads_out = parent.is_none_or(|id| !index.with_uuid(id).any(stays));
             if number < boundary && leads_out {
                 record.marks -= EntryMarks::LINK | EntryMarks::ODD_LINK;
-                record.flags -= Flags::PARENT_ABSENT | Flags::PARENT_ODD;
+                record.flags -= Flags::PARENT_ABSENT | Flags::PARENT_EMPTY | Flags::PARENT_ODD;
             }
             record.tools = tools.len() as u32;
             tools.extend_from_slice(index.entry(number).tools());

@@ -359,7 +359,7 @@ impl Index {
                 record.marks -= EntryMarks::LINK | EntryMarks::ODD_LINK;
                 record.flags -= Flags::PARENT_ODD;
                 if !self.entry(number).is_of_stream_form() {
-                    record.flags -= Flags::PARENT_ABSENT;
+                    record.flags -= Flags::PARENT_ABSENT | Flags::PARENT_EMPTY;
                 }
             }
             if record.kind == EntryKind::User && self.is_from_queue(number) {

@@ -11,6 +11,7 @@ use transcript_format::metadata::TranscriptEngine;
 use transcript_format::object::{Object, Raw};
 use transcript_format::salvage;
 use transcript_format::scan::{Envelope, Flags, ScanError, ScanErrorKind, Scanner, Text};
+use transcript_format::tags::Tag;
 use transcript_format::texts;
 use transcript_format::time;
 
@@ -350,36 +351,54 @@ fn code_of(error: ScanError, line: Line<'_>) -> Code {
 /// Returns [`Flags::AUTOMATIC`] for a user entry that a client wrote by itself, as far as the line
 /// says so: by its author, or by its text.
 fn automatic(envelope: &Envelope<'_>, line: &[u8]) -> Flags {
-    const NOTIFICATION: &[u8] = b"<task-notification>";
     let is_prompt =
         envelope.kind() == EntryKind::User && !envelope.flags().contains(Flags::HAS_TOOL_RESULT);
     if !is_prompt {
         return Flags::empty();
     }
-    let says_author = || {
+    let author = || {
         let has = |name: &[u8]| memmem::find(line, name).is_some();
-        has(b"\"origin\"") || has(b"\"rowSource\"") || has(b"\"promptSource\"")
-    };
-    let is_of_others = || {
-        let line = str::from_utf8(line).ok();
+        let is_named = has(b"\"origin\"") || has(b"\"rowSource\"") || has(b"\"promptSource\"");
+        let line = str::from_utf8(line).ok().filter(|_| is_named);
         let line = line.and_then(|line| Object::parse(line).ok());
-        line.is_some_and(|line| Author::of(&line) == Author::Other)
+        line.map_or(Author::Unknown, |line| Author::of(&line))
     };
     let is_text_of_client = |text: Text<'_>| {
         let raw = text.raw();
-        raw.starts_with(NOTIFICATION)
+        starts_with_tag_of_client(raw)
             || raw
                 .first()
                 .is_none_or(|first| texts::may_start_with(*first))
                 && texts::is_synthetic(&text.decode())
     };
     let is_automatic = envelope.flags().contains(Flags::META)
-        || envelope.last_text().is_some_and(is_text_of_client)
-        || says_author() && is_of_others();
+        || match author() {
+            Author::Other => true,
+            // A person may quote a message of the client.
+            Author::Person => false,
+            _ => envelope.last_text().is_some_and(is_text_of_client),
+        };
     match is_automatic {
         true => Flags::AUTOMATIC,
         false => Flags::empty(),
     }
+}
+
+/// Returns whether a text, as JSON has it, starts with the tag of a message that a client writes in
+/// place of a person, or of output.
+fn starts_with_tag_of_client(raw: &[u8]) -> bool {
+    let Some(rest) = raw.strip_prefix(b"<") else {
+        return false;
+    };
+    // A note for the memory is typed.
+    let messages = Tag::MESSAGES
+        .iter()
+        .filter(|tag| **tag != Tag::UserMemoryInput);
+    let mut tags = messages.chain(Tag::PRINTED);
+    tags.any(|tag| {
+        let rest = rest.strip_prefix(tag.name().as_bytes());
+        rest.is_some_and(|rest| matches!(rest.first(), Some(b'>' | b' ' | b'=')))
+    })
 }
 
 fn preserved(

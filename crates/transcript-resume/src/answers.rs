@@ -1,9 +1,10 @@
 //! Says which lines are one answer, where a `message.id` alone does not: some gateways give all
 //! answers the same id, or number the answers of each session.
 //!
-//! A prompt or a result between two lines proves that another answer has begun, unless the line
-//! names one of the same id as its parent, or both have the same `requestId`: the results of
-//! parallel calls are written between the lines of an answer.
+//! A prompt, also one from the queue, or a result between two lines proves that another answer has
+//! begun, unless the line names one of the same id as its parent, or both have the same `requestId`:
+//! the results of parallel calls are written between the lines of an answer. Lines of the
+//! conversation and of a subagent are one answer only if one names the other as its parent.
 //! [`Policy::Vendor`](crate::Policy::Vendor) goes by the id alone, as the client does.
 
 use hashbrown::HashMap;
@@ -11,6 +12,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{MessageKey, RequestKey};
 
+use crate::items::is_queued;
 use crate::tree::{NodeId, Tree};
 
 /// The number of entries above a line that are looked at for a message.
@@ -51,6 +53,8 @@ impl Tree<'_> {
     /// Finds the answers whose id an earlier one has as well. The links are those in the file.
     pub(crate) fn find_other_answers(&self) -> OtherAnswers {
         let mut lanes: HashMap<(bool, Option<&str>), Lane> = HashMap::new();
+        // The number of answers with each id, in all lanes.
+        let mut counts: HashMap<MessageKey, u32> = HashMap::new();
         let mut others = OtherAnswers::new();
         for node in self.nodes() {
             let entry = self.entry(node);
@@ -74,19 +78,23 @@ impl Tree<'_> {
                 turns: lane.turns,
                 number: 0,
             };
-            if let Some(before) = lane.answers.get(&id) {
-                let is_of = |above: NodeId| self.entry(above).message() == Some(id);
-                match self.turn_above(node) {
-                    _ if before.request.is_some() && before.request == line.request => {
-                        line.number = before.number;
-                    }
-                    _ if before.turns == line.turns => line.number = before.number,
-                    Some(above) if above == before.last => line.number = before.number,
-                    Some(above) if is_of(above) => {
-                        others.extend(others.get(&above).copied().map(|key| (node, key)));
-                        continue;
-                    }
-                    _ => line.number = before.number + 1,
+            let before = lane.answers.get(&id).copied();
+            let is_same = |before: &Answer| {
+                before.turns == line.turns
+                    || before.request.is_some() && before.request == line.request
+            };
+            let is_of = |above: &NodeId| self.entry(*above).message() == Some(id);
+            match (before, self.turn_above(node).filter(is_of)) {
+                (Some(before), _) if is_same(&before) => line.number = before.number,
+                (Some(before), Some(above)) if above == before.last => line.number = before.number,
+                (_, Some(above)) => {
+                    others.extend(others.get(&above).copied().map(|key| (node, key)));
+                    continue;
+                }
+                (_, None) => {
+                    let count = counts.entry(id).or_default();
+                    line.number = *count;
+                    *count += 1;
                 }
             }
             if line.number > 0 {
@@ -100,9 +108,10 @@ impl Tree<'_> {
     /// Returns whether the entry is a prompt or has a result.
     fn is_turn(&self, node: NodeId) -> bool {
         let entry = self.entry(node);
-        entry.kind() == EntryKind::User
-            && (!entry.flags().contains(Flags::META)
-                || self.tool_keys(node, ToolRole::Result).next().is_some())
+        is_queued(&entry)
+            || entry.kind() == EntryKind::User
+                && (!entry.flags().contains(Flags::META)
+                    || self.tool_keys(node, ToolRole::Result).next().is_some())
     }
 
     /// Returns the next prompt, result or answer above a line.

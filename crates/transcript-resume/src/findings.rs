@@ -90,7 +90,7 @@ impl<'i> Findings<'_, 'i> {
                 && entry.uuid().is_some()
                 && (bridge.is_some() || gap.is_some());
             if lost_key {
-                let detail = "the line has no parentUuid, not even null";
+                let detail = "the line names no parent, not even with null";
                 self.add(Code::Dangling, entry, detail);
             }
             if bridge == Some(Evidence::NoRewind) {

@@ -24,6 +24,7 @@ mod lost_parents;
 mod path;
 mod preserved_segment;
 mod recover;
+mod repeated_calls;
 pub mod request;
 mod siblings;
 mod state;

@@ -50,8 +50,8 @@ pub(crate) struct LostParents<'t, 'i> {
     last_of: Vec<NodeId>,
     /// The entries, ordered by timestamp.
     by_time: Vec<(i64, NodeId)>,
-    /// The entry that makes each call; built when it is first needed.
-    calls: Option<HashMap<ToolKey, NodeId>>,
+    /// The entries that make each call; built when it is first needed.
+    calls: Option<HashMap<ToolKey, Vec<NodeId>>>,
 }
 
 /// Identifies a missing parent. Entries that miss the same one form a group, and its first entry
@@ -155,6 +155,9 @@ impl<'t, 'i> LostParents<'t, 'i> {
                         }
                     }
                 }
+                Err(GapReason::NothingBefore) if self.names_empty_parent(group[0]) => {
+                    self.tree.parents[group[0].at()] = ParentSlot::ROOT;
+                }
                 Err(reason) => {
                     for node in &group {
                         self.tree.recovery.gaps.insert(*node, reason);
@@ -171,6 +174,13 @@ impl<'t, 'i> LostParents<'t, 'i> {
                 self.link(node, parent, Evidence::Time);
             }
         }
+    }
+
+    /// Returns whether a line has an empty id as its parent: with nothing before it, the conversation
+    /// starts there.
+    fn names_empty_parent(&self, node: NodeId) -> bool {
+        let line = self.tree.lineage(node);
+        line.flags().contains(Flags::PARENT_EMPTY) && !self.cut.contains_key(&node)
     }
 
     /// Returns what `node` misses. A cut link names an existing entry, so that its uuid must not
@@ -351,16 +361,19 @@ impl<'t, 'i> LostParents<'t, 'i> {
         let result = tool_keys(entry, ToolRole::Result).next()?;
         let tree = &*self.tree;
         let calls = self.calls.get_or_insert_with(|| {
-            let mut calls = HashMap::new();
+            let mut calls: HashMap<_, Vec<NodeId>> = HashMap::new();
             for node in tree.nodes().filter(|node| !tree.is_foreign(*node)) {
                 let tools = tree.entry(node).tools().iter();
                 for call in tools.filter(|end| end.role() == ToolRole::Use) {
-                    calls.entry(call.key()).or_insert(node);
+                    calls.entry(call.key()).or_default().push(node);
                 }
             }
             calls
         });
-        let call = *calls.get(&result)?;
+        // Of several calls with one id, the last one before the result.
+        let calls = calls.get(&result)?;
+        let before = calls.partition_point(|call| *call < node);
+        let call = calls[before.saturating_sub(1)];
         let is_near = Chain::of(&tree.entry(call)) == Chain::of(&entry)
             && tree.entry(call).session() == entry.session()
             && self.components.root(call) != self.components.root(node)

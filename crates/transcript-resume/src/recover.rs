@@ -101,9 +101,10 @@ impl Tree<'_> {
     }
 
     /// Finds entries without a parent that cannot start a conversation, as others come before them:
-    /// `null` or an empty id then stands for a parent that is missing. An answer and a result follow
-    /// a prompt, a summary its boundary, and a prompt may start again from the beginning, but not
-    /// right after an answer that has no parent either: there nobody wrote links.
+    /// `null` then stands for a parent that is missing. An answer and a result follow a prompt, a
+    /// summary its boundary, and what the client writes by itself follows the conversation. The prompt
+    /// of a person may start again from the beginning, but not right after an answer that has no
+    /// parent either: there nobody wrote links.
     fn find_false_roots(&mut self) {
         // For the conversation, and for each subagent that has an id: the message or boundary
         // before, and whether it has a parent.
@@ -116,13 +117,15 @@ impl Tree<'_> {
             }
             let is_boundary = entry.is_boundary();
             let is_of_nobody = self.is_sidechain(node) && entry.agent().is_none();
-            if is_of_nobody || self.is_foreign(node) || !(entry.kind().is_message() || is_boundary)
-            {
+            if is_of_nobody || self.is_foreign(node) {
                 continue;
             }
             let is_root = self.parent(node) == Parent::Root;
             let agent = entry.agent().filter(|_| self.is_sidechain(node));
-            let last = before.insert(agent, (node, !is_root));
+            let last = match entry.kind().is_message() || is_boundary {
+                true => before.insert(agent, (node, !is_root)),
+                false => before.get(&agent).copied(),
+            };
             let Some((last, is_linked)) = last.filter(|_| is_root && !is_boundary) else {
                 continue;
             };
@@ -132,8 +135,8 @@ impl Tree<'_> {
             let is_false = match is_summary {
                 true => self.entry(last).is_boundary(),
                 false => {
-                    is_answer(node)
-                        || self.answers(node)
+                    !self.asks(node)
+                        || entry.flags().contains(Flags::AUTOMATIC)
                         || is_below_progress
                         || is_answer(last) && !is_linked
                 }
@@ -238,43 +241,52 @@ impl Tree<'_> {
         }
     }
 
-    /// Leads what a compaction kept to its first entry. A client that compacts a second time first
-    /// writes old entries again, and its next line names the last of these as its parent, although
-    /// it follows the entries that are kept.
+    /// Leads what a compaction kept to its first entry, and what stands between its last entry and the
+    /// boundary to that one. A client that compacts a second time first writes old entries again, and
+    /// its next line names the last of these as its parent, although it follows the entries that are
+    /// kept.
     fn lead_segments_to_their_heads(&mut self) {
         if self.recovery.copies.is_empty() {
             return;
         }
         let is_boundary = |node: &NodeId| self.entry(*node).is_boundary();
         for boundary in self.nodes().filter(is_boundary).collect::<Vec<_>>() {
-            let ends = self.index.boundary(self.entry_no_of(boundary));
+            let Some(names) = self.index.boundary(self.entry_no_of(boundary)) else {
+                continue;
+            };
             let node = |id: Id| {
                 let mut lines = self.index.with_uuid(id);
                 lines.find_map(|line| self.entry_node(line))
             };
-            let ends = ends.map(|boundary| boundary.ends.map(|end| end.and_then(node)));
-            let Some([Some(head), Some(tail)]) = ends else {
-                continue;
-            };
-            if let Some(first) = self.first_beside(head, tail)
-                && !self.ancestors(head).any(|above| above == first)
-            {
-                self.parents[first.at()] = ParentSlot(head.0);
-                self.recovery.bridges.insert(first, Evidence::Kept);
+            let [head, tail] = names.ends.map(|end| end.and_then(node));
+            let last = names.logical_parent.and_then(node);
+            for (above, below) in [(head, tail), (tail, last)] {
+                if let (Some(above), Some(below)) = (above, below)
+                    && let Some(first) = self.first_beside(above, below)
+                    && !self.ancestors(above).any(|above| above == first)
+                {
+                    self.parents[first.at()] = ParentSlot(above.0);
+                    self.recovery.bridges.insert(first, Evidence::Kept);
+                }
             }
         }
     }
 
-    /// Returns the entry above or at `tail` whose parent is an older entry that was written again
-    /// after `head`.
+    /// Returns whether `node`, an entry before `other`, was written again after it.
+    pub(crate) fn was_repeated_after(&self, node: NodeId, other: NodeId) -> bool {
+        let line = self.entry(other).number();
+        let copies = self.recovery.copies(node);
+        node < other && copies.iter().any(|copy| *copy > line)
+    }
+
+    /// Returns the entry above or at `tail` whose parent is an older entry that was written again after
+    /// `head`.
     fn first_beside(&self, head: NodeId, tail: NodeId) -> Option<NodeId> {
-        let line = self.entry(head).number();
         let mut at = tail;
         for _ in 0..MAX_STEPS {
             let parent = self.parent_node(at).filter(|_| at > head)?;
             if parent < head {
-                let copies = self.recovery.copies(parent);
-                return copies.iter().any(|copy| *copy > line).then_some(at);
+                return self.was_repeated_after(parent, head).then_some(at);
             }
             at = parent;
         }

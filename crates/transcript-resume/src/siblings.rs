@@ -123,7 +123,9 @@ impl Tree<'_> {
         };
         let line = match self.message(owner) {
             Some(_) => Some(owner),
-            None => self.nodes().find(makes_one),
+            None => self
+                .line_of_call(owner)
+                .or_else(|| self.nodes().find(makes_one)),
         };
         let message = self.message(line?)?;
         let lines = self
@@ -158,8 +160,8 @@ pub(crate) struct Siblings {
     is_empty: bool,
     /// Lines of messages.
     lines: NodeLists<MessageKey>,
-    /// Results of calls.
-    results: NodeLists<ToolKey>,
+    /// Results of calls, by the line of the call if its id is not unique, else by the id.
+    results: NodeLists<Call>,
     /// Results whose call is missing, by the line that replaced the call.
     orphans: NodeLists<NodeId>,
 }
@@ -178,8 +180,13 @@ impl Siblings {
             if let Some(message) = tree.message(node) {
                 siblings.lines.push(message, node);
             }
-            for call in tree.tool_keys(node, ToolRole::Result) {
-                siblings.results.push(call, node);
+            match tree.line_of_call(node) {
+                Some(line) => siblings.results.push(Call::Of(line), node),
+                None => {
+                    for call in tree.tool_keys(node, ToolRole::Result) {
+                        siblings.results.push(Call::Id(call), node);
+                    }
+                }
             }
             if let Some(line) = tree.line_of_orphan(node) {
                 siblings.orphans.push(line, node);
@@ -187,6 +194,15 @@ impl Siblings {
         }
         siblings
     }
+}
+
+/// What says which call a result answers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Call {
+    /// The id of the call.
+    Id(ToolKey),
+    /// The line that makes it.
+    Of(NodeId),
 }
 
 /// Lists of entries by a key, all in one array: a list for each key would be an allocation for
@@ -264,7 +280,8 @@ impl Group {
 struct Groups {
     list: Vec<Group>,
     of_line: HashMap<NodeId, usize>,
-    /// The first message that makes a call: an id that is used twice belongs to that one (TURN-4).
+    /// The first message that makes a call: for the client an id that is used twice belongs to that one
+    /// (TURN-4).
     of_call: HashMap<ToolKey, usize>,
     calls: HashSet<(usize, ToolKey)>,
 }
@@ -355,14 +372,23 @@ impl Groups {
 
     /// Returns whether the entry is a line of the message, or answers one of its calls.
     fn is_part(&self, tree: &Tree<'_>, node: NodeId, group: usize) -> bool {
-        let mut results = tree.tool_keys(node, ToolRole::Result);
+        let answers = || match tree.line_of_call(node) {
+            Some(line) => self.of_line.get(&line) == Some(&group),
+            None => {
+                let mut results = tree.tool_keys(node, ToolRole::Result);
+                results.any(|call| self.calls.contains(&(group, call)))
+            }
+        };
         self.of_line.get(&node) == Some(&group)
-            || results.any(|call| self.calls.contains(&(group, call)))
+            || answers()
             || self.of_orphan(tree, node) == Some(group)
     }
 
     /// Returns the message that the entry is a line of, or that it answers.
     fn of_member(&self, tree: &Tree<'_>, node: NodeId) -> Option<usize> {
+        if let Some(line) = tree.line_of_call(node) {
+            return self.of_line.get(&line).copied();
+        }
         let line = self.of_line.get(&node).copied();
         line.or_else(|| {
             let calls = tree.tool_keys(node, ToolRole::Result);
@@ -393,7 +419,9 @@ impl Groups {
         calls: Vec<ToolKey>,
     ) {
         let tree = walk.tree;
-        let mut results = siblings.results.take(calls.into_iter(), walk);
+        let calls = calls.into_iter().map(Call::Id);
+        let calls = calls.chain(lines.iter().copied().map(Call::Of));
+        let mut results = siblings.results.take(calls, walk);
         let mut members = lines;
         members.extend(walk.chain.iter().chain(&results));
         let orphans = siblings.orphans.take(members.iter().copied(), walk);

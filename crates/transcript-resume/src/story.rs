@@ -107,7 +107,8 @@ impl Tree<'_> {
     /// the one that it was made [from](Self::unspliced).
     ///
     /// The conversation before a boundary ended at its parent, else at its `logicalParentUuid`, else
-    /// at the last entry that it preserves. If the file has none of them, it is taken to be the
+    /// at the last entry that it preserves. Under `recover` it ended at that one if the other is an old
+    /// entry that was written again after it. If the file has none of them, it is taken to be the
     /// message before the boundary, which a [`Decision::Bridge`] records.
     #[must_use]
     pub fn story(&self, context: &ConversationPath) -> Story {
@@ -135,6 +136,22 @@ impl Tree<'_> {
     /// its parent (COMPACT-2), else its `logicalParentUuid` (COMPACT-1), else the end of the
     /// preserved segment. If none of them is in the file, it is the message before it in the file.
     pub(crate) fn end_before(&self, boundary: NodeId) -> Option<(NodeId, bool)> {
+        if let Some(named) = self.named_end_before(boundary) {
+            return Some((named, true));
+        }
+        let is_message = |node: &NodeId| {
+            self.entry(*node).kind().is_message()
+                && !self.is_sidechain(*node)
+                && !self.is_foreign(*node)
+                && !self.is_tombstoned(*node)
+        };
+        self.index.boundary(self.entry_no_of(boundary))?;
+        let before = (0..boundary.0).rev().map(NodeId).find(is_message)?;
+        Some((before, false))
+    }
+
+    /// Returns the end of the conversation that `boundary` ended, as far as the boundary names it.
+    pub(crate) fn named_end_before(&self, boundary: NodeId) -> Option<NodeId> {
         let names = self.index.boundary(self.entry_no_of(boundary))?;
         let node = |id| {
             let node = self
@@ -147,23 +164,14 @@ impl Tree<'_> {
             }
         };
         let is_before = |node: &NodeId| *node < boundary && !self.is_sidechain(*node);
-        let named = [names.logical_parent, names.ends[1]].into_iter().flatten();
-        let mut named = self
-            .parent_before_splice(boundary)
-            .node()
-            .into_iter()
-            .chain(named.filter_map(node));
-        if let Some(named) = named.find(is_before) {
-            return Some((named, true));
+        let parent = self.parent_before_splice(boundary).node();
+        let logical = names.logical_parent.and_then(node);
+        let parent = parent.into_iter().chain(logical).find(is_before);
+        let tail = names.ends[1].and_then(node).filter(is_before);
+        match (parent, tail) {
+            (Some(parent), Some(tail)) if self.was_repeated_after(parent, tail) => Some(tail),
+            _ => parent.or(tail),
         }
-        let is_message = |node: &NodeId| {
-            self.entry(*node).kind().is_message()
-                && !self.is_sidechain(*node)
-                && !self.is_foreign(*node)
-                && !self.is_tombstoned(*node)
-        };
-        let before = (0..boundary.0).rev().map(NodeId).find(is_message)?;
-        Some((before, false))
     }
 
     /// Returns the boundary of the last compaction of a path.

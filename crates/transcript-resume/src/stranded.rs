@@ -1,16 +1,20 @@
 //! Tells branches that a client started by itself from those that a person started with a rewind.
 //!
-//! A person who goes back to an earlier entry types a prompt there. A notification, a queued prompt
-//! or a request to continue whose parent is an old entry is a fault of the client, which did not
-//! know that the conversation had gone on: nobody wanted to leave what comes after that entry, so
-//! the branch follows it. What is written to a branch that a person has left, such as the late
+//! A person who goes back to an earlier entry types a prompt there. A notification, a queued prompt,
+//! a request to continue, or a line of the client with an answer below it, whose parent is an old
+//! entry is a fault of the client, which did not know that the conversation had gone on: nobody wanted
+//! to leave what comes after that entry, so the branch follows it. The old entry may be from before
+//! a compaction. What is written to a branch that a person has left, such as the late
 //! result of a call, stays there and does not become the end of the conversation.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use transcript_format::kind::EntryKind;
 use transcript_format::scan::Flags;
+use transcript_reader::Preserved;
 
 use crate::decision::Evidence;
+use crate::items::is_queued;
 use crate::timeline::MAX_STEPS;
 use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 
@@ -18,7 +22,7 @@ use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 /// only crafted files need more.
 const MAX_STEPS_PER_ENTRY: usize = 32;
 
-/// The place of a new message relative to the conversation so far.
+/// The place of a new message or queued prompt relative to the conversation so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// In its last turn.
@@ -33,6 +37,10 @@ enum Place {
 struct SoFar {
     end: NodeId,
     last_boundary: Option<NodeId>,
+    /// What a boundary keeps, if that was asked for.
+    kept: Option<(NodeId, HashSet<NodeId>)>,
+    /// The boundaries, and what each of them names as the end of the conversation before it.
+    ended: HashMap<NodeId, NodeId>,
     /// Results of calls in earlier turns.
     late_results: HashSet<NodeId>,
     /// The number of steps upwards that may still be taken.
@@ -45,25 +53,24 @@ impl Tree<'_> {
     pub(crate) fn join_stranded_branches(&mut self) {
         let mut so_far: Option<SoFar> = None;
         for node in self.nodes() {
-            let entry = self.entry(node);
-            let is_boundary = entry.is_boundary();
-            if self.is_sidechain(node)
-                || self.is_foreign(node)
-                || !(entry.kind().is_message() || is_boundary)
-            {
+            if self.is_sidechain(node) || self.is_foreign(node) || !self.is_step(node) {
                 continue;
             }
             let Some(so_far) = &mut so_far else {
                 so_far = Some(SoFar {
                     end: node,
-                    last_boundary: is_boundary.then_some(node),
+                    last_boundary: None,
+                    kept: None,
+                    ended: HashMap::new(),
                     late_results: HashSet::new(),
                     steps: self.parents.len().saturating_mul(MAX_STEPS_PER_ENTRY),
                 });
                 continue;
             };
-            if is_boundary {
+            if self.entry(node).is_boundary() {
                 // A compaction starts the conversation again.
+                let ended = self.named_end_before(node);
+                so_far.ended.extend(ended.map(|end| (node, end)));
                 so_far.last_boundary = Some(node);
             } else if self.is_late(node, so_far) {
                 continue;
@@ -72,10 +79,17 @@ impl Tree<'_> {
         }
     }
 
+    /// Returns whether an entry takes the conversation on: a message, a boundary, or a prompt from the
+    /// queue.
+    fn is_step(&self, node: NodeId) -> bool {
+        let entry = self.entry(node);
+        entry.kind().is_message() || entry.is_boundary() || is_queued(&entry)
+    }
+
     /// Returns whether a new message does not become the end of the conversation. Joins it if it
     /// starts a branch that no person started.
     fn is_late(&mut self, node: NodeId, so_far: &mut SoFar) -> bool {
-        let parent = match self.message_or_boundary_above(node) {
+        let parent = match self.step_above(node) {
             Some(parent) if parent != so_far.end => parent,
             _ => return false,
         };
@@ -88,25 +102,22 @@ impl Tree<'_> {
                 true
             }
             Place::EarlierTurn => {
-                let is_stranded = is_of_machine || so_far.late_results.contains(&parent);
+                let first = self.first_after(node, so_far.end);
+                let is_stranded = is_of_machine
+                    || so_far.late_results.contains(&parent)
+                    || self.continues_by_itself(node, first, parent);
                 if is_stranded {
-                    let first = self.first_after(node, so_far.end);
                     self.parents[first.at()] = ParentSlot(so_far.end.0);
                     self.recovery.bridges.insert(first, Evidence::NoRewind);
                 }
                 false
             }
             Place::Elsewhere => {
-                let is_after_boundary = so_far
-                    .last_boundary
-                    .is_none_or(|boundary| parent > boundary);
                 let is_person = self.asks(node) && !is_of_machine;
                 let is_of_left_branch =
                     is_result || is_of_machine || self.recovery.late.contains(&parent);
-                let is_late = is_after_boundary
-                    && !is_person
-                    && is_of_left_branch
-                    && self.was_left_by_a_person(parent, so_far);
+                let is_late =
+                    !is_person && is_of_left_branch && self.was_left_by_a_person(parent, so_far);
                 if is_late {
                     self.recovery.late.insert(node);
                 }
@@ -115,17 +126,36 @@ impl Tree<'_> {
         }
     }
 
-    /// Returns whether a client wrote the prompt by itself.
+    /// Returns whether a client wrote the prompt by itself, or took it from the queue.
     fn is_of_machine(&self, node: NodeId) -> bool {
         let entry = self.entry(node);
-        let is_queued = || self.index.is_from_queue(entry.number());
-        self.asks(node)
-            && !entry.flags().contains(Flags::COMPACT_SUMMARY)
-            && (entry.flags().contains(Flags::AUTOMATIC) || is_queued())
+        let is_from_queue = || self.index.is_from_queue(entry.number());
+        is_queued(&entry)
+            || self.asks(node)
+                && !entry.flags().contains(Flags::COMPACT_SUMMARY)
+                && (entry.flags().contains(Flags::AUTOMATIC) || is_from_queue())
+    }
+
+    /// Returns whether `node` is an answer that continues from `parent` behind entries of the client,
+    /// without a prompt. A person who goes back writes one; if its line is lost, links of the branch
+    /// were repaired. A line of the same answer continues nothing.
+    fn continues_by_itself(&self, node: NodeId, first: NodeId, parent: NodeId) -> bool {
+        let was_repaired = || {
+            let mut branch = self.ancestors(node).take_while(|above| *above != parent);
+            branch.any(|entry| self.recovery.bridge(entry).is_some())
+        };
+        let message = self.message(node);
+        self.entry(node).kind() == EntryKind::Assistant
+            && first != node
+            && (message.is_none() || message != self.message(parent))
+            && !was_repaired()
     }
 
     /// Returns where `node`, a message below `parent`, is in the conversation so far.
     fn place_of(&self, node: NodeId, parent: NodeId, so_far: &mut SoFar) -> Place {
+        if self.continues_compaction(parent, so_far) {
+            return Place::LastTurn;
+        }
         let mut prompt = parent;
         for above in self.ancestors(parent) {
             prompt = above;
@@ -135,20 +165,72 @@ impl Tree<'_> {
             so_far.steps -= 1;
         }
         let mut place = Place::LastTurn;
-        for above in self.ancestors(so_far.end) {
+        let SoFar { ended, steps, .. } = so_far;
+        for above in self.through_compactions(so_far.end, ended) {
             // A message above the end cannot follow it.
-            if above == node || so_far.steps == 0 {
+            if above == node || *steps == 0 {
                 return Place::LastTurn;
             }
             if above == prompt {
                 return place;
             }
-            if self.starts_turn(above) {
+            if self.starts_turn(above) || self.entry(above).is_boundary() {
                 place = Place::EarlierTurn;
             }
-            so_far.steps -= 1;
+            *steps -= 1;
         }
         Place::Elsewhere
+    }
+
+    /// Returns whether what follows `parent`, an entry from before the last compaction, follows the
+    /// compaction: nothing else does yet, or the compaction kept the entry.
+    fn continues_compaction(&self, parent: NodeId, so_far: &mut SoFar) -> bool {
+        let Some(last) = so_far.last_boundary.filter(|last| parent < *last) else {
+            return false;
+        };
+        let is_known = so_far.kept.as_ref().is_some_and(|(of, _)| *of == last);
+        if !is_known {
+            let kept = self.named_as_kept(last);
+            // Where the ends of a segment are not linked, all entries were walked.
+            let steps = kept.as_ref().map_or(self.parents.len(), HashSet::len);
+            so_far.steps = so_far.steps.saturating_sub(steps);
+            so_far.kept = Some((last, kept.unwrap_or_default()));
+        }
+        let kept = so_far.kept.as_ref();
+        so_far.end == last || kept.is_some_and(|(_, kept)| kept.contains(&parent))
+    }
+
+    /// Returns the entries that a boundary names as kept, as far as the file has them; `None` if the
+    /// ends of its segment are not linked.
+    fn named_as_kept(&self, boundary: NodeId) -> Option<HashSet<NodeId>> {
+        let Some(names) = self.index.boundary(self.entry_no_of(boundary)) else {
+            return Some(HashSet::new());
+        };
+        match &names.preserved {
+            Preserved::Nothing => Some(HashSet::new()),
+            Preserved::List { uuids, .. } => {
+                let named = uuids.iter().flatten();
+                Some(named.filter_map(|id| self.node_with_uuid(*id)).collect())
+            }
+            Preserved::Segment { .. } => {
+                let (_, kept) = self.preserved(names)?;
+                Some(kept.into_iter().collect())
+            }
+        }
+    }
+
+    /// Returns an entry and those above it, nearest first, on through the compactions: above a
+    /// boundary is the end of the conversation that it ended, if it names that.
+    fn through_compactions(
+        &self,
+        node: NodeId,
+        ended: &HashMap<NodeId, NodeId>,
+    ) -> impl Iterator<Item = NodeId> {
+        let above = |node: &NodeId| {
+            let parent = self.parent_node(*node);
+            parent.or_else(|| ended.get(node).copied())
+        };
+        std::iter::successors(Some(node), above).take(self.parents.len())
     }
 
     /// Returns whether a person went back from the branch with `entry` to the conversation so far:
@@ -164,7 +246,7 @@ impl Tree<'_> {
         }
         let mut first = None;
         for above in self
-            .ancestors(so_far.end)
+            .through_compactions(so_far.end, &so_far.ended)
             .take_while(|above| !of_branch.contains(above))
         {
             if self.entry(above).kind().is_message() {
@@ -178,21 +260,18 @@ impl Tree<'_> {
         self.asks(node) && !self.entry(node).flags().contains(Flags::META)
     }
 
-    fn message_or_boundary_above(&self, node: NodeId) -> Option<NodeId> {
+    fn step_above(&self, node: NodeId) -> Option<NodeId> {
         let mut above = self.ancestors(node).skip(1).take(MAX_STEPS);
-        above.find(|above| {
-            let entry = self.entry(*above);
-            entry.kind().is_message() || entry.is_boundary()
-        })
+        above.find(|above| self.is_step(*above))
     }
 
-    /// Returns the first entry of the branch that `node` is the first message of: entries of the
-    /// client before it belong to it.
+    /// Returns the first entry of the branch that `node` is the first message or queued prompt of:
+    /// entries of the client before it belong to it.
     fn first_after(&self, node: NodeId, end: NodeId) -> NodeId {
         let mut first = node;
         while let Parent::Node(above) = self.parent(first)
             && above > end
-            && !self.entry(above).kind().is_message()
+            && !self.is_step(above)
         {
             first = above;
         }

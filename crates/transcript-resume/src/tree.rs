@@ -1,6 +1,7 @@
 //! Links the entries of an index into a tree, under a policy.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
 
 use transcript_format::client_version::ClientVersion;
 use transcript_format::kind::EntryKind;
@@ -13,6 +14,7 @@ use crate::answers::OtherAnswers;
 use crate::decision::{Decision, SpliceForm};
 use crate::path::ConversationPath;
 use crate::recover::Recovery;
+use crate::repeated_calls::RepeatedCalls;
 
 /// The rules by which entries are linked and a path is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,6 +113,8 @@ pub struct Tree<'i> {
     pub(crate) recovery: Recovery,
     /// Empty under `vendor`.
     pub(crate) other_answers: OtherAnswers,
+    /// Found when it is first needed.
+    pub(crate) repeated_calls: OnceLock<RepeatedCalls>,
     /// The path of the client, when anything was repaired under `recover`.
     pub(crate) client: Option<ConversationPath>,
 }
@@ -214,6 +218,7 @@ impl<'i> Tree<'i> {
             decisions: Vec::new(),
             recovery: Recovery::default(),
             other_answers: OtherAnswers::new(),
+            repeated_calls: OnceLock::new(),
             client: None,
         };
         tree.collect_nodes(is_there);
@@ -570,8 +575,8 @@ impl<'i> Tree<'i> {
     }
 
     /// Returns whether a line without a parent id is a root. The client takes every such line for
-    /// one (FILE-9). `recover` requires an explicit `null`: a line without the key has lost it to
-    /// damage, except a boundary, which starts a history in any case (COMPACT-1).
+    /// one (FILE-9). `recover` requires an explicit `null`: a line without the key, or with an empty
+    /// id, has lost its parent, except a boundary, which starts a history in any case (COMPACT-1).
     pub(crate) fn is_root(&self, line: &EntryRef<'_>) -> bool {
         let lost_key = line.flags().contains(Flags::PARENT_ABSENT) && !line.is_boundary();
         let is_lost = self.policy == Policy::Recover && lost_key;

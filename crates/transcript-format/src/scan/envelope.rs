@@ -58,7 +58,8 @@ bitflags! {
         const LONE_SURROGATE = 1 << 19;
         /// A string holds `\u0000`.
         const NUL_ESCAPE = 1 << 20;
-        /// `parentUuid` is absent. Clients write `null` for a root, so the key was probably lost.
+        /// `parentUuid` is absent, or empty. Clients write `null` for a root, so the parent was probably
+        /// lost.
         const PARENT_ABSENT = 1 << 21;
         /// The entry or its message has more than [`MAX_PARTS`] members, or the message has more
         /// blocks than that: its body cannot be read.
@@ -74,6 +75,8 @@ bitflags! {
         /// [`Self::SIDECHAIN`] is set by `parent_tool_use_id` alone, which a client that reads a file
         /// does not know.
         const SIDECHAIN_OF_STREAM = 1 << 25;
+        /// `parentUuid` is the empty string: [`Self::PARENT_ABSENT`] is set as well.
+        const PARENT_EMPTY = 1 << 26;
     }
 }
 
@@ -571,9 +574,11 @@ impl<'l> Reader<'l, '_> {
             more = self.cursor.more(b'}')?;
         }
         let names_parent = seen & (1 << Member::ParentUuid as u32) != 0;
-        self.parts.flags.set(Flags::PARENT_ABSENT, !names_parent);
-        if !names_parent && self.parts.session_id.is_none() {
-            self.read_as_stream_form();
+        if !names_parent {
+            self.parts.flags |= Flags::PARENT_ABSENT;
+            if self.parts.session_id.is_none() {
+                self.read_as_stream_form();
+            }
         }
         self.check_parts(members);
         Ok(())
@@ -680,14 +685,15 @@ impl<'l> Reader<'l, '_> {
         Ok(())
     }
 
-    /// Reads the parent's id; `null`, `false` and the empty string mark a root (FILE-9).
+    /// Reads the parent's id. For the client `null`, `false` and the empty string mark a root (FILE-9).
     #[inline(always)]
     fn parent_uuid(&mut self) -> Step {
         let first = self.cursor.peek();
         self.parts.parent_uuid = self.id()?;
-        self.parts
-            .flags
-            .set(Flags::PARENT_ODD, !matches!(first, b'"' | b'n' | b'f'));
+        let is_empty = first == b'"' && self.parts.parent_uuid.is_none();
+        let flags = &mut self.parts.flags;
+        flags.set(Flags::PARENT_ABSENT | Flags::PARENT_EMPTY, is_empty);
+        flags.set(Flags::PARENT_ODD, !matches!(first, b'"' | b'n' | b'f'));
         Ok(())
     }
 

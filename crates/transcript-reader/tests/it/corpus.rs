@@ -673,9 +673,13 @@ fn flags(line: &[u8], value: &Value) -> Flags {
         Some(Value::String(uuid)) => flags.set(Flags::UUID_EMPTY, uuid.is_empty()),
         Some(_) => flags |= Flags::UUID_ODD,
     }
-    flags.set(Flags::PARENT_ABSENT, value.get("parentUuid").is_none());
     let parent = &value["parentUuid"];
-    flags.set(Flags::PARENT_ABSENT, value.get("parentUuid").is_none());
+    let is_empty = value.get("parentUuid").is_some_and(|parent| parent == "");
+    flags.set(Flags::PARENT_EMPTY, is_empty);
+    flags.set(
+        Flags::PARENT_ABSENT,
+        value.get("parentUuid").is_none() || is_empty,
+    );
     flags.set(
         Flags::PARENT_ODD,
         !parent.is_string() && !parent.is_null() && *parent != false,

@@ -20,11 +20,14 @@ struct Answer {
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Turn {
     prompts: u32,
+    /// Prompts that were typed while the answer was written.
+    queued: u32,
     results: u32,
 }
 
 impl Turn {
     fn read(&mut self, step: &Step) {
+        self.queued += u32::from(step.kind == StepKind::Reminder && step.is_queued);
         if step.kind == StepKind::User {
             let has_results = step.has_results();
             self.results += u32::from(has_results);

@@ -17,6 +17,7 @@ use super::fit::RecordedTokens;
 use super::frames;
 use super::recorded_usage::RecordedUsage;
 use super::reminders::Attachment;
+use crate::items::is_queued;
 use crate::state::{NO_MODEL, StateReader};
 use crate::tree::{Policy, Tree};
 
@@ -76,6 +77,8 @@ pub(super) struct Step {
     /// The message that an assistant entry is a line of.
     pub(super) answer: Option<Arc<Answer>>,
     pub(super) is_meta: bool,
+    /// For an attachment: it is a prompt that waited in the queue.
+    pub(super) is_queued: bool,
     /// What the entry is; `None` for a synthetic step.
     pub(super) entry_kind: Option<EntryKind>,
     /// For a user entry: it is the summary of a compaction.
@@ -243,6 +246,7 @@ impl Step {
             EntryKind::Attachment => {
                 let attachment = Attachment::of(object, names.rules.sends_documents);
                 step.is_unusable = attachment.is_unusable();
+                step.is_queued = is_queued(entry_ref);
                 let reminder = Reminder {
                     is_for_system_role: attachment.is_for_system_role(),
                     is_for_older_models: attachment.is_for_older_models(),
@@ -268,6 +272,7 @@ impl Step {
             entry: None,
             answer: None,
             is_meta: false,
+            is_queued: false,
             entry_kind: None,
             is_summary: false,
             is_unusable: false,

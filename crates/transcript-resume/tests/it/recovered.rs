@@ -102,38 +102,105 @@ fn a_line_without_the_key_of_its_parent_has_lost_it() {
     assert_eq!(shown(&lines, Policy::Recover).0, "u1 a1 u2 a2 u3 a3");
 }
 
+/// The conversation with this parent on some of its lines.
+fn with_parent(parent: &Value, which: &[usize]) -> Vec<Value> {
+    let mut lines = session(&TALK);
+    for at in which {
+        lines[*at]["parentUuid"] = parent.clone();
+    }
+    lines
+}
+
 #[test]
-fn a_parent_of_null_or_nothing_is_missing_where_no_conversation_can_start() {
-    for nothing in [Value::Null, json!("")] {
-        let without = |which: &[usize]| {
-            let mut lines = session(&TALK);
-            for at in which {
-                lines[*at]["parentUuid"] = nothing.clone();
-            }
-            lines
+fn a_parent_of_null_is_missing_where_no_conversation_can_start() {
+    let without = |which: &[usize]| with_parent(&Value::Null, which);
+    // An answer follows its prompt; each line on its own, and all of them.
+    for which in [&[3][..], &[1, 3, 5], &[0, 1, 2, 3, 4, 5], &[2, 3, 4, 5]] {
+        let (path, decisions, findings) = shown(&without(which), Policy::Recover);
+        let linked = which.iter().filter(|at| **at > 0).count();
+        let expected = match which.contains(&1) || !which.contains(&2) {
+            true => "u1 a1 u2 a2 u3 a3",
+            // A person went back to the start.
+            false => "u2 a2 u3 a3",
         };
-        // An answer follows its prompt; each line on its own, and all of them.
-        for which in [&[3][..], &[1, 3, 5], &[0, 1, 2, 3, 4, 5], &[2, 3, 4, 5]] {
-            let (path, decisions, findings) = shown(&without(which), Policy::Recover);
-            let (path, linked): (_, Vec<usize>) =
-                (path, which.iter().copied().filter(|at| *at > 0).collect());
-            let expected = match which.contains(&1) || !which.contains(&2) {
-                true => "u1 a1 u2 a2 u3 a3",
-                // A person went back to the start.
-                false => "u2 a2 u3 a3",
-            };
-            assert_eq!(path, expected, "{which:?}");
-            let linked = linked.len() - usize::from(!expected.starts_with("u1"));
-            assert_eq!(
-                evidence(&decisions),
-                vec![Evidence::FileOrder; linked],
-                "{which:?}"
-            );
-            assert_eq!(findings.len(), linked, "{which:?}");
+        assert_eq!(path, expected, "{which:?}");
+        let linked = linked - usize::from(!expected.starts_with("u1"));
+        assert_eq!(
+            evidence(&decisions),
+            vec![Evidence::FileOrder; linked],
+            "{which:?}"
+        );
+        assert_eq!(findings.len(), linked, "{which:?}");
+    }
+    // A prompt can start again, and the client takes everything else for a start, too.
+    assert_eq!(shown(&without(&[2]), Policy::Recover).0, "u2 a2 u3 a3");
+    assert_eq!(shown(&without(&[3]), Policy::Vendor).0, "a2 u3 a3");
+}
+
+#[test]
+fn a_parent_of_null_is_missing_on_what_no_person_wrote() {
+    let with = |more: Value| {
+        let mut lines = session(&TALK);
+        let line = entry(9, "x1", None, &more);
+        lines.insert(4, line);
+        lines[5]["parentUuid"] = json!("x1");
+        lines
+    };
+    let user =
+        |content: &str| json!({"type": "user", "message": {"role": "user", "content": content}});
+    let mut meta = user("A note.");
+    meta["isMeta"] = json!(true);
+    let others = [
+        json!({"type": "attachment", "attachment": {"type": "todo_reminder", "content": []}}),
+        json!({"type": "system", "subtype": "turn_duration", "durationMs": 5}),
+        json!({"type": "system", "subtype": "stop_hook_summary"}),
+        json!({"type": "system", "subtype": "local_command", "content": "done"}),
+        user("[Request interrupted by user]"),
+        user("<task-notification>done</task-notification>"),
+        meta,
+    ];
+    for other in others {
+        let lines = with(other.clone());
+        let (path, decisions, findings) = shown(&lines, Policy::Recover);
+        assert_eq!(path, "u1 a1 u2 a2 x1 u3 a3", "{other}");
+        assert_eq!(evidence(&decisions), [Evidence::FileOrder], "{other}");
+        assert_eq!(findings, [(Code::Dangling, Some(5))], "{other}");
+        assert_eq!(shown(&lines, Policy::Vendor).0, "x1 u3 a3", "{other}");
+    }
+    // The prompt of a person starts again, with what the client wrote below it.
+    let lines = with(user("Again."));
+    assert_eq!(shown(&lines, Policy::Recover).0, "x1 u3 a3");
+    // And a file may begin with what the client wrote.
+    let mut lines = session(&TALK);
+    let hook = json!({"type": "attachment", "attachment": {"type": "hook_success", "content": ""}});
+    lines.insert(0, entry(0, "x1", None, &hook));
+    lines[1]["parentUuid"] = json!("x1");
+    let (path, decisions, findings) = shown(&lines, Policy::Recover);
+    assert_eq!(path, "x1 u1 a1 u2 a2 u3 a3");
+    assert_eq!((evidence(&decisions), findings), (vec![], vec![]));
+}
+
+#[test]
+fn an_empty_id_of_a_parent_is_as_if_the_key_were_missing() {
+    for which in [&[2][..], &[3], &[2, 4], &[1, 2, 3, 4, 5]] {
+        let empty = with_parent(&json!(""), which);
+        let mut absent = empty.clone();
+        for at in which {
+            absent[*at].as_object_mut().unwrap().remove("parentUuid");
         }
-        // A prompt can start again, and the client takes everything else for a start, too.
-        assert_eq!(shown(&without(&[2]), Policy::Recover).0, "u2 a2 u3 a3");
-        assert_eq!(shown(&without(&[3]), Policy::Vendor).0, "a2 u3 a3");
+        let (path, decisions, findings) = shown(&empty, Policy::Recover);
+        assert_eq!(path, "u1 a1 u2 a2 u3 a3", "{which:?}");
+        assert_eq!(
+            evidence(&decisions),
+            vec![Evidence::FileOrder; which.len()],
+            "{which:?}"
+        );
+        let of_absent = shown(&absent, Policy::Recover);
+        assert_eq!((path, decisions, findings), of_absent, "{which:?}");
+        // The client takes it for a root.
+        let vendor = shown(&empty, Policy::Vendor).0;
+        assert_eq!(vendor, shown(&absent, Policy::Vendor).0, "{which:?}");
+        assert!(!vendor.starts_with("u1"), "{vendor}");
     }
 }
 
@@ -368,8 +435,19 @@ fn a_branch_that_no_person_started_follows_what_it_would_cut_off() {
         json!({"type": "queue-operation", "operation": "dequeue"}),
         below("n1", "a1", "user", json!("Go on.")),
     ];
+    let tagged = |text: &str| vec![below("n1", "a1", "user", json!(text))];
+    let of_client = |more: Value| vec![entry(9, "n1", Some("a1"), &more)];
     let starts = [
         vec![below("n1", "a1", "user", notification)],
+        tagged("<teammate-message teammate_id=\"bob\">Done.</teammate-message>"),
+        tagged("<bash-notification>\n<shell-id>1</shell-id>\n</bash-notification>"),
+        tagged("<local-command-stdout>Done.</local-command-stdout>"),
+        of_client(json!({"type": "attachment",
+            "attachment": {"type": "queued_command", "prompt": "Go on.", "commandMode": "prompt"}})),
+        of_client(json!({"type": "attachment",
+            "attachment": {"type": "hook_additional_context", "content": ["x"]}})),
+        of_client(json!({"type": "system", "subtype": "stop_hook_summary"})),
+        of_client(json!({"type": "system", "subtype": "api_error"})),
         vec![below(
             "n1",
             "a1",
@@ -407,9 +485,86 @@ fn a_branch_that_no_person_started_follows_what_it_would_cut_off() {
     );
     let lines = left_behind(&[answer, prompt]);
     assert_eq!(shown(&lines, Policy::Recover).0, "u1 a1 n1 a9");
-    // A person who types there has gone back.
+    // A person who types there has gone back, whatever the client writes before and after it.
     let typed = below("n1", "a1", "user", json!("Let us try something else."));
     assert_eq!(shown(&left_behind(&[typed]), Policy::Recover).0, "u1 a1 n1");
+    let context = json!({"type": "attachment",
+        "attachment": {"type": "hook_additional_context", "content": ["x"]}});
+    let lines = [
+        entry(9, "x1", Some("a1"), &context),
+        below("n1", "x1", "user", json!("Let us try something else.")),
+        entry(10, "x2", Some("n1"), &context),
+        below(
+            "a9",
+            "x2",
+            "assistant",
+            json!([{"type": "text", "text": "Yes."}]),
+        ),
+    ];
+    let (path, decisions, _) = shown(&left_behind(&lines), Policy::Recover);
+    assert_eq!(path, "u1 a1 x1 n1 x2 a9");
+    assert!(evidence(&decisions).is_empty(), "{decisions:?}");
+    let mut quoted = below("n1", "a1", "user", json!("<task-notification> is what?"));
+    quoted["origin"] = json!({"kind": "human"});
+    assert_eq!(
+        shown(&left_behind(&[quoted]), Policy::Recover).0,
+        "u1 a1 n1"
+    );
+    // The prompt of a branch is unreadable: a person may have written it.
+    let unreadable = below("n1", "a1", "user", Value::Null);
+    let answer = below(
+        "a9",
+        "n1",
+        "assistant",
+        json!([{"type": "text", "text": "Yes."}]),
+    );
+    let lines = left_behind(&[unreadable, answer]);
+    assert_eq!(shown(&lines, Policy::Recover).0, "u1 a1 a9");
+}
+
+#[test]
+fn a_branch_from_before_a_compaction_follows_what_it_would_cut_off() {
+    let mut boundary = session(&[("b1", None)]);
+    boundary[0]["logicalParentUuid"] = json!("a2");
+    let notification = "<task-notification>done</task-notification>";
+    let text = json!([{"type": "text", "text": "Done."}]);
+    let lines = [
+        &session(&TALK)[..4],
+        &boundary,
+        &session(&[("s1", Some("b1")), ("u3", Some("s1")), ("a3", Some("u3"))]),
+        &[
+            below("n1", "a1", "user", json!(notification)),
+            below("a9", "n1", "assistant", text.clone()),
+        ],
+    ]
+    .concat();
+    let (path, decisions, findings) = shown(&lines, Policy::Recover);
+    assert_eq!(path, "b1 s1 u3 a3 n1 a9");
+    assert_eq!(evidence(&decisions), [Evidence::NoRewind]);
+    assert!(
+        findings.contains(&(Code::Stranded, Some(9))),
+        "{findings:?}"
+    );
+    assert_eq!(shown(&lines, Policy::Vendor).0, "u1 a1 n1 a9");
+    // Not what follows an entry that the compaction kept, or a compaction that was not completed.
+    let mut kept = lines.clone();
+    kept[4]["compactMetadata"] =
+        json!({"preservedMessages": {"uuids": ["a2"], "anchorUuid": "s1"}});
+    let mut note = below("n1", "a2", "user", json!("A note."));
+    note["isMeta"] = json!(true);
+    let kept = [&kept[..6], &[note.clone()]].concat();
+    for lines in [kept, [&lines[..5], &[note]].concat()] {
+        let (_, decisions, findings) = shown(&lines, Policy::Recover);
+        assert!(evidence(&decisions).is_empty(), "{decisions:?}");
+        assert!(
+            findings.iter().all(|(code, _)| *code != Code::Stranded),
+            "{findings:?}"
+        );
+    }
+    // A person may go back there.
+    let typed = below("n1", "a1", "user", json!("Let us try something else."));
+    let lines = [&lines[..8], &[typed]].concat();
+    assert_eq!(shown(&lines, Policy::Recover).0, "u1 a1 n1");
 }
 
 #[test]
@@ -567,4 +722,179 @@ fn what_a_second_compaction_keeps_is_led_to_its_first_entry() {
     ]
     .concat();
     assert_eq!(shown(&lines, Policy::Recover).0, "b2 s2 a3 h2 u4 a4");
+}
+
+#[test]
+fn each_chapter_of_several_compactions_in_one_process_ends_with_what_its_boundary_keeps() {
+    let boundary = |uuid: &str, logical: &str, kept: &str, summary: &str| {
+        let mut line = session(&[(uuid, None)]).remove(0);
+        line["logicalParentUuid"] = json!(logical);
+        line["compactMetadata"] = json!({
+            "preservedSegment": {"headUuid": kept, "tailUuid": kept, "anchorUuid": summary},
+        });
+        line
+    };
+    let hook = |uuid: &str, parent: &str| {
+        let more = json!({"type": "system", "subtype": "stop_hook_summary"});
+        entry(9, uuid, Some(parent), &more)
+    };
+    let first = session(&[
+        ("u1", None),
+        ("a1", Some("u1")),
+        ("u2", Some("a1")),
+        ("a2", Some("u2")),
+    ]);
+    for has_hook in [true, false] {
+        let mut lines = first.clone();
+        let mut end = "a2".to_owned();
+        for at in 1..=3 {
+            let kept = end.clone();
+            if at > 1 {
+                // The client writes old entries again, and names the last of them.
+                lines.extend_from_slice(&first[..3]);
+                end = "u2".to_owned();
+            }
+            if has_hook {
+                lines.push(hook(&format!("h{at}"), &end));
+                end = format!("h{at}");
+            }
+            let named = |kind: &str, at: usize| format!("{kind}{at}");
+            let (b, s) = (named("b", at), named("s", at));
+            lines.push(boundary(&b, &end, &kept, &s));
+            let (u, a) = (named("u", at + 2), named("a", at + 2));
+            let talk = [
+                (s.as_str(), Some(b.as_str())),
+                (u.as_str(), Some(s.as_str())),
+                (a.as_str(), Some(u.as_str())),
+            ];
+            lines.extend(session(&talk));
+            end = a;
+        }
+        let (_file, _source, index) = crate::load(&bytes(&lines));
+        let tree = Tree::new(&index, Policy::Recover);
+        let context = tree.path();
+        let story = tree.unspliced().story(&context);
+        let names: Vec<String> = story
+            .path
+            .entries
+            .iter()
+            .filter_map(|entry| Some(index.id_text(index.entry(entry.entry_no()).uuid()?)))
+            .filter(|name| name.starts_with(['u', 'a', 's']))
+            .collect();
+        let all = "u1 a1 u2 a2 s1 u3 a3 s2 u4 a4 s3 u5 a5";
+        assert_eq!(names.join(" "), all, "hook: {has_hook}");
+    }
+}
+
+/// A conversation in which each turn makes the calls `call_0`, `call_1` and so on, as the client
+/// writes parallel calls: each result is below the line of its own call.
+fn turns_with_equal_calls(turns: usize, calls: usize) -> Vec<Value> {
+    let mut lines = Vec::new();
+    let mut last: Option<String> = None;
+    for turn in 0..turns {
+        let prompt = format!("u{turn}");
+        lines.extend(session(&[(&prompt, last.as_deref())]));
+        let mut above = prompt;
+        for call in 0..calls {
+            let id = format!("call_{call}");
+            let (line, result) = (format!("c{turn}{call}"), format!("r{turn}{call}"));
+            let block = json!([{"type": "tool_use", "id": id, "name": "Bash", "input": {}}]);
+            let mut answer = below(&line, &above, "assistant", block);
+            answer["message"]["id"] = json!(format!("chat-{turn}"));
+            lines.push(answer);
+            let block = json!([{"type": "tool_result", "tool_use_id": id, "content": result}]);
+            lines.push(below(&result, &line, "user", block));
+            (above, last) = (line, Some(result));
+        }
+    }
+    lines
+}
+
+#[test]
+fn a_result_belongs_to_the_call_that_its_parent_makes_where_ids_repeat() {
+    for calls in [1, 2, 3] {
+        let lines = turns_with_equal_calls(3, calls);
+        let (path, ..) = shown(&lines, Policy::Recover);
+        let expected: Vec<String> = (0..3)
+            .flat_map(|turn| {
+                let named = move |kind| (0..calls).map(move |call| format!("{kind}{turn}{call}"));
+                std::iter::once(format!("u{turn}"))
+                    .chain(named("c"))
+                    .chain(named("r"))
+            })
+            .collect();
+        assert_eq!(path, expected.join(" "));
+    }
+    // A branch that was left has equal ids as well: its results are not those of the conversation.
+    let mut lines = turns_with_equal_calls(2, 2);
+    let other = turns_with_equal_calls(1, 2);
+    lines.extend(other.into_iter().map(|mut line| {
+        for key in ["uuid", "parentUuid"] {
+            if let Some(id) = line[key].as_str() {
+                line[key] = json!(format!("{id}x"));
+            }
+        }
+        line
+    }));
+    let (path, ..) = shown(&lines, Policy::Recover);
+    assert_eq!(path, "u0x c00x c01x r00x r01x");
+}
+
+#[test]
+fn an_answer_of_a_subagent_is_none_of_the_conversation_with_the_same_id() {
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let call = json!([{"type": "tool_use", "id": "1", "name": "Task", "input": {}}]);
+    let result = json!([{"type": "tool_result", "tool_use_id": "1", "content": "out"}]);
+    let of_agent = |mut line: Value| {
+        line["isSidechain"] = json!(true);
+        line
+    };
+    let mut prompt = of_agent(below("x1", "u1", "user", json!("sub")));
+    prompt["parentUuid"] = Value::Null;
+    let mut lines = [
+        &session(&[("u1", None)])[..],
+        &[
+            below("c1", "u1", "assistant", call),
+            prompt,
+            of_agent(below("y1", "x1", "assistant", text("of the agent"))),
+            below("r1", "c1", "user", result),
+            below("a1", "r1", "assistant", text("done")),
+        ],
+    ]
+    .concat();
+    for line in &mut lines {
+        if line["type"] == json!("assistant") {
+            line["message"]["id"] = json!("constant");
+        }
+    }
+    assert_eq!(
+        requested(&lines, Policy::Recover),
+        "user: u1 | assistant: ToolUse | user: ToolResult | assistant: done"
+    );
+}
+
+#[test]
+fn a_prompt_from_the_queue_separates_two_answers_with_one_id() {
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let queued = json!({"type": "attachment",
+        "attachment": {"type": "queued_command", "prompt": "more", "commandMode": "prompt"}});
+    let mut lines = [
+        &session(&[("u1", None)])[..],
+        &[
+            below("a1", "u1", "assistant", text("one")),
+            entry(9, "q1", Some("a1"), &queued),
+            below("a2", "q1", "assistant", text("two")),
+        ],
+    ]
+    .concat();
+    for line in &mut lines {
+        if line["type"] == json!("assistant") {
+            line["message"]["id"] = json!("constant");
+        }
+    }
+    let request = requested(&lines, Policy::Recover);
+    let parts: Vec<&str> = request.split(" | ").collect();
+    assert_eq!(parts.len(), 4, "{request}");
+    assert_eq!((parts[1], parts[3]), ("assistant: one", "assistant: two"));
+    assert!(parts[2].contains("more"), "{request}");
 }

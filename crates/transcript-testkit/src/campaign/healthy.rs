@@ -53,6 +53,27 @@ impl Line {
         self.role == Role::System && self.value["subtype"] == "compact_boundary"
     }
 
+    pub(super) fn is_queued(&self) -> bool {
+        self.value["attachment"]["type"] == "queued_command"
+    }
+
+    /// Returns whether the line takes the conversation on.
+    pub(super) fn continues(&self) -> bool {
+        self.is_message() || self.is_boundary() || self.is_queued()
+    }
+
+    /// Returns whether a client wrote the user line by itself, as far as the line says so.
+    pub(super) fn is_of_client(&self) -> bool {
+        let content = &self.value["message"]["content"];
+        let text = content
+            .as_str()
+            .or_else(|| content.get(0)?["text"].as_str());
+        let text = text.unwrap_or_default();
+        self.value["isMeta"] == true
+            || text.starts_with("<task-notification>")
+            || transcript_format::texts::is_synthetic(text)
+    }
+
     pub(super) fn is_blank(&self) -> bool {
         self.value.is_null()
     }
@@ -181,12 +202,13 @@ impl Healthy {
         })
     }
 
-    /// Returns whether no answer and no result after the first message, and no progress line, is
-    /// without a parent.
+    /// Returns whether no entry after the first message but boundaries and the prompts of persons, and
+    /// no progress line, is without a parent, and whether each of them says so with `null`.
     pub(super) fn has_prompts_as_roots(&self) -> bool {
         let first = self.lines.iter().position(Line::is_message);
         let after = self.lines.iter().skip(first.map_or(0, |first| first + 1));
-        let mut roots = after.filter(|line| line.parent.is_none() && !line.is_sidechain);
+        let is_entry = |line: &&Line| line.role != Role::OutsideChain && !line.is_sidechain;
+        let mut roots = after.filter(|line| is_entry(line) && line.parent.is_none());
         let is_progress = |line: &Line| line.value["type"] == "progress";
         if self
             .lines
@@ -197,9 +219,10 @@ impl Healthy {
         }
         let is_prompt = |line: &Line| {
             let content = line.value["message"]["content"].to_string();
-            line.role == Role::User && !content.contains("\"tool_result\"")
+            let is_of_person = !content.contains("\"tool_result\"") && !line.is_of_client();
+            line.role == Role::User && is_of_person && line.value["parentUuid"].is_null()
         };
-        roots.all(|line| !line.is_message() || is_prompt(line))
+        roots.all(|line| line.is_boundary() || is_prompt(line))
     }
 
     /// Returns whether what a client writes by itself follows the message before it, so that only
@@ -207,30 +230,28 @@ impl Healthy {
     pub(super) fn has_branches_of_persons(&self) -> bool {
         let mut last = None;
         self.lines.iter().enumerate().all(|(at, line)| {
-            if line.is_sidechain || !(line.is_message() || line.is_boundary()) {
+            if line.is_sidechain || !line.continues() {
                 return true;
             }
             let before = last.replace(at);
-            let content = &line.value["message"]["content"];
-            let text = content
-                .as_str()
-                .or_else(|| content.get(0)?["text"].as_str());
-            let text = text.unwrap_or_default();
-            let is_result = content.to_string().contains("\"tool_result\"");
             let mut lines = self.lines[..at].iter().rev();
             let is_end =
                 |line: &&Line| line.is_message() || line.value["type"] == "queue-operation";
-            let is_queued = lines.find(is_end).is_some_and(|line| !line.is_message());
-            let is_of_client = line.role == Role::User
-                && !is_result
-                && (line.value["isMeta"] == true
-                    || is_queued
-                    || text.starts_with("<task-notification>")
-                    || transcript_format::texts::is_synthetic(text));
-            let above = self.ancestors(at).skip(1).find(|above| {
-                let above = &self.lines[*above];
-                above.is_message() || above.is_boundary()
-            });
+            let is_from_queue = lines.find(is_end).is_some_and(|line| !line.is_message());
+            let is_of_client =
+                line.is_queued() || line.is_prompt() && (is_from_queue || line.is_of_client());
+            let mut above = self.ancestors(at).skip(1);
+            let above = above.find(|above| self.lines[*above].continues());
+            // An answer behind entries of the client, without a prompt on its branch.
+            let is_behind = line.parent.is_some() && line.parent != above;
+            let is_left = is_behind
+                && above.is_some_and(|above| {
+                    let since = self.lines.get(above + 1..at).unwrap_or_default();
+                    since
+                        .iter()
+                        .any(|line| line.is_prompt() && !line.is_sidechain)
+                });
+            let is_of_client = is_of_client || line.role == Role::Assistant && is_left;
             !is_of_client || above == before
         })
     }

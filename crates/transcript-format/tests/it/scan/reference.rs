@@ -224,7 +224,9 @@ impl Members {
         let parent = self.get("parentUuid");
         let is_plain =
             |parent: &Value| matches!(parent, Value::String(_) | Value::Null | Value::Bool(false));
-        flags.set(Flags::PARENT_ABSENT, parent.is_none());
+        let is_empty = parent.is_some_and(|parent| parent == "");
+        flags.set(Flags::PARENT_EMPTY, is_empty);
+        flags.set(Flags::PARENT_ABSENT, parent.is_none() || is_empty);
         flags.set(
             Flags::PARENT_ODD,
             parent.is_some_and(|parent| !is_plain(parent)),
