@@ -946,7 +946,11 @@ fn session_of_messages(messages: &[Value]) -> Vec<u8> {
 }
 
 fn said_by(role: &str, content: Value) -> Value {
-    json!({"role": role, "id": "msg_010000595784685930413640", "model": "claude-sonnet-4-5", "content": content})
+    let mut message = json!({
+        "role": role, "id": "msg_010000595784685930413640", "model": "claude-sonnet-4-5",
+    });
+    message["content"] = content;
+    message
 }
 
 fn failed_with(error: &str) -> Value {
