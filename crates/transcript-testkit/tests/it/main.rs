@@ -5,6 +5,6 @@ mod client_rules;
 mod dependencies;
 mod model;
 mod model_today;
-mod module_rings;
+mod module_cycles;
 mod oracle;
 mod search;
