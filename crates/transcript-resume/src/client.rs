@@ -49,9 +49,13 @@ impl<'i> Tree<'i> {
         // was not completed.
         let compaction = self.compaction_of(&path);
         let is_summed_up = |number: EntryNo| compaction.is_some_and(|boundary| number < boundary);
+        // The client goes by message ids, and so may add lines of a subagent.
+        let shown: HashSet<_> = path.entries.iter().map(PathEntry::entry_no).collect();
         let is_own = |number: EntryNo| {
-            self.entry_node(number)
-                .is_none_or(|node| !self.is_foreign(node))
+            self.entry_node(number).is_none_or(|node| {
+                let is_of_agent = self.is_sidechain(node) && !shown.contains(&number);
+                !self.is_foreign(node) && !is_of_agent
+            })
         };
         let messages = |path: &ConversationPath| -> HashSet<EntryNo> {
             let numbers = || path.entries.iter().map(|entry| entry.entry_no());

@@ -867,10 +867,13 @@ fn an_answer_of_a_subagent_is_none_of_the_conversation_with_the_same_id() {
             line["message"]["id"] = json!("constant");
         }
     }
-    assert_eq!(
-        requested(&lines, Policy::Recover),
-        "user: u1 | assistant: ToolUse | user: ToolResult | assistant: done"
-    );
+    let expected = "user: u1 | assistant: ToolUse | user: ToolResult | assistant: done";
+    assert_eq!(requested(&lines, Policy::Recover), expected);
+    // The client goes by the id, and so shows more messages; they do not count for the floor.
+    lines[5]["parentUuid"] = Value::Null;
+    let (path, decisions, _) = shown(&lines, Policy::Recover);
+    assert_eq!(path, "u1 c1 r1 a1");
+    assert_eq!(evidence(&decisions).len(), 1);
 }
 
 #[test]

@@ -387,7 +387,16 @@ impl Goal {
                 .collect::<Vec<_>>()
         };
         let recover = entries(&planner.path);
-        let is_same = recover.iter().map(id).eq(entries(vendor).iter().map(id));
+        let shown: HashSet<EntryNo> = recover.iter().map(EntryRef::number).collect();
+        // The client goes by message ids, and so may add lines of a subagent.
+        let is_of_agent = |entry: &EntryRef<'_>| {
+            let node = planner.tree.entry_node(entry.number());
+            !shown.contains(&entry.number())
+                && node.is_some_and(|node| planner.tree.is_sidechain(node))
+        };
+        let mut of_client = entries(vendor);
+        of_client.retain(|entry| !is_of_agent(entry));
+        let is_same = recover.iter().map(id).eq(of_client.iter().map(id));
         let messages = recover.iter().filter(|entry| entry.kind().is_message());
         let messages = messages.filter_map(id).filter(|id| !made.contains(id));
         let is_refused = vendor.refusal.is_some() && planner.path.refusal.is_none();
