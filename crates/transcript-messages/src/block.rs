@@ -9,10 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use transcript_format::object::{JsonKind, Object, Raw, Str};
 
+pub use super::block_kind::{BlockKind, kind_of};
 use super::estimate::TokenEstimate;
 use super::numbers::as_doubles;
 use super::provider::Provider;
-use super::stored::{Place, SHORTEST, Stored};
+use super::stored::{Place, READ_AHEAD, SHORTEST, Stored, StoredReader};
 use super::text::{is_space, quoted, safe};
 
 /// One block of a message: JSON text that is only moved, unless a rule of the client changes it.
@@ -70,30 +71,6 @@ enum CallId {
 
 impl CallId {
     const NONE: Self = Self::In(0, 0);
-}
-
-/// The kinds of blocks that the rules distinguish.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BlockKind {
-    /// `text`
-    Text,
-    /// `image`
-    Image,
-    /// `document`
-    Document,
-    /// `tool_use`
-    ToolUse,
-    /// `tool_result`
-    ToolResult,
-    /// `server_tool_use` or `mcp_tool_use`
-    ServerToolUse,
-    /// `thinking` without a signature.
-    Thinking,
-    /// `thinking` with a signature, or `redacted_thinking`: only the model that made it accepts it.
-    SealedThinking,
-    /// Any other block.
-    Other,
 }
 
 /// The tool that has another name now (MSG-15).
@@ -437,6 +414,33 @@ pub enum ApiTool {
     Result,
 }
 
+impl TokenEstimate {
+    /// Estimates one block, with what is in it. One that stayed in its file is not read for it.
+    #[must_use]
+    pub fn of(block: &Block) -> Self {
+        if let Some(stored) = block.stored() {
+            return stored.estimate();
+        }
+        match Object::parse(block.json()) {
+            Ok(object) => Self::of_object(block.kind(), &object),
+            Err(_) => Self::of_text(block.json()),
+        }
+    }
+}
+
+impl StoredReader {
+    /// Returns the JSON of a block. [`Block::json`] would keep it in memory.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or was changed there.
+    pub fn json<'r>(&'r mut self, block: &'r Block) -> std::io::Result<&'r str> {
+        match block.stored() {
+            Some(stored) if !stored.is_in_memory() => self.read(stored, READ_AHEAD),
+            _ => Ok(block.json()),
+        }
+    }
+}
+
 impl Serialize for Block {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Raw::parse(self.json())
@@ -452,25 +456,6 @@ impl<'de> Deserialize<'de> for Block {
         Raw::parse(json.get())
             .map(Self::verbatim)
             .map_err(D::Error::custom)
-    }
-}
-
-impl BlockKind {
-    pub(super) fn of(object: &Object<'_>) -> Self {
-        match object.get("type").and_then(Raw::str).as_deref() {
-            Some("text") => Self::Text,
-            Some("image") => Self::Image,
-            Some("document") => Self::Document,
-            Some("tool_use") => Self::ToolUse,
-            Some("tool_result") => Self::ToolResult,
-            Some("server_tool_use" | "mcp_tool_use") => Self::ServerToolUse,
-            Some("redacted_thinking") => Self::SealedThinking,
-            Some("thinking") => match object.get("signature").and_then(Raw::str) {
-                Some(signature) if !signature.is_empty() => Self::SealedThinking,
-                _ => Self::Thinking,
-            },
-            _ => Self::Other,
-        }
     }
 }
 
@@ -548,13 +533,6 @@ fn is_call_for_all(call: &Object<'_>) -> bool {
 pub fn is_signature(text: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     !text.is_empty() && text.bytes().all(is_digit)
-}
-
-/// Returns the kind of a value, [`BlockKind::Other`] when it is not a block.
-#[must_use]
-pub fn kind_of(raw: Raw<'_>) -> BlockKind {
-    raw.object()
-        .map_or(BlockKind::Other, |object| BlockKind::of(&object))
 }
 
 /// Returns the field `text` of a block.

@@ -39,11 +39,11 @@ use transcript_format::object::{JsonKind, Object, Raw};
 
 use super::block::{Block, BlockKind};
 use super::estimate::TokenEstimate;
-use super::lint::Rule;
 use super::log::{Log, OmissionReason, SyntheticKind};
 use super::media;
 use super::message::{Joined, Message, Role};
 use super::provider::{Limits, Provider};
+use super::rule::Rule;
 use super::strict::Part;
 use super::text::safe;
 use super::{image, pair, strict};

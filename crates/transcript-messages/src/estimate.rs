@@ -6,7 +6,7 @@ use std::ops::Add;
 use transcript_format::object::{Object, Raw, unescape};
 use transcript_format::scan::count_escapes;
 
-use super::block::{Block, BlockKind};
+use super::block_kind::BlockKind;
 use super::image;
 
 /// An estimate of tokens, for deciding what to send. Only the API knows the exact number.
@@ -41,18 +41,6 @@ impl TokenEstimate {
         tokens: 0,
         unknown: 1,
     };
-
-    /// Estimates one block, with what is in it. One that stayed in its file is not read for it.
-    #[must_use]
-    pub fn of(block: &Block) -> Self {
-        if let Some(stored) = block.stored() {
-            return stored.estimate();
-        }
-        match Object::parse(block.json()) {
-            Ok(object) => Self::of_object(block.kind(), &object),
-            Err(_) => Self::of_text(block.json()),
-        }
-    }
 
     /// Estimates a block of this kind.
     pub(super) fn of_object(kind: BlockKind, block: &Object<'_>) -> Self {
@@ -191,6 +179,7 @@ impl Sum for TokenEstimate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Block;
 
     #[test]
     fn a_json_string_is_estimated_as_the_text_that_it_stands_for() {

@@ -14,6 +14,7 @@
 //! here interprets it; reports name it.
 
 pub mod block;
+mod block_kind;
 pub mod builder;
 mod estimate;
 mod fit;
@@ -27,6 +28,7 @@ mod pair;
 mod pdf;
 mod prompt;
 mod provider;
+mod rule;
 mod stored;
 pub mod stream;
 mod strict;
@@ -35,11 +37,12 @@ pub mod text;
 pub use block::{Block, BlockKind};
 pub use estimate::TokenEstimate;
 pub use fit::{FitLimit, Origins, fit};
-pub use lint::{Lint, Problem, Rule, join_roles, lint, lint_for};
+pub use lint::{Lint, Problem, join_roles, lint, lint_for};
 pub use log::{Log, Omission, OmissionReason, Synthetic, SyntheticKind};
 pub use media::{abridged_media, may_be_media, within_limits, within_request_limits};
 pub use message::{Message, Role};
 pub use pair::pair;
 pub use provider::{MAX_REQUEST, Provider, UnknownProvider};
+pub use rule::Rule;
 pub use stored::{BlockStore, Place, StoredReader};
 pub use strict::{FRESH_ID, Part, make_strict, make_strict_part, without_refused_media};

@@ -3,8 +3,8 @@
 use transcript_format::named;
 
 use super::block::Block;
-use super::lint::Rule;
 use super::message::Role;
+use super::rule::Rule;
 
 /// A block of a request that nobody said: a pass, or the caller, added it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use transcript_format::texts;
 use super::block::{Block, BlockKind, kind_of};
 use super::estimate::TokenEstimate;
 use super::image;
-use super::lint::Rule;
 use super::log::{Log, OmissionReason, SyntheticKind};
 use super::message::{Message, Role};
 use super::pdf;
 use super::provider::{Limits, Provider};
+use super::rule::Rule;
 use super::text::quoted;
 
 /// Replaces every image and document of a block that is too large for the Messages API by a note: one of them makes the

@@ -7,9 +7,9 @@ use transcript_format::object::Raw;
 use transcript_format::texts;
 
 use super::block::{Block, BlockKind, MESSAGE_TOOL, RENAMED_TOOL, kind_of, text_of};
-use super::lint::Rule;
 use super::log::{Log, OmissionReason, SyntheticKind};
 use super::message::{Message, Role};
+use super::rule::Rule;
 use super::text::{js_trim, quoted};
 
 /// Pairs the calls and results of `messages` as the client does, and finishes each message.

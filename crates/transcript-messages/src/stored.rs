@@ -8,14 +8,13 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use hashbrown::DefaultHashBuilder;
 use transcript_format::scan::utf8;
 
-use super::block::Block;
 use super::estimate::TokenEstimate;
 
 /// The shortest JSON that stays in the file, in bytes. The place of one takes as much memory as the
 /// JSON of a short block.
 pub(super) const SHORTEST: usize = 256;
 /// The number of bytes that are read ahead.
-const READ_AHEAD: usize = 256 << 10;
+pub(super) const READ_AHEAD: usize = 256 << 10;
 
 /// A file that the JSON of blocks can be read from again.
 pub trait BlockStore: fmt::Debug + Send + Sync {
@@ -80,6 +79,11 @@ impl Stored {
         self.len
     }
 
+    /// Returns whether the text was read and kept.
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.text.get().is_some()
+    }
+
     pub(super) fn estimate(&self) -> TokenEstimate {
         self.estimate
     }
@@ -113,19 +117,8 @@ pub struct StoredReader {
 }
 
 impl StoredReader {
-    /// Returns the JSON of a block. [`Block::json`] would keep it in memory.
-    ///
-    /// # Errors
-    /// When the file cannot be read, or was changed there.
-    pub fn json<'r>(&'r mut self, block: &'r Block) -> io::Result<&'r str> {
-        match block.stored() {
-            Some(stored) if stored.text.get().is_none() => self.read(stored, READ_AHEAD),
-            _ => Ok(block.json()),
-        }
-    }
-
     /// Returns the text at a place. Reads at least `least` bytes if it is not in the buffer.
-    fn read(&mut self, stored: &Stored, least: usize) -> io::Result<&str> {
+    pub(super) fn read(&mut self, stored: &Stored, least: usize) -> io::Result<&str> {
         let read = self.read.as_ref().and_then(|(store, start)| {
             let from = usize::try_from(stored.offset.checked_sub(*start)?).ok()?;
             let is_in = Arc::ptr_eq(store, &stored.store)

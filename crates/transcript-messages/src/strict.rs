@@ -11,12 +11,12 @@ use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_format::texts;
 
 use super::block::{ApiTool, Block, BlockKind, kind_of};
-use super::lint::{self, Rule};
 use super::log::{Log, OmissionReason, Synthetic, SyntheticKind};
 use super::message::{Joined, Message, Role};
 use super::provider::Provider;
+use super::rule::Rule;
 use super::text::{is_space, quoted, safe, wrapped};
-use super::{media, pair};
+use super::{lint, media, pair};
 
 /// Makes messages that a strict provider of the Messages API accepts: repairs blocks, attaches each result to its call,
 /// makes the missing ones, joins adjacent messages of one role.
