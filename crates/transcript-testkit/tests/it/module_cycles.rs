@@ -66,7 +66,7 @@ fn a_cycle_is_found_through_a_re_export_a_path_in_code_and_a_macro() {
         ]),
         cycle("a -> a::b -> a")
     );
-    // Tests, and re-exports for users, are no dependencies.
+    // Tests, and re-exports for users, are no dependencies, and a module within a file is a part of it.
     let none: Vec<String> = Vec::new();
     assert_eq!(
         cycles(&[
@@ -75,6 +75,13 @@ fn a_cycle_is_found_through_a_re_export_a_path_in_code_and_a_macro() {
                 "a",
                 "pub struct A; #[cfg(test)] mod tests { use crate::f; }"
             ),
+        ]),
+        none
+    );
+    assert_eq!(
+        cycles(&[
+            ("a", "mod b; use b::f;"),
+            ("a::b", "pub fn f() {} mod fast { use super::f; }"),
         ]),
         none
     );
@@ -143,7 +150,7 @@ impl Modules {
     fn add(&mut self, module: &Module, items: &[Item]) {
         let mut reader = Reader {
             modules: self,
-            module,
+            module: module.clone(),
             paths: Vec::new(),
             exported: Vec::new(),
         };
@@ -268,14 +275,15 @@ fn way_around(arrows: &BTreeMap<&Module, BTreeSet<Module>>, start: &Module) -> O
 /// Reads the paths of a module.
 struct Reader<'m> {
     modules: &'m Modules,
-    module: &'m Module,
+    /// The module, with those within its file.
+    module: Module,
     paths: Vec<Vec<String>>,
     exported: Vec<Vec<String>>,
 }
 
 impl Reader<'_> {
     fn name(&mut self, path: &[String]) -> Option<Vec<String>> {
-        let path = self.modules.absolute(self.module, path)?;
+        let path = self.modules.absolute(&self.module, path)?;
         self.paths.push(path.clone());
         Some(path)
     }
@@ -304,7 +312,7 @@ impl Reader<'_> {
             UseTree::Rename(name) => (below(&name.ident), Some(name.rename.to_string())),
             UseTree::Glob(_) => (above.to_vec(), None),
         };
-        let Some(path) = self.modules.absolute(self.module, &path) else {
+        let Some(path) = self.modules.absolute(&self.module, &path) else {
             return;
         };
         match is_exported && name.as_ref() == path.last() {
@@ -352,8 +360,16 @@ impl Visit<'_> for Reader<'_> {
             Item::Impl(block) => &block.attrs,
             _ => return visit::visit_item(self, item),
         };
-        if !attributes.iter().any(is_for_tests) {
-            visit::visit_item(self, item);
+        if attributes.iter().any(is_for_tests) {
+            return;
+        }
+        match item {
+            Item::Mod(within) => {
+                self.module.push(within.ident.to_string());
+                visit::visit_item(self, item);
+                self.module.pop();
+            }
+            _ => visit::visit_item(self, item),
         }
     }
 
