@@ -485,7 +485,8 @@ fn what_verify_says_of_media_repair_does_once_and_then_there_is_nothing_left() {
     for (name, images, changed) in [
         ("beyond the limits of one", with(8_001, 1), 1),
         ("wide among many", with(2_001, 20), 1),
-        ("too many", with(9, 102), 3),
+        // In steps of an eighth of the limit, as in a request.
+        ("too many", with(9, 102), 12),
         ("more than a request has room for", large, 2),
         ("all within the limits", with(2_001, 19), 0),
     ] {
