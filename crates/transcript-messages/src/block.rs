@@ -241,7 +241,7 @@ impl Block {
     }
 
     /// Returns the block as JSON. One that stayed in its file is kept from then on: to write many of
-    /// them, use a [`StoredReader`](super::StoredReader).
+    /// them, use a [`StoredReader`].
     #[must_use]
     pub fn json(&self) -> &str {
         match &self.json {

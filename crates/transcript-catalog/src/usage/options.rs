@@ -60,7 +60,7 @@ impl UsageOptions {
         self
     }
 
-    /// Adds the bytes that are done to this counter, out of [`Catalog::bytes`].
+    /// Adds the bytes that are done to this counter, out of [`Catalog::bytes`](crate::Catalog::bytes).
     #[must_use]
     pub fn count_bytes(mut self, counter: Arc<AtomicU64>) -> Self {
         self.done = Some(counter);

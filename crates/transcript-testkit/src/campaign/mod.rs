@@ -2,7 +2,7 @@
 //! would show.
 //!
 //! The expected result comes from this module, never from the tested code. It is the path of the
-//! slow model ([`model::vendor_path`]) through the session before it was damaged. If lines were
+//! slow model ([`vendor_path`](crate::model::vendor_path)) through the session before it was damaged. If lines were
 //! destroyed, it is the path through the session without them, with every link past them repaired,
 //! which only the generator can do. Entries that the damaged bytes do not prove (see `truth.rs`) are
 //! optional: they may be shown or missing.
