@@ -107,7 +107,9 @@ class Functions(Store):
                 transcript.request(path, **options)  # type: ignore[arg-type]
 
     def test_a_request_is_made_for_a_provider(self) -> None:
-        call = [{"type": "tool_use", "id": "t1", "name": "mcp__a.b", "input": {}}]
+        call: list[dict[str, Any]] = [
+            {"type": "tool_use", "id": "t1", "name": "mcp__a.b", "input": {}}
+        ]
         result = [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]
         path = self.write(
             entry("user", "u1", None, "Go."),
@@ -115,7 +117,12 @@ class Functions(Store):
             entry("user", "u2", "a1", result),
             entry("assistant", "a2", "u2", "Done."),
         )
-        for provider, name in ((None, "mcp__a.b"), ("vertex", "mcp__a.b"), ("converse", "mcp__a_b")):
+        names: list[tuple[transcript.Provider | None, str]] = [
+            (None, "mcp__a.b"),
+            ("vertex", "mcp__a.b"),
+            ("converse", "mcp__a_b"),
+        ]
+        for provider, name in names:
             with self.subTest(provider):
                 request = transcript.request(path, provider=provider)
                 self.assertEqual(request["messages"][1]["content"][0]["name"], name)
