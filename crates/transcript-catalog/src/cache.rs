@@ -529,7 +529,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
     }
 }
 
-/// Returns the pieces of which the records of a chain tell, in order.
+/// Returns the pieces that the records of a chain name, in order.
 fn pieces<K: Clone>(chain: &[&Found<Stored<K>>]) -> Vec<Stored<K>> {
     let mut pieces: Vec<Stored<K>> = Vec::new();
     for found in chain.iter().rev() {

@@ -125,7 +125,7 @@ impl TokenEstimate {
         Self::of_chars(text, 0)
     }
 
-    /// Estimates a text in which so many escapes of two bytes stand for one ASCII character each.
+    /// Estimates a text with a number of two-byte escapes, each of which stands for one ASCII character.
     fn of_chars(text: &str, escapes: usize) -> Self {
         let (ascii, other) = count_chars(text);
         Self::known(((ascii - escapes).div_ceil(4) + other) as u64)

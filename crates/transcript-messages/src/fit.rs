@@ -39,7 +39,7 @@ pub trait Origins {
 const MIN_RESULT: u64 = 64;
 /// What a note takes, at most.
 const NOTE: u64 = 64;
-/// A request that is too long is cut to its limit less one of so many parts of it.
+/// A request that is too long is cut to its limit minus one part; the limit has this number of parts.
 const PARTS: u64 = 8;
 
 /// Omits parts of a request that [`make_strict`](super::make_strict) made, until it is within the limit or

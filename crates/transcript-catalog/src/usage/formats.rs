@@ -1,5 +1,5 @@
 //! The formats in which builds kept what files say about usage. What is kept about deleted files cannot be read
-//! again, so each format that ever was is still read.
+//! again, so every earlier format is still read.
 //!
 //! To change the format: raise [`FORMAT`] and the numbers in [`KIND`], keep here what the last format was, with
 //! its step to the next one, and let the test write a file in the new format (see there).

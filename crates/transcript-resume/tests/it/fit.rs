@@ -453,7 +453,7 @@ impl Growth {
         self.is_recorded.then_some(tokens)
     }
 
-    /// Adds a turn with so many calls, whose results are of such lengths, or an image if it is 0.
+    /// Adds a turn with a call for each length of a result; a length of 0 stands for an image.
     fn turn(&mut self, number: usize, results: &[usize]) {
         self.conversation
             .prompt(&format!("Prompt {number}. {}", words(100)));
