@@ -180,6 +180,14 @@ impl ObjectBuf {
     }
 }
 
+/// Collects members whose keys are all different, in linear time.
+impl FromIterator<(String, Json)> for ObjectBuf {
+    fn from_iter<I: IntoIterator<Item = (String, Json)>>(members: I) -> Self {
+        let members = members.into_iter();
+        Self(members.map(|(key, value)| (key.into(), value)).collect())
+    }
+}
+
 /// Of a repeated key, keeps the last value at the position of the first.
 impl From<&Object<'_>> for ObjectBuf {
     fn from(object: &Object<'_>) -> Self {

@@ -38,6 +38,19 @@ schema! {
         session_id: Str<'a> = "sessionId", "the session";
     }
 
+    /// A system prompt that turns were sent with.
+    RecordedPrompt {
+        hash: Str<'a> = "hash", "the SHA-256 of the whole text";
+        sections: Vec<RecordedSection<'a>> = "sections", "the sections in their order";
+    }
+
+    /// A section of a system prompt that turns were sent with.
+    RecordedSection {
+        name: Str<'a> = "name", "its name";
+        hash: Str<'a> = "hash", "the SHA-256 of its text; a key of `texts` of this line or another one";
+        tokens: u64 = "tokens", "its estimated tokens";
+    }
+
     /// A cache breakpoint of a request.
     CacheMark {
         path: Vec<Raw<'a>> = "path", "its place: keys and indexes from the top of the request";
@@ -203,6 +216,9 @@ schema! {
             v: u64 = "v", "the version of its format";
             tombstone: Str<'a> = "tombstone", "the entry that it tombstones";
             tombstones: Vec<Str<'a>> = "tombstones", "the entries that it tombstones, if they are several";
+            prompt: RecordedPrompt<'a> = "prompt", "the system prompt of the turns up to the next such line";
+            after: Str<'a> = "after", "the last entry of the conversation when the prompt was recorded; `null` at the start";
+            texts: Object<'a> = "texts", "texts of sections of system prompts by their SHA-256, each once in a file";
         }
     }
 }
