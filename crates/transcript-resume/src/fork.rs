@@ -1,8 +1,8 @@
 //! Copies a path into a session of its own, as lines. Uses no file, no clock and no randomness.
 //!
 //! A copy is a path and nothing else: one run of entries in the order of the path, each with a new
-//! id, then the counts of the client, the folder if it is another one than that of the first line, and the title. Abandoned
-//! branches, entries of subagents and what a compaction summarized are not copied. Each line keeps its bytes except for those that tie it to its old place:
+//! id, then the system prompts that it was sent with, the counts of the client, the folder if it is another one than that of
+//! the first line, and the title. Abandoned branches, entries of subagents and what a compaction summarized are not copied. Each line keeps its bytes except for those that tie it to its old place:
 //!
 //! - `uuid`, `sessionId`, `parentUuid` and `forkedFrom` are set, `isSidechain` becomes `false`;
 //!   `teamName`, `agentName` and `slug` go; an answer without a `requestSessionId` gets the source.
@@ -29,6 +29,7 @@
 mod line;
 mod links;
 mod missing;
+mod prompts;
 
 use std::collections::{HashMap, HashSet};
 
@@ -80,8 +81,8 @@ pub struct Forked {
 
 /// Copies `path` of `tree`, and calls `write` with one line after the other, each without a line
 /// end: first the entries in the order of the path, then one `content-replacement` with all
-/// replacements of the source if it has any, the last `cost-state` if it has one, and the
-/// `custom-title`.
+/// replacements of the source if it has any, the lines with the [system prompts](crate::prompts) of the
+/// path, the last `cost-state` if it has one, and the `custom-title`.
 ///
 /// Holds one body at a time, and about 150 bytes for each entry of the path. `new_id` has to return
 /// an id that it never returned before. It is called for all entries in order before any body is
@@ -141,6 +142,7 @@ pub fn fork<B: BodySource, E: From<B::Error>>(
     if let Some(line) = replacements(tree.index(), bodies, options, new_id)? {
         write(&line)?;
     }
+    prompts::write(tree, path, &copy, bodies, write)?;
     if let Some(line) = costs(tree.index(), bodies, options)? {
         write(&line)?;
     }
@@ -379,8 +381,8 @@ impl<'c, 'i> PathCopy<'c, 'i> {
 }
 
 /// Returns the line of an entry of `index` as one of another session: with the session id `from`
-/// replaced by `to`, and each id of an entry by the one in `ids`. As in a copy of a path, `message` and
-/// `toolUseResult` are not changed. `None` when `body` is not an entry.
+/// replaced by `to`, and each id of an entry by the one in `ids`. As in a copy of a path, `message`,
+/// `toolUseResult` and the texts of system prompts are not changed. `None` when `body` is not an entry.
 #[must_use]
 pub fn with_new_ids(
     index: &Index,
@@ -395,7 +397,7 @@ pub fn with_new_ids(
     };
     let edit = |key: &str, value: Raw<'_>| match key {
         "sessionId" if value.str().as_deref() == Some(from) => Edit::set(&to.into()),
-        "message" | "toolUseResult" | "sessionId" => Edit::Keep,
+        "message" | "toolUseResult" | "texts" | "sessionId" => Edit::Keep,
         _ => renamed(index, key, value, NESTING, &new),
     };
     Some(edited(&entry, edit, &[]))

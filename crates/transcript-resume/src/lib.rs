@@ -23,6 +23,7 @@ mod live;
 mod lost_parents;
 mod path;
 mod preserved_segment;
+pub mod prompts;
 mod recover;
 mod repeated_calls;
 pub mod request;

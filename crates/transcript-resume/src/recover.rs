@@ -22,7 +22,7 @@ use crate::tombstones::Tombstones;
 use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 
 /// The changes that were made to the links.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Recovery {
     /// The lines of each uuid that is in the file more than once, in file order.
     copies: HashMap<NodeId, Vec<EntryNo>>,

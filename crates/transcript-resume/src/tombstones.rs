@@ -14,7 +14,7 @@ use transcript_reader::{EntryNo, EntryRef, Id, ToolKey};
 use crate::tree::{NodeId, ParentSlot, Tree};
 
 /// The removed entries; empty for nearly all files.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tombstones {
     /// The uuids without an entry after their last tombstone.
     tombstoned: Vec<Id>,

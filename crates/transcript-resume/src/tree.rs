@@ -74,7 +74,7 @@ impl Parent {
 /// The entries of a file, each once, linked under a policy.
 ///
 /// Takes about 24 bytes for each entry of the index.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Tree<'i> {
     pub(crate) index: &'i Index,
     policy: Policy,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use transcript_format::make::Compaction;
 use transcript_format::object::Object;
-use transcript_messages::builder::AssembledPrompt;
+use transcript_messages::builder::{AssembledPrompt, PromptChanges, PromptFingerprint};
 use transcript_reader::Index;
 use transcript_resume::PathState;
 use transcript_resume::request::Request;
@@ -222,6 +222,20 @@ impl AsyncSession {
     pub async fn record_prompt(&self, prompt: &AssembledPrompt) -> Result<Option<Written>, Error> {
         let prompt = prompt.clone();
         self.blocking(move |config, writer| config.record_prompt(writer, &prompt))
+            .await
+    }
+
+    /// Compares a system prompt with the one that was recorded last; see
+    /// [`Session::prompt_changes`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn prompt_changes(
+        &self,
+        new: &PromptFingerprint,
+    ) -> Result<Option<PromptChanges>, Error> {
+        let new = new.clone();
+        self.blocking(move |config, writer| config.prompt_changes(writer, &new))
             .await
     }
 

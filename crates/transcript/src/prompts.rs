@@ -4,13 +4,15 @@
 use std::collections::HashSet;
 
 use transcript_format::json::{Json, ObjectBuf};
-use transcript_format::kind::EntryKind;
 use transcript_format::make::{self, NewEntry};
+use transcript_format::metadata::TranscriptEngine;
 use transcript_format::object::Object;
 use transcript_messages::builder::{
-    AssembledPrompt, PromptChanges, PromptFingerprint, PromptSection, text_hash,
+    AssembledPrompt, PromptChanges, PromptFingerprint, PromptSection,
 };
 use transcript_reader::Bodies;
+use transcript_resume::Policy;
+use transcript_resume::prompts::{PromptFilter, each_line, fingerprint, is_text_of};
 use transcript_writer::EntryId;
 
 use crate::error::Error;
@@ -28,16 +30,17 @@ pub struct RecordedPrompt {
 
 impl History {
     /// Returns the system prompts that [`Session::record_prompt`](crate::Session::record_prompt)
-    /// recorded, in the order of the file. Each is that of all turns up to the next. Lines that are
-    /// damaged are omitted.
+    /// recorded, in the order of the file, also those of other branches. Each is that of all turns up
+    /// to the next. Lines that are damaged are omitted.
     ///
     /// # Errors
     /// When the system fails to read.
     pub fn prompts(&self) -> Result<Vec<RecordedPrompt>, Error> {
         let mut prompts = Vec::new();
-        self.each_prompt(|line, fingerprint| {
-            let after = line.str("after").map(|after| after.into_owned());
-            prompts.push(RecordedPrompt { fingerprint, after });
+        self.each_prompt_line(|line| {
+            let after = line.after().map(|after| after.into_owned());
+            let fingerprint = fingerprint(line);
+            prompts.extend(fingerprint.map(|fingerprint| RecordedPrompt { fingerprint, after }));
         })?;
         Ok(prompts)
     }
@@ -49,23 +52,22 @@ impl History {
     /// When the system fails to read.
     pub fn prompt_text(&self, hash: &str) -> Result<Option<String>, Error> {
         let mut found = None;
-        self.each_prompt(|line, _| {
+        self.each_prompt_line(|line| {
             if found.is_none() {
-                let text = line
-                    .object("texts")
-                    .and_then(|texts| texts.str(hash).map(|text| text.into_owned()));
-                found = text.filter(|text| text_hash(text) == hash);
+                let text = line.texts().and_then(|texts| texts.get(hash));
+                let text = text.filter(|text| is_text_of(hash, *text));
+                found = text.and_then(|text| Some(text.str()?.into_owned()));
             }
         })?;
         Ok(found)
     }
 
-    /// Compares a system prompt with the one that was recorded last: what the model now reads
-    /// differently from the turns before. `None` if none was recorded.
+    /// Compares a system prompt with the one that was recorded last in the conversation: what the
+    /// model now reads differently from the turns before. `None` if none was recorded.
     ///
     /// ```
     /// use transcript::builder::SystemPrompt;
-    /// use transcript::{Draft, Session, SessionOptions};
+    /// use transcript::{Draft, Policy, Session, SessionOptions};
     ///
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
@@ -79,59 +81,65 @@ impl History {
     /// // Later, on another branch.
     /// let prompt = prompt.section("git", "branch: fix");
     /// let resumed = Session::resume(&path, &options)?;
-    /// let changes = resumed.history.prompt_changes(&prompt.fingerprint())?;
+    /// let changes = resumed.history.prompt_changes(Policy::Recover, &prompt.fingerprint())?;
     /// assert_eq!(changes.ok_or("none was recorded")?.changed, ["git"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// When the system fails to read.
-    pub fn prompt_changes(&self, new: &PromptFingerprint) -> Result<Option<PromptChanges>, Error> {
-        let last = self.prompts()?.pop();
-        Ok(last.map(|last| PromptFingerprint::changes(&last.fingerprint, new)))
+    pub fn prompt_changes(
+        &self,
+        policy: Policy,
+        new: &PromptFingerprint,
+    ) -> Result<Option<PromptChanges>, Error> {
+        let last = self.last_prompt(policy)?;
+        Ok(last.map(|last| PromptFingerprint::changes(&last, new)))
     }
 
-    /// Passes each line with a recorded prompt to `take`.
-    fn each_prompt(
-        &self,
-        mut take: impl FnMut(&Object<'_>, PromptFingerprint),
-    ) -> Result<(), Error> {
-        let mut bodies = Bodies::new(self.source());
-        for entry in self.index().entries() {
-            if entry.kind() != EntryKind::TranscriptEngine {
-                continue;
-            }
-            let body = bodies.get(&entry)?;
-            let Ok(line) = Object::parse(body.text) else {
-                continue;
-            };
-            let prompt = line
-                .get("prompt")
-                .map(|prompt| serde_json::from_str(prompt.text()));
-            if let Some(Ok(prompt)) = prompt {
-                take(&line, prompt);
-            }
+    /// Returns the prompt that was recorded last in the conversation.
+    fn last_prompt(&self, policy: Policy) -> Result<Option<PromptFingerprint>, Error> {
+        let prompts = self.prompts()?;
+        if prompts.is_empty() {
+            return Ok(None);
         }
-        Ok(())
+        let tree = self.tree(policy);
+        let context = tree.path();
+        let filter = PromptFilter::new(self.index(), &tree.unspliced().story(&context));
+        let mut prompts = prompts.into_iter().rev();
+        let last = prompts.find(|prompt| filter.has(prompt.after.as_deref()));
+        Ok(last.map(|prompt| prompt.fingerprint))
+    }
+
+    /// Passes each line with a recorded prompt, or with texts of one, to `take`.
+    fn each_prompt_line(&self, mut take: impl FnMut(&TranscriptEngine<'_>)) -> Result<(), Error> {
+        let mut bodies = Bodies::new(self.source());
+        each_line(self.index(), &mut bodies, |_, line| {
+            take(line);
+            Ok(())
+        })
     }
 }
 
 /// What of the prompts of a session is in its file.
 #[derive(Debug, Default)]
 pub(crate) struct KnownPrompts {
+    /// The last one of the conversation.
     last: Option<PromptFingerprint>,
     /// The hashes of the sections whose texts are there.
     texts: HashSet<String>,
 }
 
 impl KnownPrompts {
-    pub(crate) fn read(history: &History) -> Result<Self, Error> {
-        let mut known = Self::default();
-        history.each_prompt(|line, prompt| {
-            known.last = Some(prompt);
-            let texts = line.object("texts");
+    pub(crate) fn read(history: &History, policy: Policy) -> Result<Self, Error> {
+        let mut known = Self {
+            last: history.last_prompt(policy)?,
+            ..Self::default()
+        };
+        history.each_prompt_line(|line| {
+            let texts = line.texts();
             for (hash, text) in texts.iter().flat_map(Object::members) {
-                if text.str().is_some_and(|text| text_hash(&text) == *hash) {
+                if is_text_of(hash, *text) {
                     known.texts.insert(hash.to_string());
                 }
             }
@@ -139,8 +147,14 @@ impl KnownPrompts {
         Ok(known)
     }
 
+    /// Compares a prompt with the last one of the conversation.
+    pub(crate) fn changes(&self, new: &PromptFingerprint) -> Option<PromptChanges> {
+        let last = self.last.as_ref()?;
+        Some(PromptFingerprint::changes(last, new))
+    }
+
     /// Returns the line that records `prompt` after the entry `after`, with the texts that the file
-    /// does not have; `None` if the prompt is the last one in the file.
+    /// does not have; `None` if the prompt is the last one of the conversation.
     pub(crate) fn line(
         &self,
         prompt: &AssembledPrompt,
@@ -150,13 +164,13 @@ impl KnownPrompts {
         if self.last.as_ref() == Some(&fingerprint) {
             return None;
         }
-        let mut texts = ObjectBuf::new();
+        let mut new = HashSet::new();
         let hashes = fingerprint.sections.iter().map(|section| &section.hash);
-        for (hash, PromptSection { text, .. }) in hashes.zip(&prompt.sections) {
-            if !self.texts.contains(hash) {
-                texts.set(hash.clone(), text.as_str());
-            }
-        }
+        let texts = hashes
+            .zip(&prompt.sections)
+            .filter(|(hash, _)| !self.texts.contains(*hash) && new.insert(*hash))
+            .map(|(hash, PromptSection { text, .. })| (hash.clone(), Json::from(text.as_str())));
+        let texts: ObjectBuf = texts.collect();
         let sections = fingerprint.sections.iter().map(|section| {
             let json = ObjectBuf::new().with("name", section.name.as_str());
             let json = json.with("hash", section.hash.as_str());

@@ -12,7 +12,7 @@ use transcript_format::json::Json;
 use transcript_format::kind::EntryKind;
 use transcript_format::make::{self, Compaction, NewEntry};
 use transcript_format::object::{Object, Raw};
-use transcript_messages::builder::AssembledPrompt;
+use transcript_messages::builder::{AssembledPrompt, PromptChanges, PromptFingerprint};
 use transcript_messages::{BlockKind, Message, SyntheticKind};
 use transcript_reader::{Bodies, Index};
 use transcript_resume::request::Request;
@@ -434,8 +434,8 @@ impl Session {
 
     /// Records the system prompt of the next turn: its fingerprint, and the texts of the sections
     /// that the file does not have yet. Nothing is written, and `None` is returned, if it is the one
-    /// that was recorded last. It is not part of the conversation, and a request does not contain it;
-    /// [`History::prompts`] and [`History::prompt_changes`] read it.
+    /// that was recorded last in the conversation. It is not part of the conversation, and a request
+    /// does not contain it; [`History::prompts`] and [`Self::prompt_changes`] read it.
     ///
     /// The first call reads the file.
     ///
@@ -446,6 +446,18 @@ impl Session {
     /// When the file cannot be read, and as for [`append`](Self::append).
     pub fn record_prompt(&self, prompt: &AssembledPrompt) -> Result<Option<Written>, Error> {
         self.config.record_prompt(&self.writer, prompt)
+    }
+
+    /// Compares a system prompt with the one that was [recorded](Self::record_prompt) last in the
+    /// conversation: what the model now reads differently from the turns before. `None` if none was
+    /// recorded.
+    ///
+    /// The first call reads the file.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn prompt_changes(&self, new: &PromptFingerprint) -> Result<Option<PromptChanges>, Error> {
+        self.config.prompt_changes(&self.writer, new)
     }
 
     /// Sets the title of the session.
@@ -1030,25 +1042,47 @@ impl SessionConfig {
         writer: &Writer,
         prompt: &AssembledPrompt,
     ) -> Result<Option<Written>, Error> {
-        let mut known = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
-        // What is not put back after an error is read from the file again.
+        self.with_prompts(writer, |prompts| {
+            let Some(line) = prompts.line(prompt, writer.leaf().as_ref()) else {
+                return Ok(None);
+            };
+            let written = writer.append(self.draft(line)?)?;
+            prompts.add(prompt);
+            Ok(Some(written))
+        })
+    }
+
+    pub(crate) fn prompt_changes(
+        &self,
+        writer: &Writer,
+        new: &PromptFingerprint,
+    ) -> Result<Option<PromptChanges>, Error> {
+        self.with_prompts(writer, |prompts| Ok(prompts.changes(new)))
+    }
+
+    /// Calls `run` with the recorded prompts. After an error they are read from the file again.
+    fn with_prompts<T>(
+        &self,
+        writer: &Writer,
+        run: impl FnOnce(&mut KnownPrompts) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut known = lock(&self.prompts);
         let mut prompts = match known.take() {
             Some(prompts) => prompts,
             None => match self.read_again(writer) {
-                Ok(history) => KnownPrompts::read(&history)?,
+                Ok(history) => KnownPrompts::read(&history, self.options.policy)?,
                 Err(error) if error.kind() == NO_FILE => KnownPrompts::default(),
                 Err(error) => return Err(error),
             },
         };
-        let written = match prompts.line(prompt, writer.leaf().as_ref()) {
-            Some(line) => Some(writer.append(self.draft(line)?)?),
-            None => None,
-        };
-        if written.is_some() {
-            prompts.add(prompt);
-        }
+        let result = run(&mut prompts)?;
         *known = Some(prompts);
-        Ok(written)
+        Ok(result)
+    }
+
+    /// Forgets which prompt the conversation had last, because it continues elsewhere.
+    fn forget_prompts(&self) {
+        *lock(&self.prompts) = None;
     }
 
     pub(crate) fn entries(&self, writer: &Writer) -> Result<Vec<ConversationEntry>, Error> {
@@ -1079,7 +1113,9 @@ impl SessionConfig {
         {
             return Err(Error::new(ErrorKind::BeforeCompaction, &self.path));
         }
-        Ok(writer.rewind(to)?)
+        let written = writer.rewind(to)?;
+        self.forget_prompts();
+        Ok(written)
     }
 
     pub(crate) fn find_entry(&self, writer: &Writer, name: &str) -> Result<EntryId, Error> {
@@ -1093,7 +1129,9 @@ impl SessionConfig {
         let history = self.read_again(writer)?;
         let tree = Tree::new(history.index(), self.options.policy);
         let above = resume_point::above(&tree, entry);
-        Ok(writer.tombstone(entry, above)?)
+        let written = writer.tombstone(entry, above)?;
+        self.forget_prompts();
+        Ok(written)
     }
 
     pub(crate) fn tombstone_all(
@@ -1114,10 +1152,28 @@ impl SessionConfig {
                 false => WriteError::UnknownEntry,
             }));
         }
-        Ok(writer.tombstone_all(&found.last, found.parent)?)
+        let written = writer.tombstone_all(&found.last, found.parent)?;
+        self.forget_prompts();
+        Ok(written)
     }
 
     pub(crate) fn record(
+        &self,
+        writer: &Writer,
+        messages: Vec<Draft>,
+        options: RecordOptions,
+    ) -> Result<RecordOutcome, Error> {
+        let leaf = writer.leaf();
+        let recorded = self.record_messages(writer, messages, options)?;
+        // Messages continue after the last one that was in the file, wherever that is.
+        let first = recorded.entries.first();
+        if first.map_or(writer.leaf(), |first| first.parent.clone()) != leaf {
+            self.forget_prompts();
+        }
+        Ok(recorded)
+    }
+
+    fn record_messages(
         &self,
         writer: &Writer,
         messages: Vec<Draft>,

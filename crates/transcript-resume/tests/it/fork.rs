@@ -11,6 +11,7 @@ use transcript_format::ids::Uuid;
 use transcript_format::json::Json;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Raw;
+use transcript_messages::builder::text_hash;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source};
 use transcript_resume::fork::{ForkOptions, Forked, fork};
 use transcript_resume::request::{self, BodySource};
@@ -311,6 +312,132 @@ fn a_copy_has_new_ids_and_all_else_of_a_line_byte_for_byte() {
     let expected = r#"{ "uuid" : "f0000000-0000-0000-0000-000000000001", "parentUuid":null,"big":1e999,"type":"assistant","message":{"role":"assistant","id":"m","content":[{"type":"text","text":"\ud83d \u00e9"}]},"odd" : [ 1 ,2 ],"isSidechain":false,"timestamp":"2026-11-01T10:00:00Z","sessionId":"5e550000-0000-4000-8000-000000000002","forkedFrom":{"sessionId":"5e550000-0000-4000-8000-000000000001","messageUuid":"00000000-0000-4000-8000-000000000001"},"requestSessionId":"5e550000-0000-4000-8000-000000000001"}"#;
     assert_eq!(copy.lines[0], expected);
     assert_eq!(copy.forked.leaf, Some(Uuid((0xF0 << 120) + 1)));
+}
+
+/// The line that records a prompt of one section, named after its text.
+fn prompt(after: Option<u32>, text: &str, has_text: bool) -> String {
+    let hash = text_hash(text);
+    let texts = match has_text {
+        true => json!({ &hash: text }),
+        false => json!({}),
+    };
+    let section = json!({"name": text, "hash": hash, "tokens": 1});
+    let line = json!({"type": "transcriptEngine", "v": 1, "after": after.map(id), "texts": texts,
+        "prompt": {"hash": hash, "sections": [section]}, "sessionId": SOURCE});
+    line.to_string()
+}
+
+/// The prompts that a copy records, each with the source of the entry that it follows.
+fn prompts_of(copy: &Copy) -> Vec<(String, Option<String>)> {
+    let entries = copy.entries();
+    let origin = |after: &Value| {
+        let entry = entries.iter().find(|entry| entry["uuid"] == *after)?;
+        entry["forkedFrom"]["messageUuid"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    let lines = copy.values().into_iter();
+    let recorded = lines.filter(|line| !line["prompt"].is_null());
+    recorded
+        .map(|line| {
+            assert_eq!(line["sessionId"], COPY);
+            let after = origin(&line["after"]);
+            assert_eq!(after.is_none(), line["after"].is_null());
+            let name = line["prompt"]["sections"][0]["name"].as_str().unwrap();
+            (name.to_owned(), after)
+        })
+        .collect()
+}
+
+/// The texts that a copy stores.
+fn texts_of(copy: &Copy) -> Vec<String> {
+    let mut texts = Vec::new();
+    for line in copy.values() {
+        let stored = line["texts"].as_object().into_iter().flatten();
+        texts.extend(stored.map(|(_, text)| text.as_str().unwrap().to_owned()));
+    }
+    texts
+}
+
+#[test]
+fn a_copy_has_the_system_prompts_of_its_path_and_each_text_once() {
+    let mut lines = vec![prompt(None, "start", true)];
+    lines.extend(rewound());
+    let after = [
+        prompt(Some(2), "shared", true),
+        // The branch that was left.
+        prompt(Some(4), "left", true),
+        prompt(Some(3), "later", true),
+        prompt(Some(5), "later", false),
+        // Damage, and the prompt of an entry that is not there.
+        prompt(Some(6), "start", false).replace("\"tokens\":1", "\"tokens\":-1"),
+        prompt(Some(99), "lost", true),
+        prompt(Some(6), "start", false),
+    ];
+    lines.extend(after);
+    let source = session(&lines);
+    for policy in POLICIES {
+        let copy = source.fork(policy);
+        let expected = [
+            ("shared", Some(2)),
+            ("later", Some(5)),
+            ("lost", None),
+            ("start", Some(6)),
+        ];
+        let expected = expected.map(|(text, after)| (text.to_owned(), after.map(id)));
+        let mut prompts = prompts_of(&copy);
+        // The first one was in force where the copy starts.
+        assert_eq!(prompts.remove(0), ("start".to_owned(), None));
+        assert_eq!(prompts, expected);
+        assert_eq!(texts_of(&copy), ["start", "shared", "later", "lost"]);
+
+        // A copy of the copy is the same.
+        let again = copy.session().fork(policy);
+        assert_eq!(prompts_of(&again).len(), 5);
+        assert_eq!(texts_of(&again), texts_of(&copy));
+    }
+}
+
+#[test]
+fn the_prompt_before_a_compaction_is_in_force_after_it() {
+    let mut lines = compacted();
+    lines.insert(0, prompt(None, "first", true));
+    lines.insert(2, prompt(Some(1), "second", true));
+    let source = session(&lines);
+    for policy in POLICIES {
+        let copy = source.fork(policy);
+        assert_eq!(prompts_of(&copy), [("second".to_owned(), None)]);
+        assert_eq!(texts_of(&copy), ["second"]);
+    }
+    lines.push(prompt(Some(7), "first", false));
+    let source = session(&lines);
+    for policy in POLICIES {
+        let copy = source.fork(policy);
+        let expected = [("second", None), ("first", Some(id(7)))];
+        assert_eq!(
+            prompts_of(&copy),
+            expected.map(|(name, after)| (name.to_owned(), after))
+        );
+        assert_eq!(texts_of(&copy), ["first", "second"]);
+    }
+}
+
+#[test]
+fn a_text_that_was_redacted_is_copied_until_it_is_there_as_it_was() {
+    let mut lines = plain();
+    let redacted = prompt(Some(1), "secret", true).replace(":\"secret\"}", ":\"[redacted]\"}");
+    assert!(redacted.contains("[redacted]"));
+    lines.extend([redacted, prompt(Some(2), "other", true)]);
+    assert_eq!(
+        texts_of(&session(&lines).fork(Policy::Recover)),
+        ["[redacted]", "other"]
+    );
+    lines.extend([
+        prompt(Some(3), "secret", true),
+        prompt(Some(4), "secret", true),
+    ]);
+    let texts = texts_of(&session(&lines).fork(Policy::Recover));
+    assert_eq!(texts, ["[redacted]", "other", "secret"]);
 }
 
 #[test]
