@@ -283,6 +283,14 @@ fn run(session: &Session, command: &Command<'_>) -> Result<Answer<'static>, Comm
             session.tombstone(&named(session, uuid)?)?;
             Ok(Answer::written_with_leaf(Vec::new(), session.leaf()))
         }
+        Command::Prompt(prompt) => {
+            let written = session.record_prompt(&prompt.assembled())?;
+            Ok(Answer::written(written.into_iter().collect()))
+        }
+        Command::Changes(prompt) => {
+            let new = prompt.assembled().fingerprint();
+            Ok(Answer::of_changes(session.prompt_changes(&new)?))
+        }
         Command::Close => Err(CommandError::bad_command("close ends the server")),
     }
 }

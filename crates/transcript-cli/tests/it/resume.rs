@@ -588,8 +588,14 @@ fn a_request_is_made_for_a_provider() {
         reasons(&converse),
         ["media-address", "api-tool", "api-tool", "call-name"]
     );
-    for answer in [&messages, &converse, &vertex] {
+    let named = [
+        ("messages", &messages),
+        ("converse", &converse),
+        ("vertex", &vertex),
+    ];
+    for (provider, answer) in named {
         assert_eq!(answer["lint"]["ok"], true, "{}", answer["lint"]);
+        assert_eq!(answer["provider"], provider);
     }
     let content = &converse["messages"][0]["content"];
     assert_eq!(

@@ -288,6 +288,8 @@ fn what_append_answers_is_documented() {
         json!({"op": "hello"}),
         json!({"id": null, "op": "append", "user": "Which years have a leap day?"}),
         json!({"id": [1.50, "\u{e9}"], "op": "meta", "entry": {"type": "tag", "tag": "t"}}),
+        json!({"op": "prompt", "sections": [{"name": "git", "text": "main"}]}),
+        json!({"op": "changes", "sections": [{"name": "git", "text": "fix"}], "separator": "\n"}),
         json!({"op": "rewind", "to": null}),
         json!({"op": "rewind", "to": "nobody"}),
         json!({"op": "spell"}),
@@ -300,7 +302,8 @@ fn what_append_answers_is_documented() {
     let answers = answers.split_terminator('\n');
     let answers: Vec<Answer<'_>> = answers.map(|line| printed.parse(line)).collect();
     let is_ok: Vec<_> = answers.iter().map(|answer| answer.ok).collect();
-    assert_eq!(is_ok, [true, true, true, true, false, false, true, true]);
+    let expected = [true, true, true, true, true, true, false, false, true, true];
+    assert_eq!(is_ok, expected);
     let ids = answers
         .iter()
         .map(|answer| answer.id.as_ref().map(wire::Json::text));
@@ -313,9 +316,11 @@ fn what_append_answers_is_documented() {
         None,
         None,
         None,
+        None,
+        None,
     ];
-    assert_eq!(ids[..7], expected);
-    printed.assert_documented(&["schema", "parentUuid", "retry"]);
+    assert_eq!(ids[..9], expected);
+    printed.assert_documented(&["schema", "parentUuid", "changes", "retry"]);
     for command in commands.iter().filter(|command| command["op"] != "spell") {
         let command = command.to_string();
         let parsed: CommandLine<'_> = serde_json::from_str(&command).unwrap();
@@ -426,7 +431,7 @@ fn types_have_every_field_of_the_documented_shapes() {
         }
         seen.insert(&**name);
     }
-    assert_eq!((seen.len(), shapes.len()), (21, 44), "{seen:?}");
+    assert_eq!((seen.len(), shapes.len()), (21, 45), "{seen:?}");
 }
 
 /// The commands in the first column of the table: `…` and words stand for values.
@@ -448,7 +453,7 @@ fn commands_have_every_field_of_the_documented_ones() {
         assert_eq!(wire::text(&parsed).unwrap(), json);
         count += 1;
     }
-    assert_eq!(count, 12);
+    assert_eq!(count, 14);
 }
 
 /// The actions in a client, and the references, of the first columns of their tables.

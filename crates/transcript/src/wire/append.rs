@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use transcript_format::object::{JsonKind, Object, Raw, Str};
+use transcript_messages::builder::{AssembledPrompt, PromptChanges, SystemPrompt};
 use transcript_writer::{EntryId, Skipped, Written};
 
 use super::client::ClientAction;
@@ -56,6 +57,10 @@ pub enum Command<'a> {
         /// Its name, as for `rewind`.
         uuid: Str<'a>,
     },
+    /// Records the system prompt of the next turn, if it is not the one that was recorded last.
+    Prompt(PromptCommand<'a>),
+    /// Compares a system prompt with the one that was recorded last.
+    Changes(PromptCommand<'a>),
     /// Waits until everything so far is synced.
     Sync,
     /// Syncs and ends the process.
@@ -95,6 +100,28 @@ pub struct CompactCommand<'a> {
     pub pre_tokens: u64,
 }
 
+/// A system prompt, as the commands `prompt` and `changes` have it: the sections that are sent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PromptCommand<'a> {
+    /// The sections. They are ordered as [`SystemPrompt`] orders them; of two with one name the last
+    /// one counts.
+    pub sections: Vec<PromptSectionRecord<'a>>,
+    /// The text between sections; an empty line if it is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub separator: Option<Str<'a>>,
+}
+
+/// A section of a system prompt.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PromptSectionRecord<'a> {
+    /// Its name, such as `base` or `git`.
+    pub name: Str<'a>,
+    /// Its text.
+    pub text: Str<'a>,
+}
+
 impl<'a> CommandLine<'a> {
     /// Returns a command without an id.
     #[must_use]
@@ -115,8 +142,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for CommandLine<'a> {
 }
 
 /// The answer to an op that there is not.
-const UNKNOWN: &str =
-    "unknown op; there are hello, append, meta, record, compact, tombstone, rewind, sync and close";
+const UNKNOWN: &str = "unknown op; there are hello, append, meta, record, compact, tombstone, rewind, prompt, changes, sync and close";
 
 /// The answer to an action of a client that is not one.
 const UNKNOWN_ACTION: &str = "`client` must be an object with one of interrupt, rejection, cancelled, \
@@ -145,6 +171,8 @@ impl<'a> Command<'a> {
                 Self::Record { messages }
             }
             Some("compact") => Self::Compact(CompactCommand::read(object)?),
+            Some("prompt") => Self::Prompt(PromptCommand::read(object)?),
+            Some("changes") => Self::Changes(PromptCommand::read(object)?),
             Some("tombstone") => {
                 let uuid = object.get("uuid").and_then(entry_name);
                 let uuid = field(uuid, "`uuid` must name an entry")?;
@@ -205,6 +233,41 @@ impl<'a> CompactCommand<'a> {
     }
 }
 
+impl<'a> PromptCommand<'a> {
+    fn read(object: &Object<'a>) -> Result<Self, CommandError> {
+        let section = |section: Raw<'a>| {
+            let section = section.object()?;
+            let (name, text) = (section.str("name")?, section.str("text")?);
+            Some(PromptSectionRecord { name, text })
+        };
+        let sections = object.array("sections").unwrap_or_default().into_iter();
+        let sections: Option<Vec<_>> = sections.map(section).collect();
+        let sections = sections.filter(|sections| !sections.is_empty());
+        let separator = object.get("separator").filter(|raw| !raw.is_null());
+        let separator = separator.map(|raw| field(raw.str(), "`separator` must be a string"));
+        Ok(Self {
+            sections: field(
+                sections,
+                "`sections` must be a list of at least one object with `name` and `text`, which are strings",
+            )?,
+            separator: separator.transpose()?,
+        })
+    }
+
+    /// Returns the prompt.
+    #[must_use]
+    pub fn assembled(&self) -> AssembledPrompt {
+        let mut prompt = SystemPrompt::new();
+        for section in &self.sections {
+            prompt = prompt.section(&section.name, &section.text);
+        }
+        if let Some(separator) = &self.separator {
+            prompt = prompt.separator(separator);
+        }
+        prompt.assemble()
+    }
+}
+
 /// Reads the name of an entry: a text, or the number of a line.
 fn entry_name(raw: Raw<'_>) -> Option<Str<'_>> {
     let number = || raw.u64().map(|line| Str::Owned(line.to_string()));
@@ -246,6 +309,10 @@ pub struct Answer<'a> {
     /// What was written; only of commands that write.
     #[serde(flatten)]
     pub written: Option<WrittenEntries>,
+    /// What a system prompt has that the one that was recorded last has not, and the reverse; only of
+    /// `changes`, and absent if none was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<PromptChangesRecord>,
     /// The new session that is written, because the given one is in use; only with
     /// [`OnBusy::Fork`](crate::OnBusy::Fork).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -264,6 +331,33 @@ pub struct WrittenFork {
     pub session_id: String,
     /// The path of its file.
     pub path: PathBuf,
+}
+
+/// The differences between two system prompts, as names of sections.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct PromptChangesRecord {
+    /// The sections that only the new prompt has, in its order.
+    pub added: Vec<String>,
+    /// The sections that only the old prompt has, in its order.
+    pub removed: Vec<String>,
+    /// The sections that both have, with different texts, in the order of the new prompt.
+    pub changed: Vec<String>,
+    /// Whether the texts of both are different although all sections are equal: their order changed,
+    /// or the separator.
+    pub is_rearranged: bool,
+}
+
+impl From<PromptChanges> for PromptChangesRecord {
+    fn from(changes: PromptChanges) -> Self {
+        Self {
+            added: changes.added,
+            removed: changes.removed,
+            changed: changes.changed,
+            is_rearranged: changes.is_rearranged,
+        }
+    }
 }
 
 /// The entries that a command wrote.
@@ -356,6 +450,14 @@ impl Answer<'_> {
                 uuid: text(leaf),
                 skipped: Vec::new(),
             }),
+            ..Self::done()
+        }
+    }
+
+    /// The answer to `changes`.
+    pub(crate) fn of_changes(changes: Option<PromptChanges>) -> Self {
+        Self {
+            changes: changes.map(PromptChangesRecord::from),
             ..Self::done()
         }
     }

@@ -51,8 +51,8 @@ mod verify;
 use std::borrow::Cow;
 
 pub use append::{
-    Answer, Append, Command, CommandLine, CompactCommand, SkippedMessages, WrittenEntries,
-    WrittenEntry, WrittenFork,
+    Answer, Append, Command, CommandLine, CompactCommand, PromptChangesRecord, PromptCommand,
+    PromptSectionRecord, SkippedMessages, WrittenEntries, WrittenEntry, WrittenFork,
 };
 #[cfg(feature = "archive")]
 pub use archive::{

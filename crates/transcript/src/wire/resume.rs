@@ -18,7 +18,7 @@ use crate::History;
 
 /// What a client needs to continue a session: the only object of `resume --json`.
 ///
-/// Everything from `messages` on is empty when the file is of another format ([`ResumeRefusal`]).
+/// Everything from `provider` on is empty when the file is of another format ([`ResumeRefusal`]).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -43,6 +43,9 @@ pub struct ResumeReport<'a> {
     pub leaf: Option<String>,
     /// The model that the request is meant for; `None` if no model ever answered.
     pub model: Option<Cow<'a, str>>,
+    /// The provider that accepts the request: `messages`, `converse` or `vertex`.
+    #[serde(default)]
+    pub provider: Name,
     /// The messages of the next request, oldest first, verbatim. A report that is about to be
     /// written has none: see [`write`](Self::write).
     #[serde(default)]
@@ -102,6 +105,7 @@ impl<'a> ResumeReport<'a> {
             reason: path.refusal.map(|refusal| refusal.reason().into()),
             leaf: path.leaf.and_then(|leaf| uuid(index, leaf)),
             model: request.model.as_deref().map(Cow::Borrowed),
+            provider: request.provider.name().into(),
             messages: Vec::new(),
             entries: EntryUuids::of_path(index, path),
             synthetic,
