@@ -442,6 +442,8 @@ export interface Recorded extends Array<Written> {
 /** The request that continues a session. */
 export interface SessionRequest {
   model: string | null;
+  /** Who gets it. */
+  provider: Provider;
   messages: object[];
   resumable: boolean;
   /** Whether a strict provider accepts the messages, and they fit the context window of the model if that is known. */
@@ -587,6 +589,30 @@ export interface Counted {
   toolMs?: number;
   linesAdded?: number;
   linesRemoved?: number;
+}
+
+/**
+ * The sections of a system prompt that are sent, by their names: `base`, `model`, `memory`, `git`, `files`, `tools`, then
+ * others. Those of white space only are not sent.
+ */
+export type PromptSections = Record<string, string>;
+
+/** How the sections of a system prompt are joined. */
+export interface PromptOptions {
+  /** The text between sections; an empty line by default. */
+  separator?: string;
+}
+
+/** The differences between two system prompts, as names of sections. */
+export interface PromptChanges {
+  /** The sections that only the new prompt has. */
+  added: string[];
+  /** The sections that only the old prompt has. */
+  removed: string[];
+  /** The sections that both have, with different texts. */
+  changed: string[];
+  /** Whether all sections are equal, but not their order or the separator. */
+  isRearranged: boolean;
 }
 
 /** A file that the model has read or written, by its last access. */
@@ -737,6 +763,16 @@ export class Session {
   setTag(tag: string | null): Promise<void>;
   /** Sets the git branch or the entrypoint of later entries that name none; an empty text for none. */
   setContext(context: { gitBranch?: string; entrypoint?: string }): Promise<void>;
+  /**
+   * Records the system prompt of the next turn, the text of each section once. Resolves to null, and writes nothing, if it
+   * is the one that was recorded last in the conversation.
+   */
+  recordPrompt(sections: PromptSections, options?: PromptOptions): Promise<Written | null>;
+  /**
+   * Compares a system prompt with the one that was recorded last in the conversation, such as after a resume; null if none
+   * was.
+   */
+  promptChanges(sections: PromptSections, options?: PromptOptions): Promise<PromptChanges | null>;
   /** Gives each call that has no result yet one with this text, marked as an error, as after an interruption. */
   completeCalls(text: string): Promise<Written[]>;
   /**

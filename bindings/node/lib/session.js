@@ -64,6 +64,12 @@ function added(entry) {
   return `${fields.join(',')}}`;
 }
 
+/** Returns the rest of a command about a system prompt. */
+function promptOf(sections, options) {
+  const named = Object.entries(sections).map(([name, text]) => ({ name, text }));
+  return { ...present(options), sections: named };
+}
+
 function written(answer) {
   return JSON.parse(answer).entries;
 }
@@ -275,6 +281,15 @@ class Session {
 
   async setContext(context) {
     await this.#ask({ ...context, op: 'context' });
+  }
+
+  async recordPrompt(sections, options) {
+    const { entries } = await this.#ask({ ...promptOf(sections, options), op: 'prompt' });
+    return entries[0] ?? null;
+  }
+
+  async promptChanges(sections, options) {
+    return (await this.#ask({ ...promptOf(sections, options), op: 'changes' })).changes ?? null;
   }
 
   async completeCalls(text) {

@@ -613,6 +613,59 @@ inFolder('the agent runs no call with a part of its input, wherever a stream end
   }
 });
 
+inFolder('a resume says what changed in the system prompt', async (file) => {
+  const prompt = { base: 'Be short.', git: 'branch: main' };
+  const session = await transcript.Session.create(file, OPTIONS);
+  assert.equal(await session.promptChanges(prompt), null);
+  await session.append({ user: 'go' });
+  assert.equal((await session.recordPrompt(prompt)).uuid, null);
+  assert.equal(await session.recordPrompt(prompt), null);
+  const fork = await session.fork();
+  await session.close();
+  const changed = { base: 'Be short.', git: 'branch: fix', tools: 'None.' };
+  for (const name of [file, fork]) {
+    const resumed = await transcript.Session.resume(name, OPTIONS);
+    const changes = { added: ['tools'], removed: [], changed: ['git'], isRearranged: false };
+    assert.deepEqual(await resumed.promptChanges(changed), changes);
+    const joined = await resumed.promptChanges(prompt, { separator: ' ' });
+    assert.deepEqual(joined, { added: [], removed: [], changed: [], isRearranged: true });
+    const before = fs.readFileSync(name, 'utf8');
+    await assert.rejects(resumed.recordPrompt({}), transcript.TranscriptError);
+    await assert.rejects(resumed.recordPrompt(prompt, { limit: 5 }), transcript.InvalidError);
+    assert.equal(fs.readFileSync(name, 'utf8'), before);
+    await resumed.close();
+  }
+});
+
+inFolder('a request is made for a provider', async (file) => {
+  const call = [{ type: 'tool_use', id: 't1', name: 'mcp__a.b', input: {} }];
+  const result = [{ type: 'tool_result', tool_use_id: 't1', content: 'ok' }];
+  const lines = [
+    entry('user', 'u1', null, 'Go.'),
+    entry('assistant', 'a1', 'u1', call),
+    entry('user', 'u2', 'a1', result),
+    entry('assistant', 'a2', 'u2', 'Done.'),
+  ];
+  fs.writeFileSync(file, `${lines.join('\n')}\n`);
+  const named = (request) => request.messages[1].content[0].name;
+  for (const [provider, name] of [
+    [undefined, 'mcp__a.b'],
+    ['vertex', 'mcp__a.b'],
+    ['converse', 'mcp__a_b'],
+  ]) {
+    const request = await transcript.request(file, { provider });
+    assert.deepEqual([named(request), request.lint.ok], [name, true]);
+    assert.equal(request.provider, provider ?? 'messages');
+  }
+  const session = await transcript.Session.open(file, { ...OPTIONS, provider: 'converse' });
+  const request = await session.request();
+  assert.deepEqual([named(request), request.provider], ['mcp__a_b', 'converse']);
+  await session.close();
+  for (const options of [{ provider: 'azure' }, { provider: 'vertex', policy: 'vendor' }]) {
+    await assert.rejects(transcript.request(file, options), /provider/);
+  }
+});
+
 inFolder('what no reader would find in the conversation is refused by its cause', async (file) => {
   const session = await transcript.Session.create(file, OPTIONS);
   await session.append({ user: 'x' });

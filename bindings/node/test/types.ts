@@ -26,6 +26,9 @@ export async function write(path: string): Promise<Written[]> {
   const { files, costs }: transcript.SessionState = await session.state();
   for (const { path, inContext } of files ?? []) console.log(path, inContext, costs?.totalCostUSD ?? counted.totalCostUSD);
   await session.setContext({ gitBranch: 'main' });
+  const changes: transcript.PromptChanges | null = await session.promptChanges({ base: 'Be short.' }, { separator: ' ' });
+  const prompt: Written | null = await session.recordPrompt({ base: 'Be short.' });
+  console.log(changes?.changed, prompt?.offset);
   await session.completeCalls('Stopped');
   await session.append({ client: { rejection: { call: 'toolu_1', by: 'person', reason: 'No.' } } });
   return session.append({ user: 'hello' });

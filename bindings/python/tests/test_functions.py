@@ -127,8 +127,11 @@ class Functions(Store):
                 request = transcript.request(path, provider=provider)
                 self.assertEqual(request["messages"][1]["content"][0]["name"], name)
                 self.assertTrue(request["lint"]["ok"])
+                self.assertEqual(request["provider"], provider or "messages")
         with transcript.Session.open(path, provider="converse") as session:
-            self.assertEqual(session.request()["messages"][1]["content"][0]["name"], "mcp__a_b")
+            request = session.request()
+            self.assertEqual(request["messages"][1]["content"][0]["name"], "mcp__a_b")
+            self.assertEqual(request["provider"], "converse")
         for options in ({"provider": "azure"}, {"provider": "vertex", "policy": "vendor"}):
             with self.subTest(options), self.assertRaisesRegex(transcript.InvalidError, "provider"):
                 transcript.request(path, **options)  # type: ignore[arg-type]

@@ -490,6 +490,37 @@ class Sessions(Folder):
             told = json.loads(done.stdout)["state"]
             self.assertEqual(found(told["costs"], told), steps["expected"], "the answer of the command")
 
+    def test_a_resume_says_what_changed_in_the_system_prompt(self) -> None:
+        prompt = {"base": "Be short.", "git": "branch: main"}
+        with self.create() as session:
+            self.assertIsNone(session.prompt_changes(prompt))
+            session.append(user="go")
+            written = session.record_prompt(prompt)
+            assert written is not None
+            self.assertIsNone(written.uuid)
+            self.assertIsNone(session.record_prompt(prompt))
+            fork = session.fork()
+        new = {"base": "Be short.", "git": "branch: fix", "tools": "None."}
+        for path in (self.path, fork):
+            with self.subTest(path), Session.resume(path) as session:
+                changes = transcript.PromptChanges(["tools"], [], ["git"], False)
+                self.assertEqual(session.prompt_changes(new), changes)
+                joined = session.prompt_changes(prompt, separator=" ")
+                self.assertEqual(joined, transcript.PromptChanges([], [], [], True))
+                before = Path(path).read_text()
+                with self.assertRaises(transcript.TranscriptError):
+                    session.record_prompt({})
+                self.assertEqual(Path(path).read_text(), before)
+
+        async def run() -> None:
+            async with await transcript.AsyncSession.open(self.path) as session:
+                self.assertIsNotNone(await session.record_prompt(new))
+                changes = await session.prompt_changes(new)
+                assert changes is not None
+                self.assertEqual(changes, ([], [], [], False))
+
+        asyncio.run(run())
+
     def test_what_is_counted_and_set_is_checked(self) -> None:
         with self.create() as session:
             self.assertEqual(session.state()["files"], None)

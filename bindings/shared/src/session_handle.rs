@@ -527,9 +527,15 @@ impl SessionHandle {
                 Ok(json!({ "ok": true, "uuid": leaf }).to_string())
             }
             _ => {
-                if op.as_deref() == Some("compact") {
-                    let fields = ["op", "summary", "trigger", "preserved", "preTokens"];
-                    refuse_others(&object, &fields)?;
+                match op.as_deref() {
+                    Some("compact") => {
+                        let fields = ["op", "summary", "trigger", "preserved", "preTokens"];
+                        refuse_others(&object, &fields)?;
+                    }
+                    Some("prompt" | "changes") => {
+                        refuse_others(&object, &["op", "sections", "separator"])?;
+                    }
+                    _ => {}
                 }
                 let command = match Command::of_object(&object)? {
                     Command::Append(append) => Command::Append(unquoted(append)),
@@ -711,6 +717,7 @@ fn request_text(request: &Request, index: &Index) -> Result<String, Failure> {
     let mut text = Vec::new();
     wire::write_messages(&mut text, &request.messages, |json| json.into())?;
     let model = json!(request.model);
+    let provider = request.provider.name();
     let resumable = request.is_resumable();
     let window = request
         .model
@@ -724,7 +731,7 @@ fn request_text(request: &Request, index: &Index) -> Result<String, Failure> {
     let diagnostics = wire::text(&diagnostics)?;
     let diagnostics = diagnostics.trim_start_matches('{');
     Ok(format!(
-        "{{\"model\":{model},\"resumable\":{resumable},\"accepted\":{ok},\"tokens\":{tokens},\"messages\":{text},{diagnostics}"
+        "{{\"model\":{model},\"provider\":\"{provider}\",\"resumable\":{resumable},\"accepted\":{ok},\"tokens\":{tokens},\"messages\":{text},{diagnostics}"
     ))
 }
 
@@ -822,6 +829,10 @@ mod tests {
             json!({ "op": "fork", "at": [] }),
             json!({ "op": "compact", "trigger": "manual", "summary": "s", "preTokens": 5.5 }),
             json!({ "op": "compact", "trigger": "manual", "summary": "s", "keep": [1] }),
+            json!({ "op": "prompt", "sections": [] }),
+            json!({ "op": "prompt", "sections": [{ "name": "git" }] }),
+            json!({ "op": "prompt", "sections": [{ "name": "git", "text": "main" }], "separator": 5 }),
+            json!({ "op": "changes", "sections": [{ "name": "git", "text": "main" }], "limit": 5 }),
         ];
         for command in commands {
             let failure = session.run(&command.to_string()).unwrap_err();

@@ -48,7 +48,17 @@ from ._sdk import (
     rename_session,
     tag_session,
 )
-from ._session import AsyncSession, Compacted, Recorded, Resumed, Session, Skipped, StreamReply, Written
+from ._session import (
+    AsyncSession,
+    Compacted,
+    PromptChanges,
+    Recorded,
+    Resumed,
+    Session,
+    Skipped,
+    StreamReply,
+    Written,
+)
 from ._transcript import version as __version__
 
 __all__ = [
@@ -64,6 +74,7 @@ __all__ = [
     "NotFoundError",
     "NotResumableError",
     "Policy",
+    "PromptChanges",
     "Provider",
     "Recorded",
     "Records",

@@ -100,6 +100,19 @@ class Compacted(NamedTuple):
     summary: Written
 
 
+class PromptChanges(NamedTuple):
+    """The differences between two system prompts, as names of sections."""
+
+    added: list[str]
+    """The sections that only the new prompt has."""
+    removed: list[str]
+    """The sections that only the old prompt has."""
+    changed: list[str]
+    """The sections that both have, with different texts."""
+    is_rearranged: bool
+    """Whether all sections are equal, but not their order or the separator."""
+
+
 class Resumed(NamedTuple):
     """What there is to know about a session that was resumed."""
 
@@ -406,6 +419,24 @@ class Session(_Open):
         """
         self._native.run(_context(git_branch, entrypoint))
 
+    def record_prompt(self, sections: Mapping[str, str], *, separator: str | None = None) -> Written | None:
+        """Record the system prompt of the next turn, the text of each section once. Returns ``None``, and writes nothing,
+        if it is the one that was recorded last in the conversation.
+
+        ``sections`` are those that are sent, by their names: ``base``, ``model``, ``memory``, ``git``, ``files``,
+        ``tools``, then others in their order. Those of white space only are not sent. ``separator`` is the text between
+        them, an empty line by default.
+        """
+        return _recorded_prompt(self._native.run_long(_prompt("prompt", sections, separator)))
+
+    def prompt_changes(
+        self, sections: Mapping[str, str], *, separator: str | None = None
+    ) -> PromptChanges | None:
+        """Compare a system prompt with the one that was recorded last in the conversation, such as after a resume;
+        ``None`` if none was. See :meth:`record_prompt`.
+        """
+        return _prompt_changes(self._native.run_long(_prompt("changes", sections, separator)))
+
     def complete_calls(self, text: str) -> list[Written]:
         """Give each call that has no result yet one with this text, marked as an error, as after an interruption."""
         return _written(self._native.run_long(json.dumps({"op": "completeCalls", "text": text})))
@@ -527,6 +558,22 @@ def _context(git_branch: str | None, entrypoint: str | None) -> str:
     context = {"gitBranch": git_branch, "entrypoint": entrypoint}
     given = {name: value for name, value in context.items() if value is not None}
     return json.dumps({"op": "context", **given})
+
+
+def _prompt(op: str, sections: Mapping[str, str], separator: str | None) -> str:
+    named = [{"name": name, "text": text} for name, text in sections.items()]
+    return json.dumps({"op": op, "sections": named, "separator": separator})
+
+
+def _recorded_prompt(answer: str) -> Written | None:
+    return next(iter(_written(answer)), None)
+
+
+def _prompt_changes(answer: str) -> PromptChanges | None:
+    changes = parsed(answer).get("changes")
+    if changes is None:
+        return None
+    return PromptChanges(changes["added"], changes["removed"], changes["changed"], changes["isRearranged"])
 
 
 def _count(
@@ -654,6 +701,18 @@ class AsyncSession(_Open):
     async def set_context(self, *, git_branch: str | None = None, entrypoint: str | None = None) -> None:
         """As :meth:`Session.set_context`."""
         await self._run(_context(git_branch, entrypoint))
+
+    async def record_prompt(
+        self, sections: Mapping[str, str], *, separator: str | None = None
+    ) -> Written | None:
+        """As :meth:`Session.record_prompt`."""
+        return _recorded_prompt(await self._run(_prompt("prompt", sections, separator)))
+
+    async def prompt_changes(
+        self, sections: Mapping[str, str], *, separator: str | None = None
+    ) -> PromptChanges | None:
+        """As :meth:`Session.prompt_changes`."""
+        return _prompt_changes(await self._run(_prompt("changes", sections, separator)))
 
     async def complete_calls(self, text: str) -> list[Written]:
         """As :meth:`Session.complete_calls`."""
