@@ -48,7 +48,7 @@ windows: components ## Check that it compiles for Windows (skipped where `rustup
 		$(CARGO) clippy --locked --target $(WINDOWS) -p transcript-cli -- $(RUSTC_LINTS); \
 	else \
 		echo "skipped: the command, as there is no x86_64-w64-mingw32-gcc (Debian: gcc-mingw-w64-x86-64)"; \
-		$(CARGO) clippy --locked --target $(WINDOWS) -p transcript --no-default-features --features async,follow,search,sdk -- $(RUSTC_LINTS); \
+		$(CARGO) clippy --locked --target $(WINDOWS) -p transcript-engine --no-default-features --features async,follow,search,sdk -- $(RUSTC_LINTS); \
 	fi
 
 unit:
@@ -96,7 +96,7 @@ components:
 # BENCH="--data DIR" keeps the sessions (3 GB), BENCH=--quick uses small ones, BENCH=--write renews docs/benchmarks.md.
 bench: ## Print the table of docs/benchmarks.md, or with GROWTH=1 that of growth (BENCH=--quick: in a minute)
 	$(CARGO) build --release --locked -p transcript-cli
-	$(CARGO) build --release --locked -p transcript --example turn
+	$(CARGO) build --release --locked -p transcript-engine --example turn
 	@if command -v python3 >/dev/null 2>&1; then \
 		CARGO="$(CARGO)" python3 tools/bench.py $(if $(GROWTH),growth) $(BENCH); \
 	else \
@@ -105,7 +105,7 @@ bench: ## Print the table of docs/benchmarks.md, or with GROWTH=1 that of growth
 
 bench-check: ## Count instructions and fail 3 % above tools/instructions.txt (BASELINE=write renews it; needs valgrind)
 	@if command -v valgrind >/dev/null 2>&1; then \
-		$(CARGO) build --release --locked -p transcript --example counts && python3 tools/instructions.py $(BASELINE); \
+		$(CARGO) build --release --locked -p transcript-engine --example counts && python3 tools/instructions.py $(BASELINE); \
 	else \
 		echo "skipped: no valgrind"; \
 	fi
@@ -126,7 +126,7 @@ fuzz: ## Fuzz each target RUNS times (needs nightly and cargo-fuzz)
 soak: ## Kill, stop and starve writers and readers for a long time (SOAK=20 times as long as `make test`)
 	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript-writer --test crash --test it -- --nocapture
 	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript-writer --features shuttle --test shuttle
-	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript --test it -- --nocapture
+	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript-engine --test it -- --nocapture
 	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript-tail -- --nocapture
 	@if [ ! -x target/release/transcript ]; then \
 		echo "skipped: no target/release/transcript (cargo build --release -p transcript-cli)"; \

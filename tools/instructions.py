@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tools/instructions.py [write]
 
-Counts the instructions of each area of crates/transcript/examples/counts.rs with callgrind, and compares them with
+Counts the instructions of each area of crates/transcript-engine/examples/counts.rs with callgrind, and compares them with
 tools/instructions.txt. Fails if one is more than 3 % above. `write` renews the file. Counts depend on the compiler, the C library
 and the processor: the file names the first, and the tool says when it is another. Needs Python and valgrind; `make bench-check`
 builds the program first."""

@@ -10,13 +10,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Deserialize;
 use serde_json::json;
 use tempfile::NamedTempFile;
-use transcript::catalog::usage::{CallPrices, Prices};
-use transcript::places::is_file_of_session;
-use transcript::redact::{OwnRules, RedactOptions, RedactedDisk, Redactor};
-use transcript::wire::{
+use transcript_engine::catalog::usage::{CallPrices, Prices};
+use transcript_engine::places::is_file_of_session;
+use transcript_engine::redact::{OwnRules, RedactOptions, RedactedDisk, Redactor};
+use transcript_engine::wire::{
     EntryRecord, ReplayEnd, ReplayHead, ReplayRecord, ResumeRefusal, ResumeReport,
 };
-use transcript::{ErrorKind, History, PathState, Policy, ReadEnd, Usage};
+use transcript_engine::{ErrorKind, History, PathState, Policy, ReadEnd, Usage};
 use transcript_format::client_version::ClientVersion;
 use transcript_page::{PageFile, write_page};
 use transcript_reader::{Bodies, Source, subagents_on};
@@ -179,7 +179,7 @@ pub(crate) fn entries(options: &EntriesOptions, out: &mut Out) -> Result<()> {
 pub(crate) fn request(options: &RequestOptions, out: &mut Out) -> Result<()> {
     let path = options.place.find(&options.session)?;
     let disk = options.place.disk()?;
-    let opened = Source::open_on(&disk, &path).map_err(transcript::Error::from);
+    let opened = Source::open_on(&disk, &path).map_err(transcript_engine::Error::from);
     let history = match opened.and_then(|source| read_for_request(options, source)) {
         Ok(history) => history,
         Err(error) => {
@@ -202,7 +202,7 @@ pub(crate) fn request(options: &RequestOptions, out: &mut Out) -> Result<()> {
 fn read_for_request(
     options: &RequestOptions,
     source: Source,
-) -> std::result::Result<History, transcript::Error> {
+) -> std::result::Result<History, transcript_engine::Error> {
     source.check_messages()?;
     // What names an entry may be before the last compaction.
     if options.full || options.leaf.is_some() {
@@ -262,7 +262,7 @@ fn write_request(options: &RequestOptions, history: &History, out: &mut Out) -> 
     let window = request
         .model
         .as_deref()
-        .and_then(transcript::context_window);
+        .and_then(transcript_engine::context_window);
     let report = report.with_limits(&request, window, fit);
     let mut text = Vec::new();
     report.write(&mut text, &request.messages, |json| json.into())?;
@@ -317,9 +317,12 @@ impl RedactDetails {
     }
 }
 
-fn entry(history: &History, name: &str) -> std::result::Result<transcript::EntryNo, Failure> {
+fn entry(
+    history: &History,
+    name: &str,
+) -> std::result::Result<transcript_engine::EntryNo, Failure> {
     let index = history.index();
-    let found = transcript::entries_named(index, name);
+    let found = transcript_engine::entries_named(index, name);
     let id = match &found[..] {
         [one] => index.id(&one.id.to_string()),
         _ => None,

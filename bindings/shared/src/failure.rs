@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use transcript::wire::CommandError;
+use transcript_engine::wire::CommandError;
 
 /// Why a function failed. Names the file and never quotes the content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -125,8 +125,8 @@ pub(crate) fn read_options<T: DeserializeOwned>(text: &str) -> Result<T, Failure
     }))
 }
 
-impl From<transcript::Error> for Failure {
-    fn from(error: transcript::Error) -> Self {
+impl From<transcript_engine::Error> for Failure {
+    fn from(error: transcript_engine::Error) -> Self {
         let message = match std::error::Error::source(&error) {
             Some(source) => format!("{error}: {source}"),
             None => error.to_string(),
@@ -141,7 +141,7 @@ impl From<transcript::Error> for Failure {
 
 impl From<transcript_reader::Error> for Failure {
     fn from(error: transcript_reader::Error) -> Self {
-        transcript::Error::from(error).into()
+        transcript_engine::Error::from(error).into()
     }
 }
 

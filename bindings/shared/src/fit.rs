@@ -1,7 +1,7 @@
 //! How long a request may be, as options name it.
 
 use serde::Deserialize;
-use transcript::{Fit, Policy, parse_fit};
+use transcript_engine::{Fit, Policy, parse_fit};
 
 use crate::failure::Failure;
 

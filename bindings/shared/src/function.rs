@@ -6,17 +6,17 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use transcript::catalog::usage::{By, Prices, Report, UsageOptions, sort_rows};
-use transcript::catalog::{Query, SearchOptions, Sort, moment};
-use transcript::sdk::{
+use transcript_engine::catalog::usage::{By, Prices, Report, UsageOptions, sort_rows};
+use transcript_engine::catalog::{Query, SearchOptions, Sort, moment};
+use transcript_engine::sdk::{
     ListOptions, MessageError, MessageOptions, SdkMessage, SdkSessions, created_millis,
 };
-use transcript::verify::{VerifyOptions, verify, verify_folder};
-use transcript::wire::{
+use transcript_engine::verify::{VerifyOptions, verify, verify_folder};
+use transcript_engine::wire::{
     ClientCostRecord, CostRecord, CostRow, CostTotal, HitRecord, Json, RepairReport, SearchEnd,
     SearchRecord, SessionRecord, VerifyRecord,
 };
-use transcript::{SessionRepair, SessionRow, cache_folder, undo_repair};
+use transcript_engine::{SessionRepair, SessionRow, cache_folder, undo_repair};
 use transcript_reader::subagents_on;
 
 use crate::conversation::{self, EntriesOptions, ExportOptions, RedactArguments, RequestOptions};
@@ -502,7 +502,7 @@ fn messages(arguments: &MessageArguments, out: &mut Out) -> Result<()> {
 fn verify_sessions(arguments: &VerifyArguments, out: &mut Out) -> Result<()> {
     let mut options = VerifyOptions::new()
         .requests(arguments.requests)
-        .context_windows(transcript::context_window);
+        .context_windows(transcript_engine::context_window);
     if let Some(days) = arguments.sweep {
         options = options.sweep_within(days);
     }

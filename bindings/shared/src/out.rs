@@ -1,7 +1,7 @@
 //! Collects records into batches.
 
 use serde::Serialize;
-use transcript::wire;
+use transcript_engine::wire;
 
 use crate::failure::Failure;
 use crate::records::{Closed, Sender};

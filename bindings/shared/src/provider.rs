@@ -1,7 +1,7 @@
 //! Who gets a request, as options name it.
 
 use serde::Deserialize;
-use transcript::{Policy, Provider};
+use transcript_engine::{Policy, Provider};
 
 use crate::failure::Failure;
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use transcript::catalog::usage::{CallPrices, Prices};
-use transcript::serve::{append_each_then, drafts, execute};
-use transcript::wire::{self, Append, Command, CommandError, Json};
-use transcript::{
+use transcript_engine::catalog::usage::{CallPrices, Prices};
+use transcript_engine::serve::{append_each_then, drafts, execute};
+use transcript_engine::wire::{self, Append, Command, CommandError, Json};
+use transcript_engine::{
     AgentId, AgentMeta, Counters, Draft, ErrorKind, ForkOptions, History, OnBusy, Repair, Request,
     Session, SessionOptions, SyncPolicy, TurnEnd, Written, stream,
 };
@@ -722,7 +722,7 @@ fn request_text(request: &Request, index: &Index) -> Result<String, Failure> {
     let window = request
         .model
         .as_deref()
-        .and_then(transcript::context_window);
+        .and_then(transcript_engine::context_window);
     let tokens = wire::TokensRecord::new(&request.tokens(), window, None);
     let ok = resumable && request.lint().is_ok() && tokens.over.is_none();
     let tokens = wire::text(&tokens)?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use transcript::{Draft, stream};
+use transcript_engine::{Draft, stream};
 use transcript_storage::crew::{Next, Task, Work};
 
 use crate::failure::Failure;

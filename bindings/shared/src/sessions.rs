@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
-use transcript::archive::{ArchiveDisk, ArchiveOptions, Identities};
-use transcript::catalog::Catalog;
-use transcript::places::{add_archived, add_folder, add_named, archived_sessions, keep_project};
-use transcript::{ErrorKind, Listing, Policy, Store, data_folder, list_archived};
+use transcript_engine::archive::{ArchiveDisk, ArchiveOptions, Identities};
+use transcript_engine::catalog::Catalog;
+use transcript_engine::places::{
+    add_archived, add_folder, add_named, archived_sessions, keep_project,
+};
+use transcript_engine::{ErrorKind, Listing, Policy, Store, data_folder, list_archived};
 use transcript_reader::{SessionFiles, Source};
 use transcript_storage::{ReadDisk, RealDisk};
 
@@ -206,7 +208,7 @@ impl Selection {
             if let Some(project) = &self.project {
                 let mut listing = store.list()?;
                 if let Some(archive) = place.archive()? {
-                    transcript::add_archived(&mut listing, &archive)?;
+                    transcript_engine::add_archived(&mut listing, &archive)?;
                 }
                 keep_project(&disk, &mut files, &listing, project);
             }

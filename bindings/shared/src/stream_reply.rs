@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use serde_json::value::RawValue;
-use transcript::stream::{Abort, Accumulator, Reply, Sse, StreamOutcome, StreamStep, ToolCall};
+use transcript_engine::stream::{
+    Abort, Accumulator, Reply, Sse, StreamOutcome, StreamStep, ToolCall,
+};
 
 /// Assembles a message from the events of its stream.
 #[derive(Debug, Default)]

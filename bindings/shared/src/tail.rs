@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use transcript::follow::{
+use transcript_engine::follow::{
     self, Checkpoint, EventKind, FollowEvent, FollowedEntry, Follower, Polling, StartAt, Watcher,
 };
-use transcript::wire::{EntryRecord, TailRecord};
+use transcript_engine::wire::{EntryRecord, TailRecord};
 use transcript_format::object::Object;
 use transcript_storage::crew::{Next, Task};
 

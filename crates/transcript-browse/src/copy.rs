@@ -86,5 +86,5 @@ fn folder() -> Option<PathBuf> {
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let runtime = runtime.filter(|folder| folder.is_absolute() && folder.is_dir());
     let runtime = runtime.map(|folder| folder.join("transcript"));
-    runtime.or_else(transcript::cache_folder)
+    runtime.or_else(transcript_engine::cache_folder)
 }

@@ -9,9 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use transcript::archive::ArchiveDisk;
-use transcript::catalog::{Catalog, Field, Hit, Query, SearchError, SearchOptions};
-use transcript::places::{add_archived, archived_sessions};
+use transcript_engine::archive::ArchiveDisk;
+use transcript_engine::catalog::{Catalog, Field, Hit, Query, SearchError, SearchOptions};
+use transcript_engine::places::{add_archived, archived_sessions};
 use transcript_format::time;
 use transcript_reader::SessionFiles;
 use transcript_render::{Escaping, RenderOptions, Snippet, clock, count};

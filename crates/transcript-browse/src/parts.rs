@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use transcript::History;
+use transcript_engine::History;
 use transcript_reader::{EntryNo, Index, Source, Subagent, subagents_on};
 use transcript_render::{
     BranchNote, Conversation, Detail, Escaping, PrintedBlock, count, print_blocks,

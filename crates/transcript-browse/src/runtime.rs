@@ -18,9 +18,9 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
 };
 use ratatui::crossterm::{cursor, execute};
-use transcript::archive::ArchiveDisk;
-use transcript::follow::{FollowOptions, Follower, StartAt, Stopper};
-use transcript::{Store, add_archived};
+use transcript_engine::archive::ArchiveDisk;
+use transcript_engine::follow::{FollowOptions, Follower, StartAt, Stopper};
+use transcript_engine::{Store, add_archived};
 use transcript_render::RenderOptions;
 
 use crate::app::{App, Effect, Event};

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use memchr::{memchr, memrchr};
-use transcript::{EntryId, ForkOptions, History};
+use transcript_engine::{EntryId, ForkOptions, History};
 use transcript_format::units::size;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Index, LoadOptions, Said, Source};
 use transcript_render::blocks::{message_content, plain_text};

@@ -14,7 +14,7 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
-use transcript::archive::{Archive, ArchiveDisk, CaptureOptions};
+use transcript_engine::archive::{Archive, ArchiveDisk, CaptureOptions};
 use transcript_render::RenderOptions;
 
 use crate::app::{App, Effect, Event, Focus, KEYS, Overlay};
@@ -355,7 +355,7 @@ fn the_end_of_a_conversation_is_shown_first() {
 #[test]
 fn list_and_conversation_are_side_by_side_on_a_wide_screen() {
     let mut screen = Screen::new((100, 24), &turns(2, 2));
-    let store = transcript::Store::new(screen.folder.path().join("projects"));
+    let store = transcript_engine::Store::new(screen.folder.path().join("projects"));
     let project = store.root().join("-home-leap");
     std::fs::create_dir_all(&project).unwrap();
     for (number, turns) in [(1, turns(1, 1)), (2, turns(2, 1))] {
@@ -387,8 +387,8 @@ fn an_archived_session_is_read_and_forked_and_restored_before_it_is_resumed() {
     assert_eq!(captured.unwrap().sessions, 1);
     std::fs::remove_file(project.join(format!("{id}.jsonl"))).unwrap();
     let disk = Arc::new(ArchiveDisk::new(&place));
-    let mut listing = transcript::Store::new(screen.root()).list().unwrap();
-    transcript::add_archived(&mut listing, &disk).unwrap();
+    let mut listing = transcript_engine::Store::new(screen.root()).list().unwrap();
+    transcript_engine::add_archived(&mut listing, &disk).unwrap();
     let rows = sessions(
         &listing.rows,
         &jiff::tz::TimeZone::UTC,

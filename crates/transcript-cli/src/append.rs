@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
-use transcript::serve::{CommandServer, ServeError};
-use transcript::{Kept, OnBusy, Repair, Rescue, Session, SessionOptions, SyncPolicy};
+use transcript_engine::serve::{CommandServer, ServeError};
+use transcript_engine::{Kept, OnBusy, Repair, Rescue, Session, SessionOptions, SyncPolicy};
 
 use crate::ui::Ui;
 use crate::{exit, session};
@@ -77,7 +77,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const INPUT_BYTES: usize = 256 << 10;
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    transcript::ignore_file_size_signal();
+    transcript_engine::ignore_file_size_signal();
     let file = match args.create || session::is_path(&args.file) {
         true => args.file.clone(),
         false => session::find_on_disk(ui, &args.file)?,

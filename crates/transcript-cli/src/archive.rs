@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
-use transcript::archive::Archive;
-use transcript::places::archived_sessions;
-use transcript::{Listing, MIN_PREFIX, list_archived};
+use transcript_engine::archive::Archive;
+use transcript_engine::places::archived_sessions;
+use transcript_engine::{Listing, MIN_PREFIX, list_archived};
 use transcript_format::names::is_id;
 use transcript_reader::SessionFiles;
 

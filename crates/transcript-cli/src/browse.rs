@@ -8,8 +8,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use jiff::{Timestamp, Zoned, tz::TimeZone};
-use transcript::catalog::moment;
 use transcript_browse::{BrowseOptions, Left, browse};
+use transcript_engine::catalog::moment;
 use transcript_reader::Source;
 use transcript_render::Escaping;
 
@@ -52,7 +52,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         archive: archive::exists(ui).then(|| Arc::clone(ui.archive_disk())),
         session: session.transpose()?,
         line,
-        cache: transcript::cache_folder(),
+        cache: transcript_engine::cache_folder(),
         read_time: |text| moment::parse(text, &Zoned::now()),
         render: ui.render.clone().escaping(Escaping::Visible),
         is_coloured: ui.is_coloured,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use transcript::redact::RedactedDisk;
+use transcript_engine::redact::RedactedDisk;
 use transcript_render::Escaping;
 use transcript_storage::{ReadDisk, RealDisk, folder_of};
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use transcript::places::is_file_of_session;
-use transcript::redact::{KindInFile, RedactedDisk, Redactions, by_kind};
-use transcript::wire::RedactionRecord;
+use transcript_engine::places::is_file_of_session;
+use transcript_engine::redact::{KindInFile, RedactedDisk, Redactions, by_kind};
+use transcript_engine::wire::RedactionRecord;
 use transcript_format::units::size;
 use transcript_render::count;
 

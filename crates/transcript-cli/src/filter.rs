@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use jiff::Zoned;
-use transcript::catalog::moment;
+use transcript_engine::catalog::moment;
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;

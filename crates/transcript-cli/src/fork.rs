@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use transcript::ForkOptions;
-use transcript::wire::ForkRecord;
+use transcript_engine::ForkOptions;
+use transcript_engine::wire::ForkRecord;
 
 use crate::path_args::PolicyName;
 use crate::ui::Ui;
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
-    transcript::ignore_file_size_signal();
+    transcript_engine::ignore_file_size_signal();
     if args.at.is_none()
         && let Some((session, line)) = session::with_line(&args.session)
     {

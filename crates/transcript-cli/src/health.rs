@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use anyhow::{Result, anyhow};
-use transcript::verify::repair::Health;
-use transcript::{Error, ErrorKind};
+use transcript_engine::verify::repair::Health;
+use transcript_engine::{Error, ErrorKind};
 
 use crate::exit;
 use crate::ui::Ui;

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args as ClapArgs;
-use transcript::archive::{Archive, CaptureOptions, ErrorKind, Identities, Recipient};
-use transcript::verify::cleanup_days;
-use transcript::wire::KeepReport;
+use transcript_engine::archive::{Archive, CaptureOptions, ErrorKind, Identities, Recipient};
+use transcript_engine::verify::cleanup_days;
+use transcript_engine::wire::KeepReport;
 use transcript_format::units::size;
 use transcript_render::count;
 
@@ -81,7 +81,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let progress = Progress::start(ui);
         let options = CaptureOptions::new()
             .compare_all(args.full)
-            .summarize(Arc::new(transcript::summarize))
+            .summarize(Arc::new(transcript_engine::summarize))
             .count_bytes(progress.counter());
         let captured = archive.capture(&root, &options);
         drop(progress);

@@ -8,8 +8,8 @@ use std::path::Path;
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
-use transcript::wire::SessionRecord;
-use transcript::{SessionRow, SessionState};
+use transcript_engine::wire::SessionRecord;
+use transcript_engine::{SessionRow, SessionState};
 use transcript_format::time;
 use transcript_format::unicode::comparable;
 use transcript_format::units::{dollars, size};
@@ -103,7 +103,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if args.archived {
         listing = archive::list(ui)?;
     } else if args.all && archive::exists(ui) {
-        transcript::add_archived(&mut listing, ui.archive_disk())?;
+        transcript_engine::add_archived(&mut listing, ui.archive_disk())?;
     }
     drop(progress);
     for problem in &listing.problems {

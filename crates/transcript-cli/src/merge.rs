@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
-use transcript::ErrorKind;
-use transcript::wire::{MergeReport, NotCopiedRecord};
+use transcript_engine::ErrorKind;
+use transcript_engine::wire::{MergeReport, NotCopiedRecord};
 
 use crate::progress::Progress;
 use crate::ui::Ui;
@@ -33,11 +33,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    transcript::ignore_file_size_signal();
+    transcript_engine::ignore_file_size_signal();
     let [a, b] = [&args.a, &args.b].map(|argument| session::find(ui, argument));
     let (a, b) = (a?, b?);
     let progress = Progress::start(ui);
-    let merged = transcript::merge_on(&ui.disk(), &a, &b, &args.out);
+    let merged = transcript_engine::merge_on(&ui.disk(), &a, &b, &args.out);
     drop(progress);
     let merged = match merged {
         Ok(merged) => merged,

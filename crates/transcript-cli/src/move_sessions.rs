@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use transcript::wire::MoveReport;
-use transcript::{MoveOptions, Moves};
+use transcript_engine::wire::MoveReport;
+use transcript_engine::{MoveOptions, Moves};
 
 use crate::progress::Progress;
 use crate::ui::Ui;
@@ -52,7 +52,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     let store = session::store(ui)?;
     let progress = Progress::start(ui);
-    let moves = store.move_project(&args.old, &args.new, options)?;
+    let moves = transcript_engine::move_project(&store, &args.old, &args.new, options)?;
     drop(progress);
     let mut out = io::stdout().lock();
     if args.json {

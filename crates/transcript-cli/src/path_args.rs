@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use transcript::History;
+use transcript_engine::History;
 use transcript_resume::{ConversationPath, NodeId, Policy, Story, Tree};
 
 use crate::session;

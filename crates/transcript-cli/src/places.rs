@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use transcript::catalog::Catalog;
-use transcript::places::{add_archived, add_folder, add_named, keep_project};
+use transcript_engine::catalog::Catalog;
+use transcript_engine::places::{add_archived, add_folder, add_named, keep_project};
 use transcript_reader::SessionFiles;
 
 use crate::ui::Ui;
@@ -34,7 +34,7 @@ pub(crate) fn catalog(
         if let Some(project) = project {
             let mut listing = store.list()?;
             if all && archive::exists(ui) {
-                transcript::add_archived(&mut listing, ui.archive_disk())?;
+                transcript_engine::add_archived(&mut listing, ui.archive_disk())?;
             }
             keep_project(&disk, &mut files, &listing, project);
         }

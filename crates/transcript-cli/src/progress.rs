@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use transcript::History;
+use transcript_engine::History;
 use transcript_format::units::{duration, size};
 use transcript_reader::{LoadOptions, Source};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
-use transcript::archive::{Archive, PruneOptions};
-use transcript::wire::PruneReport;
+use transcript_engine::archive::{Archive, PruneOptions};
+use transcript_engine::wire::PruneReport;
 use transcript_format::units::size;
 use transcript_render::count;
 

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use serde::Serialize;
-use transcript::wire;
+use transcript_engine::wire;
 
 /// Writes `record` as one line.
 pub(crate) fn write(out: &mut dyn Write, record: &impl Serialize) -> Result<()> {

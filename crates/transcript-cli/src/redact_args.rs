@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
-use transcript::redact::{OwnRules, RedactOptions, Redactor};
+use transcript_engine::redact::{OwnRules, RedactOptions, Redactor};
 use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::ui::Ui;

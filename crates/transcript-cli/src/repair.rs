@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
-use transcript::verify::repair::Repair;
-use transcript::wire::{CompactedRecord, NotCopiedRecord, RepairReport};
-use transcript::{ErrorKind, SessionRepair, undo_repair};
+use transcript_engine::verify::repair::Repair;
+use transcript_engine::wire::{CompactedRecord, NotCopiedRecord, RepairReport};
+use transcript_engine::{ErrorKind, SessionRepair, undo_repair};
 use transcript_reader::SessionRow;
 
 use crate::health::{refuse, write_health};
@@ -51,7 +51,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    transcript::ignore_file_size_signal();
+    transcript_engine::ignore_file_size_signal();
     if args.session == Path::new("-") {
         bail!("standard input cannot be repaired; save it to a file");
     }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
-use transcript::History;
-use transcript::catalog::usage::{CallPrices, Prices};
-use transcript::redact::RedactedDisk;
-use transcript::wire::{
+use transcript_engine::History;
+use transcript_engine::catalog::usage::{CallPrices, Prices};
+use transcript_engine::redact::RedactedDisk;
+use transcript_engine::wire::{
     EntryRecord, ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain,
 };
 use transcript_format::finding::{Finding, Severity};

@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use jiff::Zoned;
-use transcript::archive::{Archive, RestoreOptions};
-use transcript::catalog::moment;
-use transcript::verify::cleanup_days;
-use transcript::wire::RestoreReport;
+use transcript_engine::archive::{Archive, RestoreOptions};
+use transcript_engine::catalog::moment;
+use transcript_engine::verify::cleanup_days;
+use transcript_engine::wire::RestoreReport;
 use transcript_format::units::size;
 use transcript_render::count;
 

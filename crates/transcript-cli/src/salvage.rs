@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use transcript::wire::RepairReport;
-use transcript::{ErrorKind, SessionSalvage};
+use transcript_engine::wire::RepairReport;
+use transcript_engine::{ErrorKind, SessionSalvage};
 
 use crate::health::{refuse, write_health};
 use crate::progress::Progress;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
-use transcript::catalog::{
+use transcript_engine::catalog::{
     Catalog, CatalogSession, Field, Hit, Query, QueryError, Search, SearchOptions, moment,
 };
-use transcript::wire::{FoundSession, HitRecord, SearchEnd, SearchRecord};
+use transcript_engine::wire::{FoundSession, HitRecord, SearchEnd, SearchRecord};
 use transcript_format::time;
 use transcript_render::{Snippet, SnippetLine, clock, count, cut_text};
 use unicode_width::UnicodeWidthStr;
@@ -103,8 +103,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let limit = args.filter.common.last;
     let default = (!args.json).then_some(SHOWN);
     let mut options = SearchOptions::new().sort(match args.sort {
-        Sort::Rank => transcript::catalog::Sort::Rank,
-        Sort::Time => transcript::catalog::Sort::Time,
+        Sort::Rank => transcript_engine::catalog::Sort::Rank,
+        Sort::Time => transcript_engine::catalog::Sort::Time,
     });
     if let Some(limit) = limit.or(default).filter(|_| !args.files && !args.count) {
         options = options.limit(limit);
@@ -113,12 +113,14 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let lines = context.saturating_mul(2).saturating_add(1);
         options = options.snippet(lines.saturating_mul(CONTEXT_LINE).min(MAX_SNIPPET));
     }
-    if let Some(folder) = transcript::cache_folder().filter(|_| !args.no_cache) {
+    if let Some(folder) = transcript_engine::cache_folder().filter(|_| !args.no_cache) {
         options = options.cache(folder);
     }
     if args.count {
         // No hit is returned, so they need no order.
-        options = options.sort(transcript::catalog::Sort::Rank).limit(0);
+        options = options
+            .sort(transcript_engine::catalog::Sort::Rank)
+            .limit(0);
     }
     let progress = Progress::start(ui);
     progress.expect(catalog.bytes());
@@ -207,7 +209,7 @@ fn hint(
     // In no order, and all of them.
     let options = options
         .clone()
-        .sort(transcript::catalog::Sort::Rank)
+        .sort(transcript_engine::catalog::Sort::Rank)
         .limit(0);
     for part in &parts {
         let search = catalog.search(part, &options)?;

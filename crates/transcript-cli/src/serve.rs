@@ -8,10 +8,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use jiff::Zoned;
-use transcript::catalog::moment;
-use transcript::catalog::usage::{CallPrices, Prices};
-use transcript::redact::RedactedDisk;
-use transcript::wire::ServeRecord;
+use transcript_engine::catalog::moment;
+use transcript_engine::catalog::usage::{CallPrices, Prices};
+use transcript_engine::redact::RedactedDisk;
+use transcript_engine::wire::ServeRecord;
 use transcript_page::serve::{ServeOptions, serve};
 use transcript_render::{CallPrice, Escaping, Tools};
 
@@ -79,7 +79,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             })),
         prices: Prices::embedded(),
         read_time: Box::new(|text| moment::parse(text, &Zoned::now())),
-        cache: transcript::cache_folder().filter(|_| !args.no_cache && !args.redact),
+        cache: transcript_engine::cache_folder().filter(|_| !args.no_cache && !args.redact),
         port: args.port,
         token,
     };

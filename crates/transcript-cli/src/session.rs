@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use jiff::Zoned;
-use transcript::{
+use transcript_engine::{
     EntryId, EntryMatch, Error, ErrorKind, History, Index, SessionRow, Store, entries_named,
 };
 use transcript_reader::{Source, subagents_on};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use transcript::History;
-use transcript::wire::{BoundaryRecord, LeafRecord, LeavesRecord, TreeReport};
+use transcript_engine::History;
+use transcript_engine::wire::{BoundaryRecord, LeafRecord, LeavesRecord, TreeReport};
 use transcript_format::entry::Entry;
 use transcript_reader::{Bodies, EntryRef};
 use transcript_render::{BoundaryFacts, SessionTree, TreePrinter, explain};

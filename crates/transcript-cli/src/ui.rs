@@ -9,12 +9,12 @@ use std::sync::{Arc, OnceLock};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
-use transcript::archive::{ArchiveDisk, ArchiveOptions, Identities};
-use transcript::data_folder;
+use transcript_engine::archive::{ArchiveDisk, ArchiveOptions, Identities};
+use transcript_engine::data_folder;
 use transcript_render::{Escaping, RenderOptions, Tools};
 use transcript_storage::ReadDisk;
 
-use transcript::wire;
+use transcript_engine::wire;
 
 /// Options that every command takes.
 #[derive(Clone, Debug, Args)]

@@ -1,6 +1,6 @@
 //! The condition of `tail --until`.
 
-use transcript::MIN_PREFIX;
+use transcript_engine::MIN_PREFIX;
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::object::FromRaw;

@@ -14,13 +14,13 @@ use jiff::{Timestamp, Zoned};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Sparkline, Widget};
-use transcript::catalog::Catalog;
-use transcript::catalog::moment;
-use transcript::catalog::usage::{
+use transcript_engine::catalog::Catalog;
+use transcript_engine::catalog::moment;
+use transcript_engine::catalog::usage::{
     self, Block, By, ClientTotal, ContextSize, Key, Prices, Report, Row, Sums, Usage, UsageOptions,
     sort_by_cost, sort_rows,
 };
-use transcript::wire::{ClientCostRecord, CostRecord, CostRow, CostTotal, StatusRecord};
+use transcript_engine::wire::{ClientCostRecord, CostRecord, CostRow, CostTotal, StatusRecord};
 use transcript_format::units::dollars;
 use transcript_reader::{Listing, SessionFile, SessionFiles};
 use transcript_render::{count, cut_text};
@@ -127,7 +127,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         None => TimeZone::system(),
     };
     let now = Timestamp::now().to_zoned(zone);
-    let cache = transcript::cache_folder().filter(|_| !args.no_cache);
+    let cache = transcript_engine::cache_folder().filter(|_| !args.no_cache);
     let keeps = keeps(cache.as_deref(), args.keep)?;
     let mut options = UsageOptions::new();
     if let Some(folder) = cache {
@@ -875,7 +875,7 @@ pub(crate) type Costs = HashMap<String, u128>;
 
 /// Returns the costs of the sessions of which all is kept, and all prices are known.
 pub(crate) fn kept_costs(root: &Path) -> Costs {
-    let cache = transcript::cache_folder().filter(|cache| usage::is_kept(cache));
+    let cache = transcript_engine::cache_folder().filter(|cache| usage::is_kept(cache));
     let (Some(cache), Ok(catalog)) = (cache, Catalog::open(root)) else {
         return Costs::new();
     };

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use transcript::archive::{Archive, CheckOptions};
-use transcript::verify::{
+use transcript_engine::archive::{Archive, CheckOptions};
+use transcript_engine::verify::{
     LocatedFinding, RebuiltRequests, Report, Verdict, VerifyOptions, VersionRequests, advice,
     verify, verify_folder, verify_source,
 };
-use transcript::wire::{ArchiveCheckReport, LossRecord, VerifyRecord, VerifySumRecord};
+use transcript_engine::wire::{ArchiveCheckReport, LossRecord, VerifyRecord, VerifySumRecord};
 use transcript_format::units::size;
 use transcript_reader::subagents_on;
 use transcript_render::{TextStyle, count};
@@ -175,7 +175,7 @@ impl Printer<'_> {
     fn all(&mut self, out: &mut Output, args: &Args) -> Result<()> {
         let options = VerifyOptions::new()
             .requests(args.requests)
-            .context_windows(transcript::context_window)
+            .context_windows(transcript_engine::context_window)
             .sweep_within(args.sweep);
         let is_folder = args.sessions.iter().any(|session| session.is_dir());
         self.is_table = is_folder || args.sessions.len() > 1;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use transcript::wire::{EntryRecord, TailRecord};
+use transcript_engine::wire::{EntryRecord, TailRecord};
 use transcript_render::ParsedEntry;
 use transcript_tail::{EventKind, FollowedEntry};
 

@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use transcript::redact::Redactor;
+use transcript_engine::redact::Redactor;
 
 use crate::{command, stderr, stdout};
 

@@ -15,7 +15,7 @@ fn a_moved_session_continues_in_the_new_folder() {
         place.join("old"),
         place.join("it's new"),
     );
-    let key = |path: &std::path::Path| transcript::Store::new(&root).project(path);
+    let key = |path: &std::path::Path| transcript_engine::Store::new(&root).project(path);
     let path = key(&old).join(format!("{ID}.jsonl"));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::create_dir(&new).unwrap();

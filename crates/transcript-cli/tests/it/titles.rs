@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use transcript::{History, Policy};
+use transcript_engine::{History, Policy};
 use transcript_format::title::TitleSource;
 use transcript_reader::SessionRow;
 use transcript_render::{Header, RenderOptions};

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use transcript::wire::{
+use transcript_engine::wire::{
     self, Answer, ArchiveCheckReport, ClientAction, CommandLine, CostRecord, ForkRecord,
     KeepReport, MergeReport, MoveReport, PruneReport, RedactionRecord, ReferenceRecord,
     RepairReport, ReplayRecord, RestoreReport, ResumeRefusal, ResumeReport, SearchRecord,
@@ -498,7 +498,7 @@ fn what_move_and_merge_print_is_documented() {
             "message": {"role": "user", "content": text}});
         format!("{line}\n")
     };
-    let store = transcript::Store::new(root.join("projects"));
+    let store = transcript_engine::Store::new(root.join("projects"));
     let [old, new] = ["old", "new"].map(|name| store.project(&root.join(name)));
     let ids = [1, 2].map(|number| format!("1999463e-ee08-4b08-99d5-{number:012}"));
     for folder in [&old, &new] {

@@ -1,0 +1,118 @@
+//! Commands in, answers out.
+
+use std::io::{self, BufRead, Read, Write};
+
+use transcript_engine::serve::{CommandServer, ServeError, Served};
+use transcript_engine::wire::Answer;
+
+use crate::support::{Place, create};
+
+fn answers(text: &[u8]) -> Vec<Answer<'static>> {
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    let answers = lines.map(|line| serde_json::from_slice(line).unwrap());
+    answers.collect()
+}
+
+fn serve(input: impl BufRead, ack_batch: bool) -> (Served, Vec<Answer<'static>>) {
+    let place = Place::new();
+    let mut out = Vec::new();
+    let server = CommandServer::new(create(&place.path), &mut out).ack_batch(ack_batch);
+    let served = server.run(input);
+    let answers = answers(&out);
+    (served, answers)
+}
+
+/// Which commands succeeded.
+fn oks(answers: &[Answer<'_>]) -> Vec<bool> {
+    answers.iter().map(|answer| answer.ok).collect()
+}
+
+#[test]
+fn answers_are_in_the_order_of_the_commands_and_a_failure_spares_the_others() {
+    let input = concat!(
+        r#"{"id":1,"op":"append","user":"Which years have a leap day?"}"#,
+        "\n\n",
+        r#"{"id":2,"op":"append","entry":{"type":"user","parentUuid":"nobody","message":{"role":"user","content":"x"}}}"#,
+        "\n",
+        r#"{"id":3,"op":"append","user":"And 1900?"}"#,
+        "\n",
+        r#"{"id":4,"op":"hello"}"#,
+        "\nnonsense\n",
+        r#"{"id":5,"op":"rewind","to":null}"#,
+    );
+    for ack_batch in [false, true] {
+        let (served, answers) = serve(input.as_bytes(), ack_batch);
+        assert!(served.result.is_ok() && served.any_failed && served.rescue.is_none());
+        assert_eq!(oks(&answers), [true, false, true, true, false, true]);
+        let ids = answers.iter().map(|answer| answer.id.as_ref());
+        let ids: Vec<_> = ids.map(|id| id.map_or("", |id| id.text())).collect();
+        assert_eq!(ids, ["1", "2", "3", "4", "", "5"]);
+        let kinds = answers.iter().filter_map(|answer| answer.error.as_ref());
+        let kinds: Vec<_> = kinds.map(|error| &*error.kind).collect();
+        assert_eq!(kinds, ["unknown-parent", "bad-command"]);
+        // The second prompt is a child of the first, and the rewind leaves no leaf.
+        let written = answers.iter().filter_map(|answer| answer.written.as_ref());
+        let written: Vec<_> = written.collect();
+        assert_eq!(written[1].entries[0].parent_uuid, written[0].uuid);
+        assert_eq!(written[2].uuid, None);
+    }
+}
+
+#[test]
+fn nothing_after_close_is_executed_and_close_is_answered_last() {
+    let input = concat!(
+        r#"{"op":"append","user":"Which years have a leap day?"}"#,
+        "\n",
+        r#"{"id":"end","op":"close"}"#,
+        "\n",
+        r#"{"op":"hello"}"#,
+        "\n",
+    );
+    let (served, answers) = serve(input.as_bytes(), false);
+    assert!(served.result.is_ok() && !served.any_failed);
+    assert_eq!(oks(&answers), [true, true]);
+    assert_eq!(answers[1].id.as_ref().map(|id| id.text()), Some("\"end\""));
+}
+
+/// Fails after some bytes.
+struct Broken<'b>(&'b [u8]);
+
+impl Read for Broken<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.is_empty() {
+            true => Err(io::Error::other("broken")),
+            false => self.0.read(buffer),
+        }
+    }
+}
+
+#[test]
+fn what_was_read_before_an_error_is_executed_and_answered() {
+    let input = b"{\"op\":\"append\",\"user\":\"Which years have a leap day?\"}\n{\"op\":\"hel";
+    let (served, answers) = serve(io::BufReader::new(Broken(input)), false);
+    assert!(matches!(served.result, Err(ServeError::Read(_))));
+    assert_eq!(oks(&answers), [true]);
+}
+
+/// An output whose reader is gone.
+struct Closed;
+
+impl Write for Closed {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_command_is_executed_even_if_its_answer_cannot_be_written() {
+    let place = Place::new();
+    let input = br#"{"op":"append","user":"Which years have a leap day?"}"#;
+    let served = CommandServer::new(create(&place.path), Closed).run(&input[..]);
+    assert!(matches!(served.result, Err(ServeError::Write(_))));
+    let text = std::fs::read_to_string(&place.path).unwrap();
+    assert!(text.contains("leap day") && text.ends_with('\n'));
+}

@@ -1,0 +1,371 @@
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+use transcript_testkit::running_client::RunningClient;
+
+use super::*;
+
+const ID: &str = "1999463e-ee08-4b08-99d5-2d9a36fd8293";
+const OTHER: &str = "2999463e-ee08-4b08-99d5-2d9a36fd8293";
+
+/// A store beside two working folders that do not exist. The tests run one after another: a child
+/// process that is being started holds a copy of each open file for a moment.
+struct Rig {
+    folder: TempDir,
+    store: Store,
+    old: PathBuf,
+    new: PathBuf,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Rig {
+    fn new() -> Self {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = tempfile::tempdir().unwrap();
+        let at = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir(at.join("projects")).unwrap();
+        Self {
+            store: Store::new(at.join("projects")),
+            old: at.join("foo-bar"),
+            new: at.join("baz"),
+            folder,
+            _alone: alone,
+        }
+    }
+
+    fn session(&self, project: &Path, id: &str, cwd: &Path) -> PathBuf {
+        let path = self.store.project(project).join(format!("{id}.jsonl"));
+        fs::create_dir_all(folder_of(&path)).unwrap();
+        let line = serde_json::json!({"type": "user", "uuid": id, "parentUuid": null, "cwd": cwd,
+            "sessionId": id, "timestamp": "2026-01-01T00:00:00.000Z",
+            "message": {"role": "user", "content": "x"}});
+        fs::write(&path, format!("{line}\n")).unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(time).unwrap();
+        path
+    }
+
+    /// A session with all that can belong to one.
+    fn whole_session(&self) -> PathBuf {
+        let path = self.session(&self.old, ID, &self.old);
+        let own = path.with_extension("");
+        fs::create_dir_all(own.join("subagents/workflows/w1")).unwrap();
+        fs::create_dir_all(own.join("tool-results")).unwrap();
+        fs::write(own.join("subagents/agent-a1.jsonl"), "{}\n").unwrap();
+        fs::write(own.join("subagents/workflows/w1/agent-a2.jsonl"), "{}\n").unwrap();
+        fs::write(own.join("tool-results/r.txt"), "result").unwrap();
+        fs::write(path.with_extension("jsonl.torn-12"), "torn").unwrap();
+        let agent = format!("{{\"type\":\"user\",\"sessionId\":\"{ID}\"}}\n");
+        fs::write(path.with_file_name("agent-old.jsonl"), agent).unwrap();
+        path
+    }
+
+    fn run(&self, options: MoveOptions) -> Moves {
+        let moves = move_project(&self.store, &self.old, &self.new, options);
+        moves.unwrap()
+    }
+
+    /// Every file below the store, with its bytes and its time.
+    fn files(&self) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
+        let mut all = Vec::new();
+        add(&mut all, self.store.root(), self.store.root()).unwrap();
+        let files = all.into_iter().filter(|one| !one.is_folder);
+        files
+            .map(|one| {
+                let time = fs::metadata(&one.from).unwrap().modified().unwrap();
+                let bytes = fs::read(&one.from).unwrap();
+                (one.from, (bytes, time))
+            })
+            .collect()
+    }
+}
+
+fn names(files: &BTreeMap<PathBuf, (Vec<u8>, SystemTime)>) -> Vec<&PathBuf> {
+    files.keys().collect()
+}
+
+#[test]
+fn a_session_moves_with_all_that_belongs_to_it_and_back_exactly() {
+    for undo in [false, true] {
+        let rig = Rig::new();
+        let path = rig.whole_session();
+        let before = rig.files();
+        let moves = rig.run(MoveOptions::new());
+        assert!(moves.refused.is_empty(), "{moves:?}");
+        let [moved] = &moves.moved[..] else {
+            panic!("{moves:?}")
+        };
+        assert_eq!((&moved.from, &*moved.session_id), (&path, ID));
+        assert_eq!(
+            moved.to,
+            rig.store.project(&rig.new).join(format!("{ID}.jsonl"))
+        );
+        let after = rig.files();
+        assert_eq!(after.len(), before.len());
+        for (old, (bytes, time)) in &before {
+            let new = rig.store.project(&rig.new);
+            let new = new.join(old.strip_prefix(rig.store.project(&rig.old)).unwrap());
+            let (now, now_time) = &after[&new];
+            assert!(now.starts_with(bytes) && now_time == time, "{new:?}");
+        }
+        let listing = rig.store.list().unwrap();
+        assert_eq!(listing.rows[0].cwd.as_deref(), rig.new.to_str());
+        assert_eq!((listing.rows.len(), listing.rows[0].subagents), (1, 3));
+        assert!(!rig.store.project(&rig.old).exists());
+        assert_eq!(rig.run(MoveOptions::new()).moved, [], "it moved once");
+
+        let back = match undo {
+            true => rig.run(MoveOptions::new().undo()),
+            false => move_project(&rig.store, &rig.new, &rig.old, MoveOptions::new()).unwrap(),
+        };
+        assert_eq!(back.moved.len(), 1, "{back:?}");
+        assert_eq!(rig.files(), before);
+    }
+}
+
+#[test]
+fn a_kill_before_any_step_leaves_each_session_whole_and_the_same_call_finishes() {
+    let mut step = 0;
+    loop {
+        for undo in [false, true] {
+            let rig = Rig::new();
+            rig.whole_session();
+            let untouched = rig.files();
+            let options = if undo {
+                MoveOptions::new().undo()
+            } else {
+                MoveOptions::new()
+            };
+            if undo {
+                rig.run(MoveOptions::new());
+            }
+            let before = rig.files();
+            let left = Cell::new(step);
+            let killed = || match left.get() {
+                0 => Err(io::Error::other("killed")),
+                more => {
+                    left.set(more - 1);
+                    Ok(())
+                }
+            };
+            move_in_steps(&rig.store, &rig.old, &rig.new, options, &killed).unwrap();
+            let now = rig.files();
+            let whole = [&rig.old, &rig.new].map(|folder| {
+                let project = rig.store.project(folder);
+                let own = before.iter().map(|(path, (bytes, _))| {
+                    (path.strip_prefix(rig.store.root()).unwrap(), bytes)
+                });
+                own.into_iter().all(|(path, bytes)| {
+                    let path = project.join(path.components().skip(1).collect::<PathBuf>());
+                    let common = bytes.len().min(
+                        untouched
+                            .values()
+                            .next()
+                            .map_or(0, |(bytes, _)| bytes.len()),
+                    );
+                    now.get(&path).is_some_and(|(found, _)| {
+                        found.starts_with(&bytes[..common.min(found.len())])
+                    })
+                })
+            });
+            assert!(
+                whole[0] || whole[1],
+                "step {step} undo {undo}: {:?}",
+                names(&now)
+            );
+            rig.run(options);
+            let done = rig.files();
+            match undo {
+                true => assert_eq!(done, untouched, "step {step}"),
+                false => {
+                    assert_eq!(done.len(), before.len(), "step {step}: {:?}", names(&done));
+                    assert!(
+                        done.keys()
+                            .all(|path| path.starts_with(rig.store.project(&rig.new)))
+                    );
+                    assert_eq!(
+                        rig.store.list().unwrap().rows[0].cwd.as_deref(),
+                        rig.new.to_str()
+                    );
+                    rig.run(MoveOptions::new().undo());
+                    assert_eq!(rig.files(), untouched, "step {step}");
+                }
+            }
+            if left.get() > 0 && undo {
+                assert!(step > 20, "{step}");
+                return;
+            }
+        }
+        step += 1;
+    }
+}
+
+#[test]
+fn a_taken_name_is_refused_and_the_others_move() {
+    let rig = Rig::new();
+    let first = rig.whole_session();
+    rig.session(&rig.old, OTHER, &rig.old);
+    let taken = rig.session(&rig.new, ID, &rig.new);
+    let before = rig.files();
+    let moves = rig.run(MoveOptions::new());
+    assert_eq!(moves.refused[0].reason, MoveRefusal::Exists);
+    assert_eq!((moves.refused.len(), moves.moved.len()), (1, 1));
+    for path in [&first, &taken] {
+        assert_eq!(rig.files()[path], before[path]);
+    }
+    assert_eq!(rig.files().len(), before.len());
+}
+
+#[test]
+fn a_session_that_is_written_to_stays() {
+    let rig = Rig::new();
+    let path = rig.session(&rig.old, ID, &rig.old);
+    let before = rig.files();
+    let writer = fs::File::options().append(true).open(&path).unwrap();
+    if cfg!(target_os = "linux") {
+        assert_eq!(
+            rig.run(MoveOptions::new()).refused[0].reason,
+            MoveRefusal::Busy
+        );
+        assert_eq!(rig.files(), before);
+    }
+    drop(writer);
+    if cfg!(target_os = "linux") {
+        // Clients open the file for each write alone, and register themselves.
+        let client = RunningClient::of(&path, "").unwrap();
+        let refused = rig.run(MoveOptions::new()).refused;
+        assert_eq!(refused[0].reason, MoveRefusal::Busy);
+        let words = format!("process {} runs it; end it first", client.id());
+        assert_eq!(refused[0].detail, words);
+        assert_eq!(rig.files(), before);
+    }
+    assert_eq!(rig.run(MoveOptions::new()).moved.len(), 1);
+}
+
+#[test]
+fn only_the_sessions_of_the_folder_and_those_below_it_move() {
+    let rig = Rig::new();
+    let twin = rig.folder.path().join("foo/bar");
+    let twin = fs::canonicalize(rig.folder.path())
+        .unwrap()
+        .join(twin.strip_prefix(rig.folder.path()).unwrap());
+    assert_eq!(
+        rig.store.project(&twin),
+        rig.store.project(&rig.old),
+        "one key"
+    );
+    let stays = rig.session(&twin, ID, &twin);
+    let below = rig.session(&rig.old.join("sub"), OTHER, &rig.old.join("sub"));
+    let sibling = rig.session(
+        &rig.old.with_file_name("foo-bar-2"),
+        OTHER,
+        &rig.old.with_file_name("foo-bar-2"),
+    );
+    fs::create_dir(rig.store.project(&rig.old.join("sub")).join("memory")).unwrap();
+    let moves = rig.run(MoveOptions::new());
+    assert_eq!(
+        moves.left,
+        [stays.clone(), folder_of(&below).join("memory")]
+    );
+    assert_eq!(moves.moved.len(), 1, "{moves:?}");
+    assert_eq!(
+        moves.moved[0].to,
+        rig.store
+            .project(&rig.new.join("sub"))
+            .join(format!("{OTHER}.jsonl"))
+    );
+    assert_eq!(moves.moved[0].cwd, rig.new.join("sub").to_str().unwrap());
+    assert!(stays.exists() && sibling.exists() && !below.exists());
+    let below_itself = move_project(&rig.store, &rig.old, &rig.old.join("x"), MoveOptions::new());
+    assert_eq!(below_itself.unwrap_err().kind(), ErrorKind::BelowItself);
+}
+
+#[test]
+fn a_dry_run_changes_nothing_and_names_the_same() {
+    let rig = Rig::new();
+    rig.whole_session();
+    let before = rig.files();
+    let planned = rig.run(MoveOptions::new().dry_run());
+    assert_eq!(rig.files(), before);
+    assert_eq!(planned.moved, rig.run(MoveOptions::new()).moved);
+}
+
+#[test]
+fn a_copy_has_its_own_id_and_the_original_stays() {
+    let rig = Rig::new();
+    let path = rig.whole_session();
+    let before = rig.files();
+    let moves = rig.run(MoveOptions::new().copy());
+    let [copy] = &moves.moved[..] else {
+        panic!("{moves:?}")
+    };
+    assert_ne!(copy.session_id, ID);
+    let after = rig.files();
+    assert!(before.iter().all(|(path, file)| after[path] == *file));
+    let text = String::from_utf8(after[&copy.to].0.clone()).unwrap();
+    let first = text.split('\n').next().unwrap();
+    let original = String::from_utf8(before[&path].0.clone()).unwrap();
+    assert_eq!(
+        first,
+        original.trim_end().replace(
+            &format!("\"sessionId\":\"{ID}\""),
+            &format!("\"sessionId\":\"{}\"", copy.session_id)
+        )
+    );
+    let row = rig.store.find(&copy.session_id).unwrap();
+    assert_eq!(row, copy.to);
+    assert_eq!(
+        transcript_reader::subagents_on(&(Arc::new(RealDisk) as _), &copy.to)
+            .unwrap()
+            .len(),
+        3
+    );
+    assert_eq!(
+        rig.run(MoveOptions::new().copy()).refused[0].reason,
+        MoveRefusal::Exists
+    );
+}
+
+#[test]
+fn a_line_that_was_written_since_is_kept_when_a_move_is_undone() {
+    let rig = Rig::new();
+    rig.session(&rig.old, ID, &rig.old);
+    let moved = rig.run(MoveOptions::new()).moved;
+    let mut bytes = fs::read(&moved[0].to).unwrap();
+    bytes.extend(b"{\"type\":\"custom-title\",\"customTitle\":\"t\"}\n{\"torn");
+    fs::write(&moved[0].to, &bytes).unwrap();
+    let back = rig.run(MoveOptions::new().undo()).moved;
+    let now = fs::read(&back[0].to).unwrap();
+    assert!(now.starts_with(&[&bytes[..], b"\n{\"type\":\"relocated\""].concat()));
+    assert_eq!(
+        rig.store.list().unwrap().rows[0].cwd.as_deref(),
+        rig.old.to_str()
+    );
+}
+
+#[test]
+fn a_name_is_removed_only_while_the_file_has_the_other_one() {
+    let rig = Rig::new();
+    let from = rig.session(&rig.old, ID, &rig.old);
+    let to = rig.store.project(&rig.new).join(format!("{ID}.jsonl"));
+    let before = rig.files();
+    // What is looked at in vain is no answer.
+    let file = rig.old.join("no folder");
+    fs::create_dir_all(&rig.old).unwrap();
+    fs::write(&file, "").unwrap();
+    assert!(same(&file.join("a"), &file.join("a")).is_err());
+    // Somebody removes the new name right before the old one would be.
+    let remove = || {
+        let _ = fs::remove_file(&to);
+        Ok(())
+    };
+    let options = MoveOptions::new();
+    let moves = move_in_steps(&rig.store, &rig.old, &rig.new, options, &remove);
+    assert_eq!(moves.unwrap().refused[0].reason, MoveRefusal::Failed);
+    assert_eq!(rig.files()[&from], before[&from]);
+}

@@ -1,0 +1,485 @@
+//! Writes repaired sessions to files.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use transcript_format::ids::Uuid;
+use transcript_format::json::{Json, ObjectBuf};
+use transcript_reader::{Bodies, Id, Index, Source, all_subagents_on};
+use transcript_resume::fork::with_new_ids;
+use transcript_storage::{
+    Metadata, NewFile, ReadDisk, ReadFile, RealDisk, Replacement, finish_exchange, folder_of,
+    remove_folder_with_content, undo,
+};
+use transcript_verify::repair::Repair;
+
+use crate::copying::{self, Ids, NotCopied, stem};
+use transcript_session::{Error, ErrorKind};
+
+const BLOCK: usize = 256 << 10;
+
+/// A repair of a session, planned and proved ([`Repair`]); nothing is written until it is asked for.
+#[derive(Debug)]
+pub struct SessionRepair {
+    repair: Repair,
+    disk: Arc<dyn ReadDisk>,
+    path: PathBuf,
+    read: Metadata,
+    not_copied: Mutex<Vec<NotCopied>>,
+}
+
+impl SessionRepair {
+    /// Plans the repair of the session at `path`. Nothing is written, except for a temporary file
+    /// without a name if the session is larger than 64 MiB.
+    ///
+    /// ```
+    /// use transcript_manage::SessionRepair;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let message = r#""message":{"role":"user","content":"Is 1900 a leap year?"}"#;
+    /// # std::fs::write(&path, format!("{{\"type\":\"us{{\"type\":\"user\",\"uuid\":\"u1\",\"parentUuid\":null,\"sessionId\":\"s\",\"timestamp\":\"2026-11-20T10:00:00.000Z\",{message}}}\n"))?;
+    /// let repair = SessionRepair::plan(&path)?;
+    /// for action in repair.details().actions() {
+    ///     println!("{:?}: {} {}", action.line, action.action.name(), action.detail);
+    /// }
+    /// let (before, after) = (repair.details().before(), repair.details().after());
+    /// assert_eq!((before.shown.vendor, after.shown.vendor), (0, 1));
+    /// repair.write(&path.with_extension("repaired.jsonl"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn plan(path: &Path) -> Result<Self, Error> {
+        Self::plan_on(&(Arc::new(RealDisk) as _), path)
+    }
+
+    /// Plans the repair of the session at `path` on `disk`, such as that of an archive, as [`plan`](Self::plan) does on
+    /// the disk of this machine. What is not on that disk can be written elsewhere, but not replaced.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn plan_on(disk: &Arc<dyn ReadDisk>, path: &Path) -> Result<Self, Error> {
+        let mut source = Source::open_on(disk, path)?;
+        let read = source.refresh()?;
+        let read = read.expect("a file that was opened has properties");
+        let now = format!("{:.3}", jiff::Timestamp::now());
+        let mut new_id = || Uuid(uuid::Uuid::new_v4().as_u128());
+        Ok(Self {
+            repair: Repair::new(source, &now, &mut new_id)?,
+            disk: Arc::clone(disk),
+            path: path.to_owned(),
+            read,
+            not_copied: Mutex::default(),
+        })
+    }
+
+    /// Also moves lines that no resume needs to an archive, when it is proved that the session
+    /// resumes as before ([`Repair::compact`]). [`Self::write`] and [`Self::replace`] write the
+    /// archive.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn compact(mut self) -> Result<Self, Error> {
+        self.repair.compact()?;
+        Ok(self)
+    }
+
+    /// Returns the plan: what would be changed, and what the session shows before and after.
+    #[must_use]
+    pub fn details(&self) -> &Repair {
+        &self.repair
+    }
+
+    /// Returns what the last call that wrote a copy omitted from the folder of the copy: links, and files that may hold
+    /// credentials.
+    #[must_use]
+    pub fn not_copied(&self) -> Vec<NotCopied> {
+        let not_copied = self.not_copied.lock();
+        not_copied.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Writes the repaired session as a new file, which only its owner can access. The folder of the
+    /// session and its subagents are copied to the folder that belongs to `out`. What is not part
+    /// of it is written beside it: bytes that are no entries to `.lost`, appended to the name, with a
+    /// map of their places in `.lost.json`, and the entries of other sessions to `.foreign`. Lines that
+    /// a [compaction](Self::compact) moved are in `.archive`, with a map in `.archive.json`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::RepairRefused`] when the repair is not proved, [`ErrorKind::Exists`] when the
+    /// file or that folder exists, [`ErrorKind::Repair`] when it cannot be written.
+    pub fn write(&self, out: &Path) -> Result<(), Error> {
+        let repaired = self.repair.repaired();
+        let id = stem(&self.path);
+        let ids = Ids::new(id.clone(), id);
+        self.publish(out, &ids, &|file| copy(repaired, 0, repaired.len(), file))
+    }
+
+    fn publish(
+        &self,
+        out: &Path,
+        ids: &Ids,
+        write: &dyn Fn(&mut dyn Write) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.check()?;
+        if out.exists() {
+            return Err(Error::new(ErrorKind::Exists, out));
+        }
+        let file = write_file(out, write)?;
+        let folder = self.copy_side_files(out, ids)?;
+        let undo_copy = |error| match &folder {
+            Some(folder) => remove_folder(folder, error),
+            None => error,
+        };
+        let beside = self.write_rest(out).map_err(undo_copy)?;
+        file.keep(out).map_err(|error| {
+            let error = match error.kind() {
+                io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, out),
+                _ => Error::repair(out, error),
+            };
+            undo_copy(beside.remove(error))
+        })
+    }
+
+    /// Copies the folder of the session and its subagents, so that the copy is the whole session.
+    /// Returns the new folder, if there is anything to copy.
+    fn copy_side_files(&self, out: &Path, ids: &Ids) -> Result<Option<PathBuf>, Error> {
+        let folder = out.with_extension("");
+        let own = self.path.with_extension("");
+        let has_folder = self.disk.has_folder(&own);
+        let has_folder = has_folder.map_err(|error| Error::repair(&own, error))?;
+        if folder == out || (!has_folder && all_subagents_on(&self.disk, &self.path)?.is_empty()) {
+            return Ok(None);
+        }
+        // After an error the folder is removed, so it has to be one that was made here.
+        fs::create_dir(&folder).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, &folder),
+            _ => Error::repair(&folder, error),
+        })?;
+        match copying::copy_side_files(&self.disk, &self.path, out, ids) {
+            Ok(not_copied) => {
+                let known = self.not_copied.lock();
+                *known.unwrap_or_else(PoisonError::into_inner) = not_copied;
+                Ok(Some(folder))
+            }
+            Err(error) => Err(remove_folder(&folder, Error::repair(&folder, error))),
+        }
+    }
+
+    /// Writes the repaired session as one with a new id, with new ids for all entries. Returns its
+    /// path and its id. Without `out` it is next to the old one, named after the new id; if the name
+    /// of `out` is a uuid, that is the id. The folder of the session and its subagents are copied to
+    /// the folder of the new one; lines of subagents get the new id, and the new ids of the entries
+    /// that they name.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_as_new(&self, out: Option<&Path>) -> Result<(PathBuf, Uuid), Error> {
+        let new_id = || Uuid(uuid::Uuid::new_v4().as_u128());
+        let named = out.and_then(|out| Uuid::parse(out.file_stem()?.as_encoded_bytes()));
+        let session = named.unwrap_or_else(new_id);
+        let next_to_old = || -> Result<PathBuf, Error> {
+            self.check_is_here()?;
+            Ok(self.path.with_file_name(format!("{session}.jsonl")))
+        };
+        let out = out.map_or_else(next_to_old, |out| Ok(out.to_owned()))?;
+        let repaired = self.repair.repaired();
+        let index = Index::load(repaired)?;
+        let with_id = index.entries().filter_map(|entry| entry.uuid());
+        let ids: HashMap<Id, Uuid> = with_id.map(|id| (id, new_id())).collect();
+        let old = index.own_session().unwrap_or_default();
+        let to = session.to_string();
+        let mut of_files = Ids::new(stem(&self.path), to.clone());
+        let new_ids = ids.iter();
+        of_files.entries = new_ids
+            .map(|(id, new)| (index.id_text(*id), new.to_string()))
+            .collect();
+        let write = |file: &mut dyn Write| {
+            let mut bodies = Bodies::new(repaired);
+            let mut end = 0;
+            for entry in index.entries() {
+                copy(repaired, end, entry.offset(), file)?;
+                end = entry.offset() + entry.byte_len();
+                match with_new_ids(&index, bodies.get(&entry)?.text, &ids, (old, &to)) {
+                    Some(line) => file
+                        .write_all(line.as_bytes())
+                        .map_err(|error| Error::repair(&out, error))?,
+                    None => copy(repaired, entry.offset(), end, file)?,
+                }
+            }
+            copy(repaired, end, repaired.len(), file)
+        };
+        self.publish(&out, &of_files, &write)?;
+        Ok((out, session))
+    }
+
+    /// Puts the repaired session in the place of the old file, which gets `.before-repair` appended
+    /// to its name and keeps its bytes and times. Returns its path; `None` when there is nothing to
+    /// repair. At every moment the name refers to the old or to the new file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::RepairRefused`] when the repair is not proved, when a process has the file open
+    /// for writing, or when it has changed since it was read; [`ErrorKind::CannotReplace`] on systems
+    /// other than Linux; [`ErrorKind::NotHere`] when the file is on another disk, such as an archive;
+    /// [`ErrorKind::Repair`] when the system fails: the old file has its name then, and nothing is left
+    /// but what the error names. [`ErrorKind::RepairStopped`] when it fails later: no file is removed then, and
+    /// [`Error::other_file`] has the old bytes.
+    pub fn replace(&self) -> Result<Option<PathBuf>, Error> {
+        self.check()?;
+        self.check_is_here()?;
+        if self.repair.is_empty() {
+            let finished = finish_exchange(&self.path);
+            finished.map_err(|error| Error::exchange(&self.path, error))?;
+            return Ok(None);
+        }
+        let repaired = self.repair.repaired();
+        let file = write_file(&self.path, |file| copy(repaired, 0, repaired.len(), file))?;
+        let failed = |error| Error::exchange(&self.path, error);
+        let replacement = Replacement::begin(&self.path).map_err(failed)?;
+        // With the lock: another repair would write the same files, or remove them.
+        let beside = self.write_rest(&self.path)?;
+        let replaced = replacement.put(file, &self.read);
+        replaced.map(Some).map_err(|error| {
+            // The bytes are still in the session, unless it was replaced.
+            let is_unchanged = error.is_unchanged();
+            let error = Error::exchange(&self.path, error);
+            match is_unchanged {
+                true => beside.remove(error),
+                false => error,
+            }
+        })
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let refusal = self.repair.refusal();
+        refusal.map_or(Ok(()), |refusal| {
+            Err(Error::repair_refused(&self.path, refusal.words()))
+        })
+    }
+
+    /// Checks that the file can be replaced: that of an archive, say, cannot.
+    fn check_is_here(&self) -> Result<(), Error> {
+        match fs::symlink_metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(Error::new(ErrorKind::NotHere, &self.path))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what the repaired session does not contain.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Repair`]; what was written is removed then, except for what the error names.
+    fn write_rest(&self, path: &Path) -> Result<Beside, Error> {
+        let mut beside = Beside::default();
+        match self.add_rest(path, &mut beside) {
+            Ok(()) => Ok(beside),
+            Err(error) => Err(beside.remove(error)),
+        }
+    }
+
+    fn add_rest(&self, path: &Path, beside: &mut Beside) -> Result<(), Error> {
+        let files = self.rest(path)?;
+        // Files and their maps have the same number. A repair that failed, or was undone, may have left the same files.
+        let mut number = 0;
+        let is_present = loop {
+            let state = |(what, file): &(&str, NewFile)| {
+                let path = beside_name(path, what, number);
+                match fs::symlink_metadata(&path).is_ok() {
+                    true => has_same_bytes(file, &path).map(Some),
+                    false => Ok(None),
+                }
+            };
+            let states: io::Result<Vec<Option<bool>>> = files.iter().map(state).collect();
+            let states = states.map_err(|error| Error::repair(path, error))?;
+            if !states.contains(&Some(false)) {
+                break states;
+            }
+            number += 1;
+        };
+        for ((what, file), is_present) in files.into_iter().zip(is_present) {
+            if is_present.is_some() {
+                continue;
+            }
+            let path = beside_name(path, what, number);
+            let kept = file.keep(&path);
+            kept.map_err(|error| Error::repair(&path, error))?;
+            beside.files.push(path);
+        }
+        Ok(())
+    }
+
+    /// Returns the files that the repaired session needs beside it, with what is appended to their names.
+    fn rest(&self, path: &Path) -> Result<Vec<(&'static str, NewFile)>, Error> {
+        let original = self.repair.original();
+        let mut files = Vec::new();
+        let mut keep = |what, write: &dyn Fn(&mut dyn Write) -> Result<(), Error>| {
+            files.push((what, write_file(path, write)?));
+            Ok::<(), Error>(())
+        };
+        if !self.repair.lost().is_empty() {
+            keep("lost", &|out| {
+                for lost in self.repair.lost() {
+                    copy(original, lost.range.start, lost.range.end, out)?;
+                }
+                Ok(())
+            })?;
+            keep("lost.json", &|out| {
+                let mut at = 0;
+                for lost in self.repair.lost() {
+                    let len = lost.range.end - lost.range.start;
+                    let line = ObjectBuf::new()
+                        .with("offset", lost.range.start)
+                        .with("len", len)
+                        .with("code", Json::from(lost.code.as_str()))
+                        .with("at", at);
+                    at += len;
+                    writeln!(out, "{}", line.text()).map_err(|error| Error::repair(path, error))?;
+                }
+                Ok(())
+            })?;
+        }
+        if let Some(compaction) = self.repair.compaction() {
+            keep("archive", &|out| {
+                for line in compaction.moved() {
+                    copy(compaction.base(), line.range.start, line.range.end, out)?;
+                }
+                Ok(())
+            })?;
+            keep("archive.json", &|out| {
+                let mut at = 0;
+                for moved in compaction.moved() {
+                    let len = moved.range.end - moved.range.start;
+                    let line = ObjectBuf::new()
+                        .with("line", moved.line)
+                        .with("offset", moved.range.start)
+                        .with("len", len)
+                        .with("type", moved.kind.name())
+                        .with("why", moved.why.name())
+                        .with("at", at);
+                    at += len;
+                    writeln!(out, "{}", line.text()).map_err(|error| Error::repair(path, error))?;
+                }
+                Ok(())
+            })?;
+        }
+        if self.repair.foreign().next().is_some() {
+            keep("foreign", &|out| {
+                for entry in self.repair.foreign() {
+                    copy(
+                        original,
+                        entry.offset(),
+                        entry.offset() + entry.byte_len(),
+                        out,
+                    )?;
+                    out.write_all(b"\n")
+                        .map_err(|error| Error::repair(path, error))?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(files)
+    }
+}
+
+/// Returns whether the file at `path` is a regular one with the bytes of `file`.
+fn has_same_bytes(file: &NewFile, path: &Path) -> io::Result<bool> {
+    if !RealDisk.link_metadata(path)?.is_file() {
+        return Ok(false);
+    }
+    let (one, two) = (file.try_clone()?, RealDisk.open_to_read(path)?);
+    let len = ReadFile::metadata(&one)?.len;
+    if len != two.metadata()?.len {
+        return Ok(false);
+    }
+    let (mut of_one, mut of_two) = (vec![0; BLOCK], vec![0; BLOCK]);
+    for at in (0..len).step_by(BLOCK) {
+        let (read, other) = (one.fill(at, &mut of_one)?, two.fill(at, &mut of_two)?);
+        if of_one[..read] != of_two[..other] {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Files that were written beside a repaired session; the bytes are also in the old one.
+#[derive(Default)]
+struct Beside {
+    files: Vec<PathBuf>,
+}
+
+impl Beside {
+    /// Removes them, as there is no repaired session. Returns the error, which then names what is left.
+    fn remove(&self, error: Error) -> Error {
+        let removed = self.files.iter().map(|path| (path, fs::remove_file(path)));
+        let left = removed.filter(|(path, removed)| removed.is_err() && path.exists());
+        let left: Vec<PathBuf> = left.map(|(path, _)| path.clone()).collect();
+        error.with_left_over(left)
+    }
+}
+
+/// Removes a folder that was made. Returns the error, which then names what is left.
+fn remove_folder(folder: &Path, error: Error) -> Error {
+    match remove_folder_with_content(folder) {
+        Err(_) if folder.exists() => error.with_left_over(vec![folder.to_owned()]),
+        _ => error,
+    }
+}
+
+/// Brings back the file that was last replaced by [`SessionRepair::replace`]. The repaired one gets
+/// `.repaired` appended to its name; what was appended to it since is only there. Returns its path.
+///
+/// # Errors
+/// [`ErrorKind::RepairRefused`] when there is no such file, or a process has the repaired one open
+/// for writing; [`ErrorKind::Repair`] when the system fails, and both files have their names then;
+/// [`ErrorKind::RepairStopped`] when it fails later: the earlier file has its name again, and [`Error::other_file`] is
+/// the repaired one.
+pub fn undo_repair(path: &Path) -> Result<PathBuf, Error> {
+    undo(path).map_err(|error| Error::exchange(path, error))
+}
+
+pub(crate) fn write_file(
+    path: &Path,
+    write: impl Fn(&mut dyn Write) -> Result<(), Error>,
+) -> Result<NewFile, Error> {
+    let failed = |error| Error::repair(path, error);
+    NewFile::remove_stale(folder_of(path));
+    let file = NewFile::beside(path).map_err(failed)?;
+    let mut file = BufWriter::with_capacity(BLOCK, file);
+    write(&mut file)?;
+    file.into_inner()
+        .map_err(|error| failed(error.into_error()))
+}
+
+/// Copies the bytes from `from` to `to`.
+pub(crate) fn copy(source: &Source, from: u64, to: u64, out: &mut dyn Write) -> Result<(), Error> {
+    let mut block = vec![0; BLOCK.min((to - from) as usize)];
+    let mut at = from;
+    while at < to {
+        let wanted = block.len().min((to - at) as usize);
+        if source.read_at(at, &mut block[..wanted])? < wanted {
+            return Err(Error::repair(
+                source.path(),
+                io::ErrorKind::UnexpectedEof.into(),
+            ));
+        }
+        let written = out.write_all(&block[..wanted]);
+        written.map_err(|error| Error::repair(source.path(), error))?;
+        at += wanted as u64;
+    }
+    Ok(())
+}
+
+/// Returns `path` with `what` appended to its name, and a number unless that is 0.
+fn beside_name(path: &Path, what: &str, number: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    match number {
+        0 => name.push(format!(".{what}")),
+        number => name.push(format!(".{number}.{what}")),
+    }
+    name.into()
+}

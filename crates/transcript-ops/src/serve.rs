@@ -1,0 +1,505 @@
+//! A session for programs in any language: commands in, answers out, one JSON object per line.
+//! `docs/cli.md` specifies the protocol; [`wire`] has its types.
+
+use std::io::{self, BufRead, Write};
+
+use transcript_format::kind::EntryKind;
+use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
+use transcript_format::object::{Object, Raw};
+use transcript_writer::{Draft, EntryId, ErrorKind, RecordOptions, Rescue, Written};
+
+use crate::wire::{self, Answer, Append, Command, CommandError, Json};
+use transcript_session::make::Compaction;
+use transcript_session::{Error, Session};
+
+/// The version in the answer to `hello`.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Runs commands on a session and writes an answer to each, in the same order.
+///
+/// Commands that are read together are written together: give it an input with a large buffer.
+/// Everything that was read is answered before the input is read again, because the caller may wait
+/// for it.
+///
+/// ```
+/// use transcript_ops::serve::CommandServer;
+/// use transcript_session::{Session, SessionOptions};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+/// let session = Session::create(&path, &SessionOptions::new().cwd("/work").version("1.0.0"))?;
+/// let input = br#"{"id":1,"op":"append","user":"Which years have a leap day?"}"#;
+/// let mut answers = Vec::new();
+/// let served = CommandServer::new(session, &mut answers).run(&input[..]);
+/// served.result?;
+/// assert!(!served.any_failed);
+/// assert!(answers.starts_with(br#"{"id":1,"ok":true,"entries":[{"uuid":"#));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct CommandServer<W: Write> {
+    session: Session,
+    /// Appends that were read but not written yet.
+    pending: Vec<PendingAppend>,
+    out: W,
+    any_failed: bool,
+    ack_batch: bool,
+}
+
+#[derive(Debug)]
+struct PendingAppend {
+    id: Option<Json<'static>>,
+    drafts: Vec<Draft>,
+}
+
+/// How serving ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Served {
+    /// Whether any command failed.
+    pub any_failed: bool,
+    /// The entries that a failed sync put at risk, and the files that they were saved to; `None` if
+    /// no sync failed.
+    pub rescue: Option<Rescue>,
+    /// Whether commands could be read and answers written until the end, and the session be closed.
+    pub result: Result<(), ServeError>,
+}
+
+/// Why serving ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Commands cannot be read.
+    #[error("commands cannot be read")]
+    Read(#[source] io::Error),
+    /// Answers cannot be written. All commands that were read are executed.
+    #[error("answers cannot be written")]
+    Write(#[from] io::Error),
+    /// The session cannot be synced and closed.
+    #[error("the session cannot be closed")]
+    Close(#[source] Error),
+}
+
+/// Why reading commands ended.
+enum End {
+    OfInput,
+    /// The command `close`, with its id. It is not answered yet.
+    Asked(Option<Json<'static>>),
+}
+
+impl<W: Write> CommandServer<W> {
+    /// Serves `session`. Answers are flushed before the input is read again, so `out` should be
+    /// buffered.
+    #[must_use]
+    pub fn new(session: Session, out: W) -> Self {
+        Self {
+            session,
+            pending: Vec::new(),
+            out,
+            any_failed: false,
+            ack_batch: false,
+        }
+    }
+
+    /// Answers all commands that were read together at once, after one write.
+    #[must_use]
+    pub fn ack_batch(mut self, ack_batch: bool) -> Self {
+        self.ack_batch = ack_batch;
+        self
+    }
+
+    /// Runs the commands of `input` up to `close` or the end, then syncs and closes the session.
+    pub fn run(mut self, input: impl BufRead) -> Served {
+        let end = self.serve(input);
+        // Read the rescue files after the last sync, because that sync may be the one that fails.
+        let synced = self.session.sync();
+        let rescue = self.session.writer().rescue();
+        let closed = synced.and(self.session.close());
+        let result = match end {
+            Ok(End::Asked(id)) => {
+                let answer = closed.map(|()| Answer::done());
+                let answer = answer.map_err(CommandError::from);
+                let given = give(&mut self.out, &mut self.any_failed, id.as_ref(), answer);
+                given
+                    .and_then(|()| self.out.flush())
+                    .map_err(ServeError::Write)
+            }
+            Ok(End::OfInput) => closed.map_err(ServeError::Close),
+            Err(error) => closed.map_err(ServeError::Close).and(Err(error)),
+        };
+        Served {
+            any_failed: self.any_failed,
+            rescue,
+            result,
+        }
+    }
+
+    fn serve(&mut self, mut input: impl BufRead) -> Result<End, ServeError> {
+        let mut framer = Framer::new();
+        loop {
+            // Answer everything before blocking on input: the caller may wait for it.
+            self.write_waiting()?;
+            self.out.flush()?;
+            let mut rest = match input.fill_buf() {
+                Ok(chunk) => chunk,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(ServeError::Read(error)),
+            };
+            let read = rest.len();
+            while let Some(line) = framer.next(&mut rest) {
+                if let Some(end) = self.take(line)? {
+                    self.out.flush()?;
+                    return Ok(end);
+                }
+            }
+            input.consume(read);
+            if read == 0 {
+                let end = match framer.finish() {
+                    Some(line) => self.take(line)?,
+                    None => None,
+                };
+                self.write_waiting()?;
+                self.out.flush()?;
+                return Ok(end.unwrap_or(End::OfInput));
+            }
+        }
+    }
+
+    fn take(&mut self, line: Framed<'_>) -> io::Result<Option<End>> {
+        let Some(Request { id, command }) = Request::read(line) else {
+            return Ok(None);
+        };
+        let id = id.as_ref();
+        match command {
+            Ok(Command::Append(append)) => self.queue(id, drafts(&append))?,
+            Ok(Command::Meta { entry }) => self.queue(id, metadata(&entry))?,
+            Ok(Command::Close) => {
+                self.write_waiting()?;
+                return Ok(Some(End::Asked(id.cloned().map(Json::into_owned))));
+            }
+            Ok(command) => self.answer(id, |session| execute(session, &command))?,
+            Err(error) => self.answer(id, |_| Err(error))?,
+        }
+        Ok(None)
+    }
+
+    /// Adds entries to the next batch.
+    fn queue(
+        &mut self,
+        id: Option<&Json<'_>>,
+        drafts: Result<Vec<Draft>, CommandError>,
+    ) -> io::Result<()> {
+        match drafts {
+            Ok(drafts) => {
+                let id = id.cloned().map(Json::into_owned);
+                self.pending.push(PendingAppend { id, drafts });
+                Ok(())
+            }
+            Err(error) => self.answer(id, |_| Err(error)),
+        }
+    }
+
+    /// Runs and answers a command that is not part of a batch. Answers are in the order of the
+    /// commands, and a command sees the entries before it, so the batch is written first.
+    fn answer(
+        &mut self,
+        id: Option<&Json<'_>>,
+        run: impl FnOnce(&Session) -> Result<Answer<'static>, CommandError>,
+    ) -> io::Result<()> {
+        self.write_waiting()?;
+        let answer = run(&self.session);
+        self.give(id, answer)
+    }
+
+    /// Writes the pending appends as one batch, and answers them.
+    fn write_waiting(&mut self) -> io::Result<()> {
+        let pending = std::mem::take(&mut self.pending);
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let (ids, batches): (Vec<_>, Vec<_>) =
+            pending.into_iter().map(|one| (one.id, one.drafts)).unzip();
+        for (id, answer) in ids.iter().zip(append_each(&self.session, batches)) {
+            self.give(id.as_ref(), answer)?;
+        }
+        if !self.ack_batch {
+            self.out.flush()?;
+        }
+        Ok(())
+    }
+
+    fn give(
+        &mut self,
+        id: Option<&Json<'_>>,
+        answer: Result<Answer<'static>, CommandError>,
+    ) -> io::Result<()> {
+        give(&mut self.out, &mut self.any_failed, id, answer)
+    }
+}
+
+/// Runs one command on a session.
+///
+/// # Errors
+/// Why it failed, as the answer says it. `close` ends a server, not a session: it is an error here.
+pub fn execute(session: &Session, command: &Command<'_>) -> Result<Answer<'static>, CommandError> {
+    run(session, command).map(|answer| with_fork(session, answer))
+}
+
+/// Adds to an answer that a fork is written.
+fn with_fork(session: &Session, answer: Answer<'static>) -> Answer<'static> {
+    match session.forked_from() {
+        Some(_) => answer.in_fork(session.path()),
+        None => answer,
+    }
+}
+
+fn run(session: &Session, command: &Command<'_>) -> Result<Answer<'static>, CommandError> {
+    match command {
+        Command::Append(append) => append_batch(session, drafts(append)?),
+        Command::Meta { entry } => Ok(Answer::written(session.append_all(metadata(entry)?)?)),
+        Command::Hello => Ok(Answer::hello(VERSION)),
+        Command::Sync => {
+            session.sync()?;
+            Ok(Answer::done())
+        }
+        Command::Record { messages } => {
+            let drafts = messages.iter().map(|message| Draft::entry(message.text()));
+            let recorded =
+                session.record(drafts.collect::<Result<Vec<_>, _>>()?, RecordOptions::new())?;
+            let answer = Answer::written_with_leaf(recorded.entries, recorded.last);
+            Ok(answer.skipping(recorded.skipped))
+        }
+        Command::Compact(compact) => {
+            let preserved = compact.preserved.iter();
+            let preserved: Result<Vec<_>, _> = preserved.map(|name| named(session, name)).collect();
+            let compaction = Compaction::new(compact.trigger, compact.pre_tokens);
+            let done = session.compact(compaction, &compact.summary, preserved?)?;
+            Ok(Answer::written(vec![done.boundary, done.summary]))
+        }
+        Command::Rewind { to } => {
+            session.rewind(to.as_ref().map(|name| named(session, name)).transpose()?)?;
+            Ok(Answer::written_with_leaf(Vec::new(), session.leaf()))
+        }
+        Command::Tombstone { uuid } => {
+            session.tombstone(&named(session, uuid)?)?;
+            Ok(Answer::written_with_leaf(Vec::new(), session.leaf()))
+        }
+        Command::Prompt(prompt) => {
+            let written = session.record_prompt(&prompt.assembled())?;
+            Ok(Answer::written(written.into_iter().collect()))
+        }
+        Command::Changes(prompt) => {
+            let new = prompt.assembled().fingerprint();
+            Ok(Answer::of_changes(session.prompt_changes(&new)?))
+        }
+        Command::Close => Err(CommandError::bad_command("close ends the server")),
+    }
+}
+
+/// Appends several batches in one write, and answers each. If one cannot be written, each is tried alone, so
+/// that it does not fail the others.
+pub fn append_each(
+    session: &Session,
+    batches: Vec<Vec<Draft>>,
+) -> Vec<Result<Answer<'static>, CommandError>> {
+    let one = |drafts: Vec<Draft>| {
+        let answer = append_batch(session, drafts);
+        answer.map(|answer| with_fork(session, answer))
+    };
+    if batches.len() == 1 || batches.iter().any(|batch| is_withdrawal(batch)) {
+        return batches.into_iter().map(one).collect();
+    }
+    match session.append_all(batches.iter().flatten().cloned()) {
+        Ok(written) => {
+            let answers = divide(written, batches.iter().map(Vec::len)).into_iter();
+            answers
+                .map(|answer| Ok(with_fork(session, answer)))
+                .collect()
+        }
+        Err(error) if may_spare_others(&error) => batches.into_iter().map(one).collect(),
+        Err(error) => {
+            let error = CommandError::from(error);
+            batches.iter().map(|_| Err(error.clone())).collect()
+        }
+    }
+}
+
+/// As [`append_each`], but nobody waits for a sync: where every append is synced, this returns nothing, and `then` gets the answers
+/// after it, on a thread that it must not keep.
+pub fn append_each_then(
+    session: &Session,
+    batches: Vec<Vec<Draft>>,
+    then: impl FnOnce(Vec<Result<Answer<'static>, CommandError>>) + Send + 'static,
+) -> Option<Vec<Result<Answer<'static>, CommandError>>> {
+    if !session.writer().syncs_each() || batches.iter().any(|batch| is_withdrawal(batch)) {
+        return Some(append_each(session, batches));
+    }
+    let fork = session.forked_from().map(|_| session.path().to_owned());
+    let lens: Vec<usize> = batches.iter().map(Vec::len).collect();
+    let synced = move |written: Result<Vec<Written>, Error>| {
+        let one = |answer: Answer<'static>| match &fork {
+            Some(path) => answer.in_fork(path),
+            None => answer,
+        };
+        then(match written {
+            Ok(written) => {
+                let answers = divide(written, lens.into_iter()).into_iter();
+                answers.map(|answer| Ok(one(answer))).collect()
+            }
+            Err(error) => {
+                let error = CommandError::from(error);
+                lens.iter().map(|_| Err(error.clone())).collect()
+            }
+        });
+    };
+    let entries = batches.iter().flatten().cloned();
+    match session.append_all_then(entries, synced) {
+        Ok(()) => None,
+        // Nothing is written. The error may concern only some of them.
+        Err(_) => Some(append_each(session, batches)),
+    }
+}
+
+/// Appends the entries of one command, and answers it.
+fn append_batch(session: &Session, drafts: Vec<Draft>) -> Result<Answer<'static>, CommandError> {
+    let is_withdrawal = is_withdrawal(&drafts);
+    let written = session.append_all(drafts)?;
+    Ok(match is_withdrawal {
+        // As `tombstone`.
+        true => Answer::written_with_leaf(Vec::new(), session.leaf()),
+        false => Answer::written(written),
+    })
+}
+
+/// Returns whether an append removes entries.
+fn is_withdrawal(drafts: &[Draft]) -> bool {
+    drafts.iter().any(|draft| draft.withdrawn().is_some())
+}
+
+/// Returns the answers to appends with the given numbers of entries.
+fn divide(written: Vec<Written>, lens: impl Iterator<Item = usize>) -> Vec<Answer<'static>> {
+    let mut written = written.into_iter();
+    lens.map(|len| Answer::written(written.by_ref().take(len).collect()))
+        .collect()
+}
+
+/// Writes an answer.
+fn give(
+    out: &mut impl Write,
+    any_failed: &mut bool,
+    id: Option<&Json<'_>>,
+    answer: Result<Answer<'static>, CommandError>,
+) -> io::Result<()> {
+    *any_failed |= answer.is_err();
+    let mut answer = answer.unwrap_or_else(Answer::failed);
+    answer.id = id.cloned().map(Json::into_owned);
+    let mut line = wire::text(&answer)?;
+    line.push('\n');
+    out.write_all(line.as_bytes())
+}
+
+/// Returns whether the error may concern only some entries of a batch.
+fn may_spare_others(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        transcript_session::ErrorKind::Write(
+            ErrorKind::InvalidEntry
+                | ErrorKind::UnknownParent
+                | ErrorKind::UnknownCall
+                | ErrorKind::AnsweredCall
+                | ErrorKind::RepeatedUuid
+                | ErrorKind::Full
+                | ErrorKind::Io
+        )
+    )
+}
+
+struct Request<'a> {
+    id: Option<Json<'a>>,
+    command: Result<Command<'a>, CommandError>,
+}
+
+impl<'a> Request<'a> {
+    /// Parses a line of the input; `None` if it is blank.
+    fn read(line: Framed<'a>) -> Option<Self> {
+        let bytes = match line {
+            Framed::Line(line) => line.bytes.trim_ascii(),
+            Framed::TooLong { .. } => {
+                let cap = DEFAULT_LINE_CAP >> 20;
+                return Some(Self::nameless(format!("the line is longer than {cap} MiB")));
+            }
+        };
+        if bytes.is_empty() {
+            return None;
+        }
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                let at = error.valid_up_to();
+                return Some(Self::nameless(format!("the line is not UTF-8 (byte {at})")));
+            }
+        };
+        Some(match Object::parse(text) {
+            Ok(object) => Self {
+                id: object.get("id").map(Json::from),
+                command: Command::of_object(&object),
+            },
+            Err(error) => Self::nameless(format!("the line is {error}")),
+        })
+    }
+
+    fn nameless(message: String) -> Self {
+        Self {
+            id: None,
+            command: Err(CommandError::bad_command(message)),
+        }
+    }
+}
+
+/// Returns the entry that a name means. A name that no entry has is taken for a uuid, which the command
+/// then refuses.
+fn named(session: &Session, name: &str) -> Result<EntryId, Error> {
+    match session.find_entry(name) {
+        Err(error) if error.kind() == transcript_session::ErrorKind::NoSuchEntry => {
+            Ok(EntryId::from(name))
+        }
+        found => found,
+    }
+}
+
+/// Returns the entries of an `append`.
+///
+/// # Errors
+/// When one is not an entry.
+pub fn drafts(append: &Append<'_>) -> Result<Vec<Draft>, CommandError> {
+    Ok(match append {
+        Append::Entry(entry) => vec![Draft::entry(entry.text())?],
+        Append::User(text) => vec![Draft::user(text)],
+        Append::Assistant(message) => Draft::assistant(message.text())?,
+        Append::Client(action) => {
+            let entries = action.entries()?;
+            let drafts = entries.iter().map(Draft::try_from);
+            drafts.collect::<Result<_, _>>()?
+        }
+    })
+}
+
+/// Returns the entry of a `meta`, which must not be part of the conversation.
+fn metadata(entry: &Json<'_>) -> Result<Vec<Draft>, CommandError> {
+    let object = Object::parse(entry.text()).ok();
+    let kind = object.and_then(|entry| {
+        let name = entry.get("type").and_then(Raw::str)?;
+        Some(EntryKind::from_name(&name))
+    });
+    if kind.is_some_and(EntryKind::is_chain) {
+        return Err(CommandError::bad_command(
+            "the entry is part of the conversation; write it with append",
+        ));
+    }
+    if kind == Some(EntryKind::Tombstone) {
+        return Err(CommandError::bad_command(
+            "the entry removes another one; write it with append or tombstone",
+        ));
+    }
+    Ok(vec![Draft::entry(entry.text())?])
+}

@@ -1,0 +1,496 @@
+//! The commands and answers of `append`.
+
+use std::path::{Path, PathBuf};
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use transcript_format::object::{JsonKind, Object, Raw, Str};
+use transcript_messages::builder::{AssembledPrompt, PromptChanges, SystemPrompt};
+use transcript_writer::{EntryId, Skipped, Written};
+
+use super::client::ClientAction;
+use super::command_error::CommandError;
+use super::text::Json;
+use super::{Name, SCHEMA};
+use transcript_session::make::Trigger;
+
+/// A line of the input of `append`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct CommandLine<'a> {
+    /// Any value; the answer repeats it. Absent if the caller does not need it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<Json<'a>>,
+    /// The command.
+    #[serde(flatten)]
+    pub command: Command<'a>,
+}
+
+/// A command of `append`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Command<'a> {
+    /// Asks for the versions of the protocol and of the program.
+    Hello,
+    /// Adds to the conversation.
+    Append(Append<'a>),
+    /// Adds a line outside the conversation, such as `custom-title`.
+    Meta {
+        /// The line: an object that is not part of a conversation.
+        entry: Json<'a>,
+    },
+    /// Adds the messages whose uuid is not in the file, in one write.
+    Record {
+        /// The messages, oldest first: entries, or messages of the stream protocol.
+        messages: Vec<Json<'a>>,
+    },
+    /// Restarts the conversation with a summary.
+    Compact(CompactCommand<'a>),
+    /// Goes back to an entry.
+    Rewind {
+        /// Its name ([`History::find_entry`](crate::History::find_entry)); `None` goes back to before the first entry.
+        to: Option<Str<'a>>,
+    },
+    /// Removes the last entry of the conversation.
+    Tombstone {
+        /// Its name, as for `rewind`.
+        uuid: Str<'a>,
+    },
+    /// Records the system prompt of the next turn, if it is not the one that was recorded last.
+    Prompt(PromptCommand<'a>),
+    /// Compares a system prompt with the one that was recorded last.
+    Changes(PromptCommand<'a>),
+    /// Waits until everything so far is synced.
+    Sync,
+    /// Syncs and ends the process.
+    Close,
+}
+
+/// What the command `append` adds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Append<'a> {
+    /// An entry, unchanged; missing fields are filled in.
+    Entry(Json<'a>),
+    /// A message of the user with this text.
+    User(Str<'a>),
+    /// A message of the API: one entry for each of its blocks.
+    Assistant(Json<'a>),
+    /// What a person did in a client: one entry, or a command with its output.
+    Client(ClientAction<'a>),
+}
+
+/// The command `compact`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct CompactCommand<'a> {
+    /// Who wanted it.
+    #[serde(serialize_with = "trigger_name")]
+    pub trigger: Trigger,
+    /// The summary of the conversation before.
+    pub summary: Str<'a>,
+    /// The names of the entries that stay in the context word for word, in order. Optional.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub preserved: Vec<Str<'a>>,
+    /// The number of tokens before; 0 and absent if it is unknown.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pre_tokens: u64,
+}
+
+/// A system prompt, as the commands `prompt` and `changes` have it: the sections that are sent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PromptCommand<'a> {
+    /// The sections. They are ordered as [`SystemPrompt`] orders them; of two with one name the last
+    /// one counts.
+    pub sections: Vec<PromptSectionRecord<'a>>,
+    /// The text between sections; an empty line if it is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub separator: Option<Str<'a>>,
+}
+
+/// A section of a system prompt.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PromptSectionRecord<'a> {
+    /// Its name, such as `base` or `git`.
+    pub name: Str<'a>,
+    /// Its text.
+    pub text: Str<'a>,
+}
+
+impl<'a> CommandLine<'a> {
+    /// Returns a command without an id.
+    #[must_use]
+    pub fn new(command: Command<'a>) -> Self {
+        Self { id: None, command }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for CommandLine<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let line = Raw::deserialize(deserializer)?;
+        let object = Object::parse(line.text()).map_err(D::Error::custom)?;
+        let id = object.get("id").map(Json::from);
+        let command =
+            Command::of_object(&object).map_err(|error| D::Error::custom(error.message))?;
+        Ok(Self { id, command })
+    }
+}
+
+/// The answer to an op that there is not.
+const UNKNOWN: &str = "unknown op; there are hello, append, meta, record, compact, tombstone, rewind, prompt, changes, sync and close";
+
+/// The answer to an action of a client that is not one.
+const UNKNOWN_ACTION: &str = "`client` must be an object with one of interrupt, rejection, cancelled, \
+                              command, shell, memoryNote and prompt, each an object with its fields";
+
+impl<'a> Command<'a> {
+    /// Reads the command that a line of the input contains; its `id` and unknown fields do not matter.
+    ///
+    /// # Errors
+    /// The answer to a line that is not a command.
+    pub fn of_object(object: &Object<'a>) -> Result<Self, CommandError> {
+        Ok(match object.str("op").as_deref() {
+            Some("hello") => Self::Hello,
+            Some("append") => Self::Append(Append::of_object(object)?),
+            Some("meta") => {
+                let entry = object.get("entry");
+                let entry = entry.filter(|raw| raw.kind() == JsonKind::Object);
+                let entry = field(entry, "`entry` must be an object")?.into();
+                Self::Meta { entry }
+            }
+            Some("sync") => Self::Sync,
+            Some("close") => Self::Close,
+            Some("record") => {
+                let messages = field(object.array("messages"), "`messages` must be a list")?;
+                let messages = messages.into_iter().map(Json::from).collect();
+                Self::Record { messages }
+            }
+            Some("compact") => Self::Compact(CompactCommand::read(object)?),
+            Some("prompt") => Self::Prompt(PromptCommand::read(object)?),
+            Some("changes") => Self::Changes(PromptCommand::read(object)?),
+            Some("tombstone") => {
+                let uuid = object.get("uuid").and_then(entry_name);
+                let uuid = field(uuid, "`uuid` must name an entry")?;
+                Self::Tombstone { uuid }
+            }
+            Some("rewind") => {
+                let to = match object.get("to") {
+                    Some(raw) if raw.is_null() => Some(None),
+                    to => to.and_then(entry_name).map(Some),
+                };
+                let to = field(to, "`to` must name an entry or be null")?;
+                Self::Rewind { to }
+            }
+            Some(_) => return Err(CommandError::bad_command(UNKNOWN)),
+            None => return Err(CommandError::bad_command("missing op")),
+        })
+    }
+}
+
+impl<'a> Append<'a> {
+    /// Reads what an object says to add, under one of the names of the variants.
+    ///
+    /// # Errors
+    /// When it has none of them, or several.
+    pub fn of_object(object: &Object<'a>) -> Result<Self, CommandError> {
+        let added = ["entry", "user", "assistant", "client"].map(|key| object.get(key));
+        match added {
+            [Some(entry), None, None, None] => Ok(Self::Entry(entry.into())),
+            [None, Some(user), None, None] => {
+                field(user.str(), "`user` must be a string").map(Self::User)
+            }
+            [None, None, Some(message), None] => Ok(Self::Assistant(message.into())),
+            [None, None, None, Some(action)] => {
+                let action = serde_json::from_str(action.text()).ok();
+                field(action, UNKNOWN_ACTION).map(Self::Client)
+            }
+            _ => Err(CommandError::bad_command(
+                "append needs one of `entry`, `user`, `assistant` and `client`",
+            )),
+        }
+    }
+}
+
+impl<'a> CompactCommand<'a> {
+    fn read(object: &Object<'a>) -> Result<Self, CommandError> {
+        let name = object.str("trigger");
+        let mut triggers = [Trigger::Manual, Trigger::Auto].into_iter();
+        let trigger = triggers.find(|trigger| name.as_deref() == Some(trigger.name()));
+        let names = |list: Raw<'a>| list.array()?.into_iter().map(entry_name).collect();
+        let preserved = object.get("preserved").map_or(Some(Vec::new()), names);
+        let pre_tokens = object.get("preTokens").map_or(Some(0), Raw::u64);
+        Ok(Self {
+            trigger: field(trigger, "`trigger` must be \"manual\" or \"auto\"")?,
+            summary: field(object.str("summary"), "`summary` must be a string")?,
+            preserved: field(preserved, "`preserved` must be a list of entries")?,
+            pre_tokens: field(pre_tokens, "`preTokens` must be a number of tokens")?,
+        })
+    }
+}
+
+impl<'a> PromptCommand<'a> {
+    fn read(object: &Object<'a>) -> Result<Self, CommandError> {
+        let section = |section: Raw<'a>| {
+            let section = section.object()?;
+            let (name, text) = (section.str("name")?, section.str("text")?);
+            Some(PromptSectionRecord { name, text })
+        };
+        let sections = object.array("sections").unwrap_or_default().into_iter();
+        let sections: Option<Vec<_>> = sections.map(section).collect();
+        let sections = sections.filter(|sections| !sections.is_empty());
+        let separator = object.get("separator").filter(|raw| !raw.is_null());
+        let separator = separator.map(|raw| field(raw.str(), "`separator` must be a string"));
+        Ok(Self {
+            sections: field(
+                sections,
+                "`sections` must be a list of at least one object with `name` and `text`, which are strings",
+            )?,
+            separator: separator.transpose()?,
+        })
+    }
+
+    /// Returns the prompt.
+    #[must_use]
+    pub fn assembled(&self) -> AssembledPrompt {
+        let mut prompt = SystemPrompt::new();
+        for section in &self.sections {
+            prompt = prompt.section(&section.name, &section.text);
+        }
+        if let Some(separator) = &self.separator {
+            prompt = prompt.separator(separator);
+        }
+        prompt.assemble()
+    }
+}
+
+/// Reads the name of an entry: a text, or the number of a line.
+fn entry_name(raw: Raw<'_>) -> Option<Str<'_>> {
+    let number = || raw.u64().map(|line| Str::Owned(line.to_string()));
+    raw.str().or_else(number)
+}
+
+fn field<T>(value: Option<T>, message: &'static str) -> Result<T, CommandError> {
+    value.ok_or_else(|| CommandError::bad_command(message))
+}
+
+fn trigger_name<S: serde::Serializer>(trigger: &Trigger, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(trigger.name())
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A line of the output of `append`: the answer to one command.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+#[must_use]
+pub struct Answer<'a> {
+    /// The id of the command; absent if it has none.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub id: Option<Json<'a>>,
+    /// Whether the command succeeded.
+    pub ok: bool,
+    /// The version of the protocol, [`SCHEMA`]; only of `hello`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<u32>,
+    /// The version of the program; only of `hello`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<Name>,
+    /// What was written; only of commands that write.
+    #[serde(flatten)]
+    pub written: Option<WrittenEntries>,
+    /// What a system prompt has that the one that was recorded last has not, and the reverse; only of
+    /// `changes`, and absent if none was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<PromptChangesRecord>,
+    /// The new session that is written, because the given one is in use; only with
+    /// [`OnBusy::Fork`](crate::OnBusy::Fork).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fork: Option<WrittenFork>,
+    /// Why the command failed; only if [`ok`](Self::ok) is false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<CommandError>,
+}
+
+/// A copy of a session that is written instead of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct WrittenFork {
+    /// The id of the new session.
+    pub session_id: String,
+    /// The path of its file.
+    pub path: PathBuf,
+}
+
+/// The differences between two system prompts, as names of sections.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct PromptChangesRecord {
+    /// The sections that only the new prompt has, in its order.
+    pub added: Vec<String>,
+    /// The sections that only the old prompt has, in its order.
+    pub removed: Vec<String>,
+    /// The sections that both have, with different texts, in the order of the new prompt.
+    pub changed: Vec<String>,
+    /// Whether the texts of both are different although all sections are equal: their order changed,
+    /// or the separator.
+    pub is_rearranged: bool,
+}
+
+impl From<PromptChanges> for PromptChangesRecord {
+    fn from(changes: PromptChanges) -> Self {
+        Self {
+            added: changes.added,
+            removed: changes.removed,
+            changed: changes.changed,
+            is_rearranged: changes.is_rearranged,
+        }
+    }
+}
+
+/// The entries that a command wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct WrittenEntries {
+    /// The entries, in file order; none for `rewind` and `tombstone`.
+    pub entries: Vec<WrittenEntry>,
+    /// The uuid of the entry from which the conversation continues; `None` for metadata, and before
+    /// the first entry.
+    pub uuid: Option<String>,
+    /// The messages of a `record` that were not written, except those that are in the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<SkippedMessages>,
+}
+
+/// Messages of one type that a `record` did not write, for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct SkippedMessages {
+    /// Their type, such as `stream_event`.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// `not-stored`, `tombstoned` or `unknown-entry`.
+    pub reason: Name,
+    /// How many there are.
+    pub count: u64,
+    /// The place of the first of them in the list of messages, from 0.
+    pub first: u64,
+}
+
+/// An entry that was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct WrittenEntry {
+    /// Its uuid; `None` for metadata.
+    pub uuid: Option<String>,
+    /// Its parent; `None` for metadata and for the first entry.
+    pub parent_uuid: Option<String>,
+    /// The offset of its first byte in the file.
+    pub offset: u64,
+    /// Its length in bytes, without the newline.
+    pub len: u64,
+}
+
+/// Reads a field that is present, even if it is `null`.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json<'static>>, D::Error> {
+    Json::deserialize(deserializer).map(Some)
+}
+
+impl Answer<'_> {
+    /// The answer to a command that writes nothing.
+    pub fn done() -> Self {
+        Self {
+            ok: true,
+            ..Self::default()
+        }
+    }
+
+    /// The answer to `hello` of a program of this version.
+    pub fn hello(version: &'static str) -> Self {
+        Self {
+            schema: Some(SCHEMA),
+            version: Some(version.into()),
+            ..Self::done()
+        }
+    }
+
+    /// The answer to a command that wrote these entries.
+    pub fn written(entries: Vec<Written>) -> Self {
+        let leaf = entries.last().and_then(|last| last.uuid.clone());
+        Self::written_with_leaf(entries, leaf)
+    }
+
+    /// The answer to a command that wrote these entries, after which the conversation continues from
+    /// `leaf`.
+    pub fn written_with_leaf(entries: Vec<Written>, leaf: Option<EntryId>) -> Self {
+        let text = |id: Option<EntryId>| id.map(|id| id.to_string());
+        let entries = entries.into_iter().map(|entry| WrittenEntry {
+            uuid: text(entry.uuid),
+            parent_uuid: text(entry.parent),
+            offset: entry.offset,
+            len: entry.len,
+        });
+        Self {
+            written: Some(WrittenEntries {
+                entries: entries.collect(),
+                uuid: text(leaf),
+                skipped: Vec::new(),
+            }),
+            ..Self::done()
+        }
+    }
+
+    /// The answer to `changes`.
+    pub(crate) fn of_changes(changes: Option<PromptChanges>) -> Self {
+        Self {
+            changes: changes.map(PromptChangesRecord::from),
+            ..Self::done()
+        }
+    }
+
+    /// The same answer, with the messages that were not written.
+    pub(crate) fn skipping(mut self, skipped: Vec<Skipped>) -> Self {
+        if let Some(written) = &mut self.written {
+            let skipped = skipped.into_iter().map(|skipped| SkippedMessages {
+                type_name: skipped.type_name,
+                reason: skipped.reason.name().into(),
+                count: skipped.count as u64,
+                first: skipped.first as u64,
+            });
+            written.skipped = skipped.collect();
+        }
+        self
+    }
+
+    /// The same answer, with the path of the fork that is written.
+    pub(crate) fn in_fork(mut self, path: &Path) -> Self {
+        let stem = path.file_stem().unwrap_or_default();
+        self.fork = Some(WrittenFork {
+            session_id: stem.to_string_lossy().into_owned(),
+            path: path.to_owned(),
+        });
+        self
+    }
+
+    /// The answer to a command that failed.
+    pub fn failed(error: CommandError) -> Self {
+        Self {
+            error: Some(error),
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Why a command failed.
+
+use serde::{Deserialize, Serialize};
+use transcript_writer::{ErrorKind, InvalidEntry};
+
+use super::Name;
+use transcript_session::Error;
+
+/// Why a command failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CommandError {
+    /// The kind, such as `bad-command`; `docs/cli.md` has the list.
+    pub kind: Name,
+    /// The error in words; never quotes an entry.
+    pub message: String,
+    /// Whether the same command may succeed later.
+    pub retry: bool,
+}
+
+impl CommandError {
+    /// The error of a line that is not a command.
+    #[must_use]
+    pub fn bad_command(message: impl Into<String>) -> Self {
+        Self {
+            kind: "bad-command".into(),
+            message: message.into(),
+            retry: false,
+        }
+    }
+}
+
+impl From<InvalidEntry> for CommandError {
+    fn from(invalid: InvalidEntry) -> Self {
+        Self {
+            kind: ErrorKind::InvalidEntry.name().into(),
+            message: invalid.to_string(),
+            retry: false,
+        }
+    }
+}
+
+impl From<Error> for CommandError {
+    fn from(error: Error) -> Self {
+        Self {
+            retry: error.is_retryable(),
+            kind: error.kind().name().into(),
+            message: match std::error::Error::source(&error) {
+                Some(source) => format!("{error}: {source}"),
+                None => error.to_string(),
+            },
+        }
+    }
+}

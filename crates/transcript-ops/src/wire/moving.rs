@@ -1,0 +1,166 @@
+//! The output of `move --json` and `merge --json`.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Name, SCHEMA};
+use transcript_manage::{Merged, Moves, NotCopied};
+
+/// The only object of `move --json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct MoveReport {
+    /// The version of the shape: [`SCHEMA`].
+    pub schema: u32,
+    /// The sessions that were moved or copied; with `--dry-run`, that would be.
+    pub moved: Vec<MovedSession>,
+    /// The sessions that were not.
+    pub refused: Vec<RefusedSession>,
+    /// Sessions of other folders next to them, and folders that belong to no session.
+    pub left: Vec<PathBuf>,
+}
+
+/// A session that was moved or copied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct MovedSession {
+    /// The path of its file before.
+    pub from: PathBuf,
+    /// The path of its file now.
+    pub to: PathBuf,
+    /// Its id; of a copy, the new one.
+    pub session_id: String,
+    /// The working folder that it names now.
+    pub cwd: String,
+}
+
+/// A session that was not moved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RefusedSession {
+    /// The path of its file.
+    pub path: PathBuf,
+    /// Its id.
+    pub session_id: String,
+    /// Why: `exists`, `busy`, `unusable` or `failed`.
+    pub reason: Name,
+    /// More about it: the file in the way, or the error of the system.
+    pub detail: String,
+}
+
+impl MoveReport {
+    /// Describes a move.
+    #[must_use]
+    pub fn new(moves: &Moves) -> Self {
+        let moved = moves.moved.iter().map(|moved| MovedSession {
+            from: moved.from.clone(),
+            to: moved.to.clone(),
+            session_id: moved.session_id.clone(),
+            cwd: moved.cwd.clone(),
+        });
+        let refused = moves.refused.iter().map(|refused| RefusedSession {
+            path: refused.path.clone(),
+            session_id: refused.session_id.clone(),
+            reason: refused.reason.name().into(),
+            detail: refused.detail.clone(),
+        });
+        Self {
+            schema: SCHEMA,
+            moved: moved.collect(),
+            refused: refused.collect(),
+            left: moves.left.clone(),
+        }
+    }
+}
+
+/// The only object of `merge --json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct MergeReport {
+    /// The version of the shape: [`SCHEMA`].
+    pub schema: u32,
+    /// The path of the new file.
+    pub out: PathBuf,
+    /// The number of entries that were copied: the sum of the next three.
+    pub entries: u64,
+    /// The number of entries that only the first file had.
+    pub from_a: u64,
+    /// The number of entries that only the second file had.
+    pub from_b: u64,
+    /// The number of entries that both had.
+    pub both: u64,
+    /// The entries with the same uuid and other content.
+    pub conflicts: Vec<ConflictRecord>,
+    /// The numbers of findings about damage in the first and in the second file.
+    pub findings: [usize; 2],
+    /// The uuid of the entry at which the conversation continues.
+    pub leaf: Option<String>,
+    /// What is beside the two files and not beside the new one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_copied: Vec<NotCopiedRecord>,
+}
+
+/// A file beside a session that was not copied with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct NotCopiedRecord {
+    /// Its path.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: String,
+}
+
+impl NotCopiedRecord {
+    /// Describes files that were not copied.
+    #[must_use]
+    pub fn of(not_copied: &[NotCopied]) -> Vec<Self> {
+        let describe = |file: &NotCopied| Self {
+            path: file.path.clone(),
+            reason: file.refusal.to_string(),
+        };
+        not_copied.iter().map(describe).collect()
+    }
+}
+
+/// Two entries with the same uuid and other content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ConflictRecord {
+    /// The uuid.
+    pub uuid: String,
+    /// The line in the first file.
+    pub line_a: u64,
+    /// The line in the second file.
+    pub line_b: u64,
+}
+
+impl MergeReport {
+    /// Describes a merge.
+    #[must_use]
+    pub fn new(merged: &Merged) -> Self {
+        let conflicts = merged.conflicts.iter().map(|conflict| ConflictRecord {
+            uuid: conflict.uuid.clone(),
+            line_a: conflict.line_a,
+            line_b: conflict.line_b,
+        });
+        Self {
+            schema: SCHEMA,
+            out: merged.out.clone(),
+            entries: merged.entries,
+            from_a: merged.from_a,
+            from_b: merged.from_b,
+            both: merged.both,
+            conflicts: conflicts.collect(),
+            findings: merged.findings,
+            leaf: merged.leaf.clone(),
+            not_copied: NotCopiedRecord::of(&merged.not_copied),
+        }
+    }
+}
