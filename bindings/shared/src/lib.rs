@@ -9,22 +9,17 @@
 //! [`Records`] ends the thread. A panic ends the call as a [`Failure`]. What waits most of the time has no thread: what
 //! follows files, and a session that is open ([`SessionQueue`]), are tasks of the [crew](transcript_storage::crew).
 
-mod conversation;
-mod failure;
-mod fit;
 mod function;
 mod out;
-mod provider;
 mod records;
 mod session_handle;
 mod session_queue;
-mod sessions;
 mod stream_reply;
 mod tail;
 
-pub use failure::Failure;
 pub use function::{answer, call};
 pub use records::{Next, Records};
 pub use session_handle::{Reply, SessionHandle};
 pub use session_queue::{SessionQueue, run_once};
 pub use stream_reply::StreamReply;
+pub use transcript_ops::Failure;

@@ -1,9 +1,11 @@
 //! Collects records into batches.
 
 use serde::Serialize;
-use transcript_engine::wire;
+use transcript_ops::Failure;
+use transcript_ops::sdk::SdkMessage;
+use transcript_ops::sink::{Result, Sink, Stop};
+use transcript_ops::wire::Json;
 
-use crate::failure::Failure;
 use crate::records::{Closed, Sender};
 
 /// The first batch has one record, so that it arrives early; each later one is twice as large as the one
@@ -22,26 +24,6 @@ pub(crate) struct Out {
     is_held: bool,
 }
 
-/// Ends a function early: nobody reads what it finds.
-pub(crate) enum Stop {
-    Closed,
-    Failed(Failure),
-}
-
-impl<E: Into<Failure>> From<E> for Stop {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-impl From<Closed> for Stop {
-    fn from(Closed: Closed) -> Self {
-        Self::Closed
-    }
-}
-
-pub(crate) type Result<T> = std::result::Result<T, Stop>;
-
 impl Out {
     pub(crate) fn new(sender: Sender) -> Self {
         Self {
@@ -57,22 +39,8 @@ impl Out {
         &self.sender
     }
 
-    /// Adds a record.
-    pub(crate) fn record(&mut self, record: &impl Serialize) -> Result<()> {
-        let text = wire::text(record)?;
-        self.json(text.as_bytes())
-    }
-
-    /// Adds a record that is JSON already.
-    pub(crate) fn json(&mut self, record: &[u8]) -> Result<()> {
-        self.head
-            .push(if self.head.is_empty() { b'[' } else { b',' });
-        self.head.extend_from_slice(record.trim_ascii_end());
-        self.flush_full()
-    }
-
     /// Adds a record and a text; the record names the place of the text in the batch.
-    pub(crate) fn with_text<R: Serialize>(
+    fn with_text<R: Serialize>(
         &mut self,
         text: &str,
         record: impl FnOnce(usize, usize) -> R,
@@ -116,7 +84,7 @@ impl Out {
         batch.extend_from_slice(&length.to_le_bytes());
         batch.append(&mut self.head);
         batch.append(&mut self.texts);
-        self.sender.send(batch)?;
+        self.sender.send(batch).map_err(|Closed| Stop::Closed)?;
         Ok(())
     }
 
@@ -131,4 +99,60 @@ impl Out {
             }
         }
     }
+}
+
+impl Sink for Out {
+    fn json(&mut self, record: &[u8]) -> Result<()> {
+        self.head
+            .push(if self.head.is_empty() { b'[' } else { b',' });
+        self.head.extend_from_slice(record.trim_ascii_end());
+        self.flush_full()
+    }
+
+    /// A binding parses the text of a message only if it is asked for it.
+    fn message(&mut self, message: &SdkMessage<'_>) -> Result<()> {
+        self.with_text(message.message, |start, end| {
+            (
+                message.role,
+                message.uuid,
+                message.parent_uuid,
+                message.session_id,
+                message.timestamp,
+                message.parent_tool_use_id,
+                message.parent_agent_id,
+                MessageMarks::of(message),
+                (start, end),
+            )
+        })
+    }
+}
+
+/// What few messages have.
+#[derive(Serialize)]
+struct MessageMarks<'a> {
+    #[serde(rename = "isCompactSummary", skip_serializing_if = "is_false")]
+    is_compact_summary: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    is_meta: bool,
+    #[serde(rename = "isQueuedCommand", skip_serializing_if = "is_false")]
+    is_queued_command: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<Json<'a>>,
+}
+
+impl<'a> MessageMarks<'a> {
+    fn of(message: &SdkMessage<'a>) -> Option<Self> {
+        let marks = Self {
+            is_compact_summary: message.is_compact_summary,
+            is_meta: message.is_transcript_only,
+            is_queued_command: message.is_queued,
+            origin: message.origin.map(Json::new),
+        };
+        let is_marked = marks.is_compact_summary || marks.is_meta || marks.is_queued_command;
+        (is_marked || marks.origin.is_some()).then_some(marks)
+    }
+}
+
+fn is_false(mark: &bool) -> bool {
+    !mark
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use transcript_storage::crew::{Next as Then, Task, Work};
 
-use crate::failure::Failure;
+use transcript_ops::Failure;
 
 /// The number of bytes that a function is ahead of its reader: enough that neither waits for the other's thread to be run,
 /// which on a busy machine takes longer than a batch.

@@ -19,10 +19,11 @@ use transcript_engine::{
 use transcript_format::object::{Object, Raw};
 use transcript_reader::Index;
 
-use crate::failure::{Failure, read_options};
-use crate::fit::FitOptions;
-use crate::provider::ProviderOption;
-use crate::sessions::{NoOthers, Place, PolicyName};
+use transcript_ops::context::ArchiveChoice;
+use transcript_ops::failure::read_options;
+use transcript_ops::fit::{self, Limit};
+use transcript_ops::{Context, Failure, Place, PolicyName, provider};
+
 use crate::stream_reply::StreamReply;
 
 /// The answer to a command: a JSON object.
@@ -40,7 +41,7 @@ pub struct SessionHandle {
 
 /// How a session is opened.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct OpenOptions {
     mode: Mode,
     /// The path of a file, or, of a session that exists, its id or the start of one. A new session needs none.
@@ -52,33 +53,35 @@ struct OpenOptions {
     model: Option<String>,
     tools: Option<Vec<String>>,
     session_id: Option<String>,
-    #[serde(flatten)]
-    fit: FitOptions,
-    #[serde(flatten)]
-    provider: ProviderOption,
+    /// The maximum length of requests.
+    fit: Option<Limit>,
+    /// The number of turns at the end that are never changed.
+    fit_turns: Option<usize>,
+    /// Who gets the requests.
+    provider: Option<String>,
     #[serde(default)]
     policy: PolicyName,
     /// A file of prices, in the form of LiteLLM.
     prices: Option<PathBuf>,
     sync: Option<Sync>,
     on_busy: Option<Busy>,
-    #[serde(flatten)]
-    place: Place,
-    #[serde(flatten)]
-    _others: NoOthers,
+    /// The folder of projects; that of the client by default.
+    root: Option<PathBuf>,
+    /// The folder of an archive; `true` for that of this user.
+    archive: Option<ArchiveChoice>,
+    /// The file with the keys of an encrypted archive.
+    identity: Option<PathBuf>,
 }
 
 /// What is known about a subagent.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct AgentOptions {
     agent_id: String,
     agent_type: String,
     tool_use_id: String,
     description: Option<String>,
     parent_agent_id: Option<String>,
-    #[serde(flatten)]
-    _others: NoOthers,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -121,8 +124,8 @@ impl OpenOptions {
         let policy = self.policy.into();
         let mut options = SessionOptions::new()
             .policy(policy)
-            .provider(self.provider.get(policy)?);
-        if let Some(limit) = self.fit.limit(policy)? {
+            .provider(provider::named(self.provider.as_deref(), policy)?);
+        if let Some(limit) = fit::limit(self.fit.as_ref(), self.fit_turns, policy)? {
             options = options.fit(limit);
         }
         if let Some(cwd) = &self.cwd {
@@ -179,16 +182,25 @@ impl OpenOptions {
         std::path::absolute(&path).map_err(|error| Failure::options(error.to_string()).at(&path))
     }
 
+    fn context(&self) -> Result<Context, Failure> {
+        let place = Place {
+            root: self.root.clone(),
+            archive: self.archive.clone(),
+            identity: self.identity.clone(),
+        };
+        place.context()
+    }
+
     fn named_path(&self) -> Result<PathBuf, Failure> {
         match (self.mode, &self.session) {
             (Mode::Create | Mode::OpenOrCreate, Some(path)) if !path.is_empty() => {
                 Ok(PathBuf::from(path))
             }
-            (_, Some(session)) => self.place.find(session),
+            (_, Some(session)) => Ok(self.context()?.find(Path::new(session), None)?.path),
             (Mode::Create | Mode::OpenOrCreate, None) => {
                 let cwd = self.cwd.as_ref().map(PathBuf::from);
                 let cwd = cwd.map_or_else(std::env::current_dir, Ok)?;
-                Ok(self.place.store()?.new_session_path(&cwd))
+                Ok(self.context()?.store()?.new_session_path(&cwd))
             }
             (_, None) => Err(Failure::options("no session is named")),
         }

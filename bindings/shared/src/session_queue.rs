@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use transcript_engine::{Draft, stream};
 use transcript_storage::crew::{Next, Task, Work};
 
-use crate::failure::Failure;
 use crate::session_handle::{Reply, SessionHandle, appended};
 use crate::stream_reply::StreamReply;
+use transcript_ops::Failure;
 
 /// How long [`SessionQueue::ask`] waits for an answer: an append takes less, and to wake an event loop takes more.
 const WAIT: Duration = Duration::from_micros(50);

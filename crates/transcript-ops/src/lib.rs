@@ -1,5 +1,36 @@
 //! What can be asked about sessions, and what can be done with them, once for all front ends.
+//!
+//! An [`Operation`] has a name and typed options; [`Operation::run`] gives the records of [`wire`] to a [`Sink`]. The command,
+//! the page and the bindings make operations of their arguments, and show the records. Where people are shown something
+//! else than records, the flow itself is a function: [`request::with_request`], [`search::with_search`],
+//! [`usage::with_usage`], [`verify::each_report`], [`repair::repair_session`], [`entries::Conversation`].
+//!
+//! [`serve`] runs the commands of an open session.
 
+pub mod context;
+pub mod conversation_end;
+pub mod documents;
+pub mod entries;
+pub mod failure;
+pub mod fit;
+pub mod follow;
+pub mod operation;
+pub mod provider;
+mod redact;
+pub mod repair;
+pub mod request;
 pub mod sdk;
+pub mod sdk_functions;
+pub mod search;
 pub mod serve;
+pub mod sink;
+pub mod usage;
+pub mod verify;
 pub mod wire;
+
+pub use context::{Context, FindError, FoundBy, FoundSession, Place, PolicyName, Selection};
+pub use conversation_end::{ConversationEnd, find_entry};
+pub use failure::Failure;
+pub use operation::{Call, Operation};
+pub use redact::RedactSettings;
+pub use sink::{Sink, Stop};

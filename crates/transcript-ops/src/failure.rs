@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use crate::wire::CommandError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use transcript_engine::wire::CommandError;
 
 /// Why a function failed. Names the file and never quotes the content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,11 +23,23 @@ pub struct Failure {
     pub offset: Option<u64>,
     /// Whether the same call may succeed later.
     pub retryable: bool,
+    /// The option that cannot be used. The message starts with it.
+    #[serde(skip)]
+    pub option: Option<&'static str>,
 }
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
 
 impl Failure {
     /// A failure without a file.
-    pub(crate) fn new(kind: &'static str, message: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn new(kind: &'static str, message: impl Into<String>) -> Self {
         Self {
             kind: kind.into(),
             message: message.into(),
@@ -35,11 +47,29 @@ impl Failure {
             line: None,
             offset: None,
             retryable: false,
+            option: None,
         }
     }
 
+    /// The failure of a call, one of whose options cannot be used.
+    #[must_use]
+    pub fn option(option: &'static str, message: impl std::fmt::Display) -> Self {
+        Self {
+            option: Some(option),
+            ..Self::options(format!("{option}: {message}"))
+        }
+    }
+
+    /// Is of another kind.
+    #[must_use]
+    pub fn of_kind(mut self, kind: &'static str) -> Self {
+        self.kind = kind.into();
+        self
+    }
+
     /// The failure of a call whose options cannot be used.
-    pub(crate) fn options(message: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn options(message: impl Into<String>) -> Self {
         Self::new("bad-options", message)
     }
 
@@ -50,18 +80,22 @@ impl Failure {
     }
 
     /// Names the file also in the message.
-    pub(crate) fn in_file(mut self, path: &Path) -> Self {
+    #[must_use]
+    pub fn in_file(mut self, path: &Path) -> Self {
         self.message = format!("{}: {}", path.display(), self.message);
         self.at(path)
     }
 
-    pub(crate) fn at(mut self, path: &Path) -> Self {
+    /// Names the file.
+    #[must_use]
+    pub fn at(mut self, path: &Path) -> Self {
         self.path = Some(path.to_string_lossy().into_owned());
         self
     }
 
     /// The failure of a call that panicked: a defect of this program.
-    pub(crate) fn panic(panic: &(dyn std::any::Any + Send)) -> Self {
+    #[must_use]
+    pub fn panic(panic: &(dyn std::any::Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
         let text = text.unwrap_or_default();
@@ -80,7 +114,7 @@ impl Failure {
 ///
 /// # Errors
 /// When they cannot be used: says which, in words that are not those of this language.
-pub(crate) fn read_options<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
+pub fn read_options<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
     let error = match serde_json::from_str(text) {
         Ok(options) => return Ok(options),
         Err(error) => error,
@@ -105,9 +139,16 @@ pub(crate) fn read_options<T: DeserializeOwned>(text: &str) -> Result<T, Failure
             ("a sequence", "a list"),
             ("path string", "path"),
             ("unknown variant", "unknown value"),
+            ("unknown field", "there is no option"),
         ];
         for (theirs, ours) in words {
             text = text.replace(theirs, ours);
+        }
+        // Which options there are is in the documentation of the language of the caller.
+        if text.starts_with("there is no option")
+            && let Some((unknown, _)) = text.split_once(", expected")
+        {
+            text.truncate(unknown.len());
         }
         text
     };
@@ -125,8 +166,8 @@ pub(crate) fn read_options<T: DeserializeOwned>(text: &str) -> Result<T, Failure
     }))
 }
 
-impl From<transcript_engine::Error> for Failure {
-    fn from(error: transcript_engine::Error) -> Self {
+impl From<transcript_session::Error> for Failure {
+    fn from(error: transcript_session::Error) -> Self {
         let message = match std::error::Error::source(&error) {
             Some(source) => format!("{error}: {source}"),
             None => error.to_string(),
@@ -141,7 +182,7 @@ impl From<transcript_engine::Error> for Failure {
 
 impl From<transcript_reader::Error> for Failure {
     fn from(error: transcript_reader::Error) -> Self {
-        transcript_engine::Error::from(error).into()
+        transcript_session::Error::from(error).into()
     }
 }
 
@@ -160,6 +201,7 @@ impl From<CommandError> for Failure {
             line: None,
             offset: None,
             retryable: error.retry,
+            option: None,
         }
     }
 }

@@ -1,0 +1,340 @@
+//! Documents of a session: a page, Markdown, and what is printed for people.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::json;
+use transcript_catalog::usage::{CallPrices, Prices};
+use transcript_manage::places::is_file_of_session;
+use transcript_page::{PageFile, write_page};
+use transcript_reader::{Index, Source, subagents_on};
+use transcript_redact::RedactedDisk;
+use transcript_render::{
+    CallPrice, Escaping, Header, OrderedConversations, RenderOptions, SessionPart, ShownFile,
+    ShownSession, Tools, tokens_in_words, usage, write_markdown,
+};
+use transcript_resume::items::{Cut, Origin};
+use transcript_resume::{ConversationPath, Policy, Usage};
+use transcript_session::History;
+use transcript_storage::{NewFile, ReadDisk, RealDisk, folder_of};
+
+use crate::context::{Context, PolicyName};
+use crate::conversation_end::ConversationEnd;
+use crate::entries::Conversation;
+use crate::failure::Failure;
+use crate::redact::redactor;
+use crate::sink::{Result, Sink};
+
+/// Why a document was not made.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// The form of a document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DocumentFormat {
+    /// One HTML page that needs nothing else.
+    Html,
+    /// Markdown.
+    Markdown,
+    /// Lines for a terminal.
+    #[default]
+    #[serde(skip)]
+    Text,
+}
+
+/// How a document is made.
+#[derive(Clone, Debug, Default)]
+pub struct DocumentSettings {
+    /// Its form.
+    pub format: DocumentFormat,
+    /// How its items look.
+    pub render: RenderOptions,
+    /// How texts of the session are escaped.
+    pub escaping: Escaping,
+    /// Whether the conversation is read as a whole, not in parts: subagents are below their calls, and pauses are known.
+    pub is_whole: bool,
+    /// Whether nothing in a page is compressed.
+    pub is_plain: bool,
+    /// Whether a page has the lines of the session.
+    pub has_lines: bool,
+}
+
+/// Chooses entries of a conversation: a front end may show only some.
+pub type Select<'s> =
+    &'s dyn Fn(&Source, &Index, &mut ConversationPath) -> std::result::Result<(), Error>;
+
+/// A document of a session.
+pub struct Document<'d> {
+    /// What it shows.
+    pub shown: OrderedConversations<'d>,
+    /// The facts about the session.
+    pub header: Header,
+    /// What the answers report; empty in text for people.
+    usage: Vec<Usage>,
+    settings: DocumentSettings,
+    source: &'d Source,
+    bytes: u64,
+}
+
+/// The session of a subagent, which has a file of its own.
+pub type Agent = (Origin, History);
+
+impl Conversation<'_> {
+    /// Reads the subagents of the session that have files of their own.
+    ///
+    /// # Errors
+    /// When a file cannot be read. If they cannot be listed there are none: the conversation itself is still shown.
+    pub fn agents(
+        &self,
+        context: &Context,
+    ) -> std::result::Result<Vec<Agent>, transcript_session::Error> {
+        let disk = context.read_disk();
+        let found = subagents_on(disk, self.history.source().path()).unwrap_or_default();
+        let agents = found.iter().map(|agent| {
+            let source = Source::open_on(disk, &agent.path)?;
+            Ok((Origin::from(agent), context.read(source)?))
+        });
+        agents.collect()
+    }
+
+    /// Makes a document of these parts of the conversation, and of subagents.
+    ///
+    /// # Errors
+    /// When a body cannot be read; those of `select`.
+    pub fn document<'d>(
+        &'d self,
+        parts: &[SessionPart],
+        (agents, policy): (&'d [Agent], Policy),
+        settings: DocumentSettings,
+        select: Select<'_>,
+    ) -> std::result::Result<Document<'d>, Error> {
+        let history = self.history;
+        let (source, index) = (history.source(), history.index());
+        let is_page = settings.format == DocumentFormat::Html;
+        let is_alone = parts.len() <= 1 && agents.is_empty();
+        let cut = if is_page {
+            is_alone.then_some(Cut::Anywhere)
+        } else {
+            (is_alone && !settings.is_whole).then_some(Cut::AtPrompts)
+        };
+        let main = ShownFile {
+            source,
+            index,
+            chapters: (!self.is_context).then_some(&*self.boundaries),
+            escaping: settings.escaping,
+        };
+        let mut shown = ShownSession::read(main, &self.tree, parts, cut)?;
+        for (origin, agent) in agents {
+            let mut tree = agent.tree(policy);
+            let mut path = tree.path();
+            if !self.is_context {
+                tree = tree.unspliced();
+                path = tree.story(&path).path;
+            }
+            select(agent.source(), agent.index(), &mut path)?;
+            let file = ShownFile {
+                source: agent.source(),
+                index: agent.index(),
+                ..main
+            };
+            shown.add_agent(origin.clone(), file, &tree, &path)?;
+        }
+        let path = parts.first().map(|main| &main.path);
+        let path = path.unwrap_or(&self.story.path);
+        let id = history.session_id();
+        let header = Header::read(source, id, &self.tree, path, &settings.render)?;
+        let usage = if settings.format == DocumentFormat::Text {
+            Vec::new()
+        } else {
+            usage(source, index, path)?
+        };
+        let sizes = agents.iter().map(|(_, agent)| agent.source().len());
+        Ok(Document {
+            shown: shown.ordered(),
+            header,
+            usage,
+            settings,
+            source,
+            bytes: source.len() + sizes.sum::<u64>(),
+        })
+    }
+}
+
+impl Document<'_> {
+    /// Writes a page or Markdown.
+    ///
+    /// # Errors
+    /// When the session cannot be read, or the document not be written.
+    pub fn write(&self, out: &mut dyn Write) -> std::result::Result<(), Error> {
+        let settings = &self.settings;
+        if settings.format != DocumentFormat::Html {
+            let (shown, header) = (&self.shown.conversations, &self.header);
+            return Ok(write_markdown(
+                out,
+                shown,
+                header,
+                &self.usage,
+                &settings.render,
+            )?);
+        }
+        let page = PageFile {
+            shown: self.shown.html(),
+            header: &self.header,
+            facts: tokens_in_words(&self.usage).into_iter().collect(),
+            options: &settings.render.clone().price(call_price()),
+            escaping: settings.escaping,
+            bytes: self.bytes,
+            is_plain: settings.is_plain,
+            lines: settings.has_lines.then_some(self.source),
+        };
+        Ok(write_page(out, &page)?)
+    }
+}
+
+/// Returns what calls cost by the prices that are part of the program.
+fn call_price() -> CallPrice {
+    let prices = CallPrices::new(Prices::embedded());
+    CallPrice::new(move |model, usage| prices.cost(model, usage))
+}
+
+/// The document of a session in a file: options.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExportSettings {
+    session: PathBuf,
+    format: DocumentFormat,
+    /// The file.
+    out: PathBuf,
+    /// Replaces a file that exists.
+    #[serde(default)]
+    force: bool,
+    #[serde(default)]
+    policy: PolicyName,
+    /// Whether secrets are replaced.
+    redact: Option<bool>,
+    /// Whether e-mail addresses are replaced, too.
+    #[serde(default)]
+    emails: bool,
+    /// Whether the names of people in paths are replaced, too.
+    #[serde(default)]
+    names: bool,
+    /// Names whose values are replaced, too.
+    #[serde(default)]
+    also: Vec<String>,
+    /// Kinds, names and values that are kept.
+    #[serde(default)]
+    keep: Vec<String>,
+    /// Whether thinking is added; a page has it, folded.
+    #[serde(default)]
+    thinking: bool,
+    /// Whether subagents are added; a page has them, folded.
+    #[serde(default)]
+    sidechains: bool,
+    /// Whether a page has no subagents, branches, thinking and lines.
+    #[serde(default)]
+    conversation_only: bool,
+    /// Whether a page has the lines of the session, which `transcript import` reads.
+    lines: Option<bool>,
+    /// Whether nothing in a page is compressed.
+    #[serde(default)]
+    plain: bool,
+}
+
+/// Writes a document of a session to a file, and the record of it.
+pub(crate) fn export(
+    settings: &ExportSettings,
+    context: &Context,
+    sink: &mut dyn Sink,
+) -> Result<()> {
+    let path = context.find(&settings.session, None)?.path;
+    let redactor = redactor(
+        settings.emails,
+        settings.names,
+        &settings.also,
+        &settings.keep,
+    );
+    let redacted = settings.redact.unwrap_or(true);
+    let redacted =
+        redacted.then(|| Arc::new(RedactedDisk::new(Arc::clone(context.read_disk()), redactor)));
+    let mut context = context.clone();
+    if let Some(redacted) = &redacted {
+        context = context.disk(Arc::clone(redacted) as _);
+    }
+    let disk = context.read_disk();
+    let source = Source::open_on(disk, &path)?;
+    source.check_messages()?;
+    if is_file_of_session(disk, &path, &settings.out) {
+        let refused = "the session that is exported; name another file";
+        return Err(Failure::options(refused).in_file(&settings.out).into());
+    }
+    let history = context.read(source)?;
+    // What is around the conversation is folded on a page.
+    let is_page = settings.format == DocumentFormat::Html;
+    let is_rich = is_page && !settings.conversation_only;
+    let (policy, end) = (settings.policy.into(), ConversationEnd::default());
+    let conversation = Conversation::new(&history, policy, &end, false)?;
+    let has_sidechains = settings.sidechains || is_rich;
+    let agents = if has_sidechains {
+        conversation.agents(&context)?
+    } else {
+        Vec::new()
+    };
+    let render = RenderOptions::new()
+        .escaping(Escaping::Visible)
+        .thinking(settings.thinking || is_rich)
+        .tools(Tools::Short);
+    let document_settings = DocumentSettings {
+        format: settings.format,
+        render,
+        escaping: Escaping::Visible,
+        is_whole: false,
+        is_plain: settings.plain,
+        has_lines: settings.lines.unwrap_or(true) && !settings.conversation_only,
+    };
+    write_new(&settings.out, settings.force, |file| {
+        let parts = conversation.parts(is_rich, has_sidechains);
+        let select: Select<'_> = &|_, _, _| Ok(());
+        conversation
+            .document(&parts, (&agents, policy), document_settings, select)?
+            .write(file)
+    })?;
+    let redactions = redacted.map_or(0, |disk| disk.redactions().secrets.len());
+    sink.record(&json!({ "path": settings.out.to_string_lossy(), "redactions": redactions }))
+}
+
+/// Writes a file, which gets its name when it is complete.
+fn write_new(
+    out: &Path,
+    replaces: bool,
+    document: impl FnOnce(&mut dyn Write) -> std::result::Result<(), Error>,
+) -> std::result::Result<(), Failure> {
+    let failed = |error: io::Error| {
+        let failure = match error.kind() {
+            io::ErrorKind::AlreadyExists => Failure::new("exists", "the file exists"),
+            _ => Failure::from(error),
+        };
+        failure.in_file(out)
+    };
+    if !replaces && RealDisk.link_metadata(out).is_ok() {
+        return Err(failed(io::ErrorKind::AlreadyExists.into()));
+    }
+    let folder = folder_of(out);
+    if !RealDisk.is_folder(folder) {
+        return Err(Failure::new("not-found", "no such folder").in_file(folder));
+    }
+    let new = NewFile::output_beside(out).map_err(failed)?;
+    let mut file = BufWriter::new(new);
+    document(&mut file)
+        .map_err(|error| Failure::new("export-failed", error.to_string()).in_file(out))?;
+    let new = file
+        .into_inner()
+        .map_err(|error| failed(error.into_error()))?;
+    let placed = if replaces {
+        new.replace(out)
+    } else {
+        new.keep(out)
+    };
+    placed.map_err(failed)
+}

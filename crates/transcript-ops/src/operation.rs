@@ -1,0 +1,236 @@
+//! What can be asked about sessions, and what can be done with them.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use transcript_manage::list_archived;
+
+use crate::context::{Context, Place};
+use crate::documents::{self, ExportSettings};
+use crate::entries::{self, EntriesSettings};
+use crate::failure::{Failure, read_options};
+use crate::follow::{FollowSettings, WatchSettings};
+use crate::redact::{self, RedactSettings};
+use crate::repair::{self, RepairSettings};
+use crate::request::{self, RequestOptions};
+use crate::sdk_functions::{
+    ArchivedArguments, ForkArguments, ListArguments, MessageArguments, RenameArguments,
+    SdkArguments, TagArguments,
+};
+use crate::search::{self, SearchSettings};
+use crate::sink::{Result, Sink};
+use crate::usage::{self, UsageSettings};
+use crate::verify::{self, VerifySettings};
+use crate::wire::SessionRecord;
+
+/// An operation and its options. As JSON, the name is under `function`.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "function", rename_all = "camelCase")]
+pub enum Operation {
+    /// The sessions of a store, as the SDKs list them.
+    ListSessions(ListArguments),
+    /// One session, as the SDKs describe it.
+    GetSessionInfo(SdkArguments),
+    /// The messages of a session.
+    GetSessionMessages(MessageArguments),
+    /// The subagents of a session.
+    ListSubagents(SdkArguments),
+    /// The messages of a subagent.
+    GetSubagentMessages(MessageArguments),
+    /// Gives a session a title.
+    RenameSession(RenameArguments),
+    /// Gives a session a tag, or takes it.
+    TagSession(TagArguments),
+    /// Deletes a session.
+    DeleteSession(SdkArguments),
+    /// Copies a session.
+    ForkSession(ForkArguments),
+    /// Marks a session as archived, or not.
+    SetArchived(ArchivedArguments),
+    /// The sessions of the archive.
+    ListArchived(NoOptions),
+    /// The entries of a conversation.
+    Entries(EntriesSettings),
+    /// The request that continues a session.
+    Request(RequestOptions),
+    /// What is damaged.
+    Verify(VerifySettings),
+    /// Makes a damaged session whole.
+    Repair(RepairSettings),
+    /// Finds texts.
+    Search(SearchSettings),
+    /// What sessions cost.
+    Usage(UsageSettings),
+    /// Writes a document of a session.
+    Export(ExportSettings),
+    /// A text without its secrets.
+    Redact(RedactSettings),
+    /// Follows a session while it is written.
+    Follow(FollowSettings),
+    /// Follows many sessions.
+    Watch(WatchSettings),
+}
+
+/// An operation has no options of its own.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoOptions {}
+
+/// An operation, and where it finds sessions.
+#[derive(Debug)]
+pub struct Call {
+    /// The operation.
+    pub operation: Operation,
+    /// Where sessions are looked for.
+    pub place: Place,
+}
+
+impl<'de> Deserialize<'de> for Call {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let mut options = Map::<String, Value>::deserialize(deserializer)?;
+        let mut place = Map::new();
+        for name in Place::NAMES {
+            if let Some(value) = options.remove(name) {
+                place.insert(name.to_owned(), value);
+            }
+        }
+        let operation = Operation::deserialize(Value::Object(options)).map_err(D::Error::custom)?;
+        let taken = operation.place_options();
+        if let Some(other) = place.keys().find(|name| !taken.contains(&name.as_str())) {
+            return Err(D::Error::custom(format_args!(
+                "there is no option `{other}`"
+            )));
+        }
+        let place = Place::deserialize(Value::Object(place)).map_err(D::Error::custom)?;
+        Ok(Self { operation, place })
+    }
+}
+
+impl Call {
+    /// Reads an operation and its options from JSON.
+    ///
+    /// # Errors
+    /// When they cannot be used: says which.
+    pub fn parse(text: &str) -> std::result::Result<Self, Failure> {
+        read_options(text)
+    }
+}
+
+impl Operation {
+    /// Returns the names of those options of [`Place`] that it has.
+    fn place_options(&self) -> &'static [&'static str] {
+        match self {
+            Self::ListSessions(_)
+            | Self::GetSessionInfo(_)
+            | Self::GetSessionMessages(_)
+            | Self::ListSubagents(_)
+            | Self::GetSubagentMessages(_)
+            | Self::RenameSession(_)
+            | Self::TagSession(_)
+            | Self::DeleteSession(_)
+            | Self::ForkSession(_)
+            | Self::SetArchived(_) => &["root"],
+            Self::Redact(_) => &[],
+            _ => &Place::NAMES,
+        }
+    }
+
+    /// Runs the operation, and gives its records to `sink`.
+    ///
+    /// # Errors
+    /// When it fails, or `sink` takes no more records. What follows files is started by its [`FollowSettings::open`] or
+    /// [`WatchSettings::open`] instead.
+    pub fn run(&self, context: &Context, sink: &mut dyn Sink) -> Result<()> {
+        match self {
+            Self::ListSessions(options) => options.run(context, sink),
+            Self::GetSessionInfo(options) => options.info(context, sink),
+            Self::GetSessionMessages(options) => options.run(context, sink),
+            Self::ListSubagents(options) => options.subagents(context, sink),
+            Self::GetSubagentMessages(options) => options.of_subagent(context, sink),
+            Self::RenameSession(options) => options.run(context),
+            Self::TagSession(options) => options.run(context),
+            Self::DeleteSession(options) => options.delete(context),
+            Self::ForkSession(options) => options.run(context, sink),
+            Self::SetArchived(options) => options.run(context),
+            Self::ListArchived(NoOptions {}) => archived(context, sink),
+            Self::Entries(options) => entries::entries(options, context, sink),
+            Self::Request(options) => request::request(options, context, sink),
+            Self::Verify(options) => verify::verify(options, context, sink),
+            Self::Repair(options) => repair::repair(options, context, sink),
+            Self::Search(options) => search::search(options, context, sink),
+            Self::Usage(options) => usage::usage(options, context, sink),
+            Self::Export(options) => documents::export(options, context, sink),
+            Self::Redact(options) => redact::redact(options, sink),
+            Self::Follow(_) | Self::Watch(_) => Err(Failure::options("it follows files").into()),
+        }
+    }
+}
+
+fn archived(context: &Context, sink: &mut dyn Sink) -> Result<()> {
+    let Some(archive) = context.archive_disk() else {
+        return Ok(());
+    };
+    let listing = list_archived(archive)?;
+    listing.rows.iter().try_for_each(|row| {
+        let mut record = SessionRecord::new(row);
+        record.in_archive = true;
+        sink.record(&record)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_option_that_a_function_does_not_have_is_refused() {
+        let id = json!({ "sessionId": "x", "root": "/", "directory": "/" });
+        let session = json!({ "session": "x", "root": "/", "archive": true });
+        let selection = json!({ "in": ["x"], "project": "/", "root": "/", "archive": "/" });
+        let with = |options: &serde_json::Value, name: &str, value: serde_json::Value| {
+            let mut options = options.clone();
+            options[name] = value;
+            options
+        };
+        let export = with(&with(&session, "format", json!("html")), "out", json!("/x"));
+        let functions = [
+            ("listSessions", json!({ "limit": 1, "root": "/" })),
+            ("getSessionInfo", id.clone()),
+            ("getSessionMessages", id.clone()),
+            ("listSubagents", id.clone()),
+            ("getSubagentMessages", with(&id, "agentId", json!("a"))),
+            ("renameSession", with(&id, "title", json!("x"))),
+            ("tagSession", with(&id, "tag", json!("x"))),
+            ("setArchived", with(&id, "archived", json!(true))),
+            ("deleteSession", id.clone()),
+            ("forkSession", id),
+            ("listArchived", json!({ "archive": true, "root": "/" })),
+            ("entries", session.clone()),
+            ("request", session.clone()),
+            ("verify", session.clone()),
+            ("repair", session.clone()),
+            ("search", with(&selection, "query", json!("x"))),
+            ("usage", selection.clone()),
+            ("export", export),
+            (
+                "redact",
+                json!({ "text": "x", "line": true, "emails": true, "also": ["x"] }),
+            ),
+            ("follow", with(&session, "from", json!("end"))),
+            ("watch", json!({ "in": ["x"], "root": "/", "once": true })),
+        ];
+        for (name, mut options) in functions {
+            options["function"] = json!(name);
+            let read = Call::parse(&options.to_string());
+            assert!(read.is_ok(), "{name}: {read:?}");
+            let refused = Call::parse(&with(&options, "other", json!(1)).to_string()).unwrap_err();
+            let message = refused.json();
+            assert!(
+                message.contains("there is no option `other`"),
+                "{name}: {message}"
+            );
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Makes damaged sessions whole.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::json;
+use transcript_manage::{SessionRepair, undo_repair};
+use transcript_reader::SessionRow;
+use transcript_session::{Error, ErrorKind};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::sink::{Result, Sink};
+use crate::wire::{NotCopiedRecord, RepairReport};
+
+/// Which session is repaired, and how: options.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RepairSettings {
+    /// The session.
+    pub session: PathBuf,
+    /// The new file of the repaired session.
+    pub out: Option<PathBuf>,
+    /// Gives the copy a new session id, and its entries new ids; without `out` it is next to the original.
+    #[serde(default)]
+    pub new_session: bool,
+    /// Puts the repaired session in the place of the old one, which is kept beside it.
+    #[serde(default)]
+    pub keep_id: bool,
+    /// Also moves lines that no resume needs to an archive beside the repaired session.
+    #[serde(default)]
+    pub compact: bool,
+    /// Restores the file that was replaced.
+    #[serde(default)]
+    pub undo: bool,
+}
+
+/// A repair that was planned, and written if that was asked for.
+#[derive(Debug)]
+pub struct Repaired {
+    /// The plan.
+    pub repair: SessionRepair,
+    /// Its record.
+    pub report: RepairReport,
+    /// Why it was not written.
+    pub refused: Option<Error>,
+}
+
+/// Plans the repair of the session at a path, and writes it as the options say.
+///
+/// # Errors
+/// When the session cannot be read, or the repair fails.
+pub fn repair_session(
+    settings: &RepairSettings,
+    context: &Context,
+    path: &std::path::Path,
+) -> std::result::Result<Repaired, Error> {
+    let mut repair = SessionRepair::plan_on(context.read_disk(), path)?;
+    if settings.compact {
+        repair = repair.compact()?;
+    }
+    let mut report = RepairReport::new(repair.details());
+    let done = match &settings.out {
+        out if settings.new_session => repair
+            .write_as_new(out.as_deref())
+            .map(|(path, _)| report.out = Some(path)),
+        Some(out) => repair.write(out).map(|()| report.out = Some(out.clone())),
+        None if settings.keep_id => repair.replace().map(|old| report.old = old),
+        None => Ok(()),
+    };
+    report.not_copied = NotCopiedRecord::of(&repair.not_copied());
+    let written = report.out.as_ref().unwrap_or(&report.path);
+    report.cwd = SessionRow::at(written).continued_in().map(str::to_owned);
+    let refused = match done {
+        Err(error) if is_refusal(error.kind()) => Some(error),
+        done => done.map(|()| None)?,
+    };
+    Ok(Repaired {
+        repair,
+        report,
+        refused,
+    })
+}
+
+/// Returns whether nothing was written, as it must not be: not a failure of the system.
+fn is_refusal(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::RepairRefused
+            | ErrorKind::Exists
+            | ErrorKind::CannotReplace
+            | ErrorKind::NotHere
+    )
+}
+
+/// Repairs, and writes the record of it.
+pub(crate) fn repair(
+    settings: &RepairSettings,
+    context: &Context,
+    sink: &mut dyn Sink,
+) -> Result<()> {
+    let path = context.find(&settings.session, None)?.path;
+    if settings.undo {
+        let repaired = undo_repair(&path)?;
+        return sink.record(&json!({
+            "path": path.to_string_lossy(),
+            "repaired": repaired.to_string_lossy(),
+        }));
+    }
+    let repaired = repair_session(settings, context, &path)?;
+    match repaired.refused {
+        Some(error) => Err(Failure::from(error).into()),
+        None => sink.record(&repaired.report),
+    }
+}

@@ -1,0 +1,299 @@
+//! Finds texts in sessions.
+
+use std::path::PathBuf;
+
+use jiff::Zoned;
+use serde::Deserialize;
+use transcript_catalog::{Catalog, Hit, Query, QueryError, Search, SearchOptions, Sort, moment};
+
+use crate::context::{Context, Selection};
+use crate::failure::Failure;
+use crate::sink::{Result, Sink};
+use crate::wire::{FoundSession, HitRecord, SearchEnd, SearchRecord};
+
+/// The average length of a line of the context of a hit, in characters.
+const CONTEXT_LINE_LEN: usize = 400;
+/// The maximum length of a snippet, in characters.
+const MAX_SNIPPET_LEN: usize = 64 << 10;
+
+/// What is searched for, and where: options.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SearchSettings {
+    /// The query.
+    pub query: String,
+    /// Only what contains this text, ignoring case.
+    pub text: Option<String>,
+    /// Only entries with one of these roles.
+    #[serde(default)]
+    pub role: Vec<String>,
+    /// Only calls of one of these tools, and their results.
+    #[serde(default)]
+    pub tool: Vec<String>,
+    /// Only from this time on.
+    pub since: Option<String>,
+    /// Only up to this time.
+    pub until: Option<String>,
+    /// Only what was written on this branch of git.
+    pub branch: Option<String>,
+    /// Ids of sessions, files, and folders; all sessions if there are none.
+    #[serde(default, rename = "in")]
+    pub places: Vec<PathBuf>,
+    /// Only sessions of the project at this path.
+    pub project: Option<PathBuf>,
+    /// The maximum number of hits.
+    pub limit: Option<usize>,
+    /// The order of the hits.
+    #[serde(default)]
+    pub sort: SortName,
+    /// The number of lines of the text before and after the match.
+    pub context: Option<usize>,
+    /// What is returned.
+    #[serde(default)]
+    pub output: SearchOutput,
+    /// Whether what is known about the files is kept and used.
+    pub cache: Option<bool>,
+    /// Whether archived sessions whose files are gone are left out.
+    #[serde(skip)]
+    pub is_live_only: bool,
+}
+
+/// The order of hits.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SortName {
+    /// The best first.
+    #[default]
+    Rank,
+    /// The session that was changed last first, and in a session the last entry.
+    Time,
+}
+
+/// What a search returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SearchOutput {
+    /// Each hit.
+    #[default]
+    Hits,
+    /// The sessions with hits.
+    Files,
+    /// The number of hits.
+    Count,
+}
+
+/// The result of a search.
+#[derive(Debug)]
+pub struct Found<'c> {
+    /// The sessions that were searched.
+    pub catalog: &'c Catalog,
+    /// What was searched for.
+    pub query: &'c Query,
+    /// How.
+    pub options: SearchOptions,
+    /// The hits.
+    pub search: Search<'c>,
+}
+
+/// Why a search was not made.
+#[derive(Debug)]
+pub enum SearchError {
+    /// The query has a mistake.
+    Query(QueryError),
+    /// It failed.
+    Failed(Failure),
+}
+
+impl From<Failure> for SearchError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<SearchError> for Failure {
+    fn from(error: SearchError) -> Self {
+        match error {
+            SearchError::Query(error) => Self::new("bad-query", error.to_string()),
+            SearchError::Failed(failure) => failure,
+        }
+    }
+}
+
+/// Searches, and gives the result to `then`.
+///
+/// # Errors
+/// When the query has a mistake, or the sessions cannot be found.
+pub fn with_search<T>(
+    settings: &SearchSettings,
+    context: &Context,
+    then: impl FnOnce(Found<'_>) -> T,
+) -> std::result::Result<T, SearchError> {
+    let query = settings.query()?;
+    let catalog = context.catalog(&Selection {
+        places: settings.places.clone(),
+        project: settings.project.clone(),
+        archived: !settings.is_live_only,
+    });
+    let catalog = catalog.map_err(Failure::from)?;
+    let options = settings.options(context);
+    context.expect(catalog.bytes());
+    let search = catalog.search(&query, &options);
+    let search = search.map_err(|error| Failure::new("search-failed", error.to_string()))?;
+    Ok(then(Found {
+        catalog: &catalog,
+        query: &query,
+        options,
+        search,
+    }))
+}
+
+/// Searches, and writes the records of what is found.
+pub(crate) fn search(
+    settings: &SearchSettings,
+    context: &Context,
+    sink: &mut dyn Sink,
+) -> Result<()> {
+    let mut failed = None;
+    let written = with_search(settings, context, |mut found| {
+        found.write(settings, sink, &mut |error| {
+            failed.get_or_insert(error);
+        })
+    });
+    written.map_err(Failure::from)??;
+    match failed {
+        Some(failure) => Err(failure.into()),
+        None => Ok(()),
+    }
+}
+
+impl Found<'_> {
+    /// Writes the records of what was found. `problem` gets why a hit cannot be read.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn write(
+        &mut self,
+        settings: &SearchSettings,
+        sink: &mut dyn Sink,
+        problem: &mut dyn FnMut(Failure),
+    ) -> Result<()> {
+        let end = self.search.end();
+        match settings.output {
+            SearchOutput::Hits => {
+                for hit in &mut self.search {
+                    match hit {
+                        Ok(hit) => {
+                            let hit = HitRecord::new(&trimmed(hit, settings.context));
+                            sink.record(&SearchRecord::Hit(Box::new(hit)))?;
+                        }
+                        Err(error) => problem(Failure::new("search-failed", error.to_string())),
+                    }
+                }
+            }
+            SearchOutput::Files => {
+                let limit = settings.limit.unwrap_or(usize::MAX);
+                for (session, row, hits) in self.search.sessions().into_iter().take(limit) {
+                    let found = FoundSession::new(&session, row.as_deref(), hits);
+                    sink.record(&SearchRecord::Session(found))?;
+                }
+            }
+            SearchOutput::Count => {}
+        }
+        sink.record(&SearchRecord::End(SearchEnd::new(&end)))
+    }
+}
+
+impl SearchSettings {
+    fn options(&self, context: &Context) -> SearchOptions {
+        let mut options = SearchOptions::new().count_bytes(context.counter());
+        // Without hits there is no order.
+        options = options.sort(match self.sort {
+            SortName::Time if self.output != SearchOutput::Count => Sort::Time,
+            _ => Sort::Rank,
+        });
+        match (self.output, self.limit) {
+            (SearchOutput::Hits, Some(limit)) => options = options.limit(limit),
+            (SearchOutput::Count, _) => options = options.limit(0),
+            _ => {}
+        }
+        if let Some(lines) = self.context {
+            let lines = lines.saturating_mul(2).saturating_add(1);
+            options = options.snippet(lines.saturating_mul(CONTEXT_LINE_LEN).min(MAX_SNIPPET_LEN));
+        }
+        match context.cache(self.cache) {
+            Some(folder) => options.cache(folder),
+            None => options,
+        }
+    }
+
+    /// Reads the query and the options that are filters of it.
+    fn query(&self) -> std::result::Result<Query, SearchError> {
+        let now = Zoned::now();
+        let read_time = |text: &str| moment::parse(text, &now);
+        let mut text = self.query.clone();
+        if let Some(part) = self.text.as_deref().filter(|part| !part.is_empty()) {
+            // Ignores case as the option `text` does elsewhere, also that of upper-case letters.
+            text.push_str(&format!(" /{}/i", escaped(part)));
+        }
+        let mut query = Query::parse_part(&text, &read_time).map_err(SearchError::Query)?;
+        let mut add = |option: &'static str, key: &str, value: &str| {
+            let added = query.add_filter(key, value, &read_time);
+            added.map_err(|error| Failure::option(option, error.message()))
+        };
+        for role in &self.role {
+            add("role", "role", role)?;
+        }
+        for tool in &self.tool {
+            add("tool", "tool", tool)?;
+        }
+        let filters = [
+            ("since", "since", &self.since),
+            ("until", "until", &self.until),
+            ("branch", "branch-name", &self.branch),
+        ];
+        for (option, key, value) in filters {
+            if let Some(value) = value {
+                add(option, key, value)?;
+            }
+        }
+        let checked = query.check(self.query.chars().count());
+        checked.map_err(SearchError::Query)?;
+        Ok(query)
+    }
+}
+
+/// Returns the expression that matches a text.
+fn escaped(text: &str) -> String {
+    let mut pattern = String::new();
+    for c in text.chars() {
+        // `\<` and `\>` are not characters.
+        if c.is_ascii_punctuation() && !matches!(c, '<' | '>') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
+
+/// Cuts the snippet to this number of lines around the first match.
+#[must_use]
+pub fn trimmed(mut hit: Hit, context: Option<usize>) -> Hit {
+    let Some(context) = context else { return hit };
+    let chars: Vec<char> = hit.snippet.chars().collect();
+    let found = hit.matches.first();
+    let (first, last) = found.map_or((0, 0), |found| (found.start, found.end));
+    let breaks = |c: &(usize, &char)| *c.1 == '\n';
+    let before = chars[..first].iter().enumerate().rev().filter(breaks);
+    let start = before.map(|(at, _)| at + 1).nth(context).unwrap_or(0);
+    let after = chars.iter().enumerate().skip(last).filter(breaks);
+    let end = after.map(|(at, _)| at).nth(context).unwrap_or(chars.len());
+    hit.is_cut.0 |= start > 0;
+    hit.is_cut.1 |= end < chars.len();
+    hit.snippet = chars[start..end].iter().collect();
+    hit.matches
+        .retain(|found| found.start >= start && found.end <= end);
+    for found in &mut hit.matches {
+        *found = found.start - start..found.end - start;
+    }
+    hit
+}

@@ -1,0 +1,242 @@
+//! What sessions cost.
+
+use std::path::PathBuf;
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use serde::Deserialize;
+use transcript_catalog::usage::{
+    By, ClientTotal, Prices, Report, Row, Usage, UsageOptions, sort_rows,
+};
+use transcript_catalog::{Catalog, moment};
+
+use crate::context::{Context, Selection};
+use crate::failure::Failure;
+use crate::sink::{Result, Sink};
+use crate::wire::{ClientCostRecord, CostRecord, CostRow, CostTotal};
+
+/// Which costs are counted, and how they are shown: options.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UsageSettings {
+    /// What the rows are about; several for combinations.
+    #[serde(default)]
+    pub by: Vec<String>,
+    /// Only requests from this time on.
+    pub since: Option<String>,
+    /// Only requests up to this time.
+    pub until: Option<String>,
+    /// The time zone of days, weeks and months; that of the system by default.
+    pub timezone: Option<String>,
+    /// A file of prices in the form of LiteLLM, whose models replace those of the program.
+    pub prices: Option<PathBuf>,
+    /// The maximum number of rows: the latest, or those that cost most.
+    pub limit: Option<usize>,
+    /// Ids of sessions, files, and folders; all sessions if there are none.
+    #[serde(default, rename = "in")]
+    pub places: Vec<PathBuf>,
+    /// Only sessions of the project at this path.
+    pub project: Option<PathBuf>,
+    /// Whether what is known about the files is kept and used.
+    pub cache: Option<bool>,
+    /// Whether archived sessions whose files are gone are left out.
+    #[serde(skip)]
+    pub is_live_only: bool,
+    /// Whether the sums of deleted sessions are kept and counted, if all sessions are.
+    #[serde(skip)]
+    pub keeps_deleted: bool,
+}
+
+/// What sessions cost.
+#[derive(Debug)]
+pub struct CountedUsage<'u> {
+    /// The sessions.
+    pub catalog: &'u Catalog,
+    /// What they used.
+    pub usage: Usage<'u>,
+    /// What it costs.
+    pub prices: &'u Prices,
+    /// What is counted.
+    pub report: Report,
+    /// The time of the report, in its time zone.
+    pub now: Zoned,
+    settings: &'u UsageSettings,
+}
+
+/// The rows of a report.
+#[derive(Debug)]
+pub struct ShownRows {
+    /// Those that are shown, in order.
+    pub rows: Vec<Row>,
+    /// The number of all.
+    pub all: usize,
+    /// Their sum.
+    pub total: Row,
+    /// The number of requests without a time.
+    pub without_time: u64,
+}
+
+/// Counts what sessions cost, and gives the result to `then`.
+///
+/// # Errors
+/// When an option cannot be used, or the sessions cannot be found.
+pub fn with_usage<T>(
+    settings: &UsageSettings,
+    context: &Context,
+    then: impl FnOnce(CountedUsage<'_>) -> T,
+) -> std::result::Result<T, Failure> {
+    let prices = settings.prices()?;
+    let now = settings.now()?;
+    let report = settings.report(&now)?;
+    let catalog = context.catalog(&Selection {
+        places: settings.places.clone(),
+        project: settings.project.clone(),
+        archived: !settings.is_live_only,
+    })?;
+    let mut options = settings.options(context);
+    if settings.keeps_deleted && settings.places.is_empty() && settings.project.is_none() {
+        options = options.keep_deleted(context.store()?.root().to_owned());
+    }
+    context.expect(catalog.bytes());
+    let usage = catalog.usage(&options);
+    Ok(then(CountedUsage {
+        catalog: &catalog,
+        usage,
+        prices: &prices,
+        report,
+        now,
+        settings,
+    }))
+}
+
+/// Counts what sessions cost, and writes the records of it.
+pub(crate) fn usage(
+    settings: &UsageSettings,
+    context: &Context,
+    sink: &mut dyn Sink,
+) -> Result<()> {
+    with_usage(settings, context, |counted| counted.write(sink))?.map(drop)
+}
+
+impl UsageSettings {
+    /// Returns the prices.
+    ///
+    /// # Errors
+    /// When the file of prices cannot be read.
+    pub fn prices(&self) -> std::result::Result<Prices, Failure> {
+        let Some(path) = &self.prices else {
+            return Ok(Prices::embedded());
+        };
+        let prices = Prices::read(path);
+        prices.map_err(|error| Failure::new("bad-prices", error.to_string()).at(path))
+    }
+
+    /// Returns the current time in the time zone of the report.
+    ///
+    /// # Errors
+    /// When there is no such time zone.
+    pub fn now(&self) -> std::result::Result<Zoned, Failure> {
+        let zone = match &self.timezone {
+            Some(name) => {
+                TimeZone::get(name).map_err(|error| Failure::option("timezone", error))?
+            }
+            None => TimeZone::system(),
+        };
+        Ok(Timestamp::now().to_zoned(zone))
+    }
+
+    /// Returns how usage is read.
+    #[must_use]
+    pub fn options(&self, context: &Context) -> UsageOptions {
+        let options = UsageOptions::new().count_bytes(context.counter());
+        match context.cache(self.cache) {
+            Some(folder) => options.cache(folder),
+            None => options,
+        }
+    }
+
+    fn report(&self, now: &Zoned) -> std::result::Result<Report, Failure> {
+        let by = self.by.iter().map(|name| kind(name));
+        let by: Vec<By> = by.collect::<std::result::Result<_, _>>()?;
+        let time = |name: &'static str, text: &Option<String>| {
+            let time = text.as_deref().map(|text| moment::parse(text, now));
+            time.transpose()
+                .map_err(|error| Failure::option(name, error))
+        };
+        let mut report = Report::by(&by);
+        report.since = time("since", &self.since)?;
+        report.until = time("until", &self.until)?;
+        report.zone = now.time_zone().clone();
+        Ok(report)
+    }
+}
+
+impl CountedUsage<'_> {
+    /// Returns the rows by these kinds, the latest or those that cost most.
+    #[must_use]
+    pub fn rows(&self, by: &[By]) -> ShownRows {
+        let mut report = self.report.clone();
+        report.by = by.to_vec();
+        let rows = self.usage.rows(&report, self.prices);
+        let (total, without_time) = (rows.total().clone(), rows.without_time());
+        let mut rows: Vec<Row> = rows.collect();
+        let all = rows.len();
+        let limit = self.settings.limit.unwrap_or(usize::MAX);
+        sort_rows(&mut rows, by);
+        if by.first().is_some_and(|by| by.is_time()) {
+            rows.drain(..all.saturating_sub(limit));
+        } else {
+            rows.truncate(limit);
+        }
+        ShownRows {
+            rows,
+            all,
+            total,
+            without_time,
+        }
+    }
+
+    /// Returns what clients counted in whole sessions that are named; empty if a part of the time is asked for.
+    #[must_use]
+    pub fn client_totals(&self) -> Vec<ClientTotal> {
+        let is_part = self.report.since.is_some() || self.report.until.is_some();
+        if self.settings.places.is_empty() || is_part {
+            return Vec::new();
+        }
+        self.usage.client_totals(self.prices)
+    }
+
+    /// Writes the records of the rows, of what clients counted, and of the total. Returns the total.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn write(&self, sink: &mut dyn Sink) -> Result<Row> {
+        let (by, prices, usage) = (&self.report.by, self.prices, &self.usage);
+        let shown = self.rows(by);
+        let now = self.now.timestamp().as_millisecond();
+        let blocks = usage.blocks_by_key(&self.report, prices, now);
+        for row in &shown.rows {
+            let block = row.keys.first();
+            let block = block.and_then(|key| blocks.get(&key.to_string()));
+            sink.record(&CostRecord::Row(CostRow::new(by, row, block)))?;
+        }
+        for total in self.client_totals() {
+            sink.record(&CostRecord::Client(ClientCostRecord::new(&total)))?;
+        }
+        let (searches, unread) = (usage.unmatched_searches(), usage.unread());
+        let files = usage.problems().len() as u64;
+        let (total, without_time) = (shown.total, shown.without_time);
+        let end = CostTotal::new(&total, without_time, searches, unread, files, prices);
+        sink.record(&CostRecord::Total(end))?;
+        Ok(total)
+    }
+}
+
+fn kind(name: &str) -> std::result::Result<By, Failure> {
+    let mut all = By::ALL.into_iter();
+    let found = all.find(|by| by.name() == name);
+    found.ok_or_else(|| {
+        let names = By::ALL.map(By::name).join(", ");
+        Failure::option("by", format!("{name} is none of {names}"))
+    })
+}
