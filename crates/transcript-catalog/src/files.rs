@@ -140,6 +140,12 @@ impl Catalog {
         &self.sessions
     }
 
+    /// Returns why parts of the folders could not be read.
+    #[must_use]
+    pub fn problems(&self) -> &[Error] {
+        &self.problems
+    }
+
     /// Returns the size of all files in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {

@@ -9,6 +9,8 @@ use clap::{Args as ClapArgs, ValueEnum};
 use transcript_engine::serve::{CommandServer, ServeError};
 use transcript_engine::{Kept, OnBusy, Repair, Rescue, Session, SessionOptions, SyncPolicy};
 
+use transcript_ops::context::is_path;
+
 use crate::ui::Ui;
 use crate::{exit, session};
 
@@ -78,7 +80,7 @@ const INPUT_BYTES: usize = 256 << 10;
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     transcript_engine::ignore_file_size_signal();
-    let file = match args.create || session::is_path(&args.file) {
+    let file = match args.create || is_path(&args.file) {
         true => args.file.clone(),
         false => session::find_on_disk(ui, &args.file)?,
     };

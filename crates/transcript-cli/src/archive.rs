@@ -36,8 +36,15 @@ pub(crate) fn warn(ui: &Ui, archive: &Archive) -> bool {
     !problems.is_empty()
 }
 
+/// Names what of the archive cannot be read, if there is an archive.
+pub(crate) fn warn_of_problems(ui: &Ui) {
+    if let Ok(archive) = ui.archive_disk().archive() {
+        warn(ui, archive);
+    }
+}
+
 /// Returns the archived sessions.
-pub(crate) fn sessions(ui: &Ui) -> Result<SessionFiles> {
+fn sessions(ui: &Ui) -> Result<SessionFiles> {
     let disk = ui.archive_disk();
     warn(ui, disk.archive()?);
     Ok(archived_sessions(disk)?)

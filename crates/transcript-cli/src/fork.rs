@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use transcript_engine::ForkOptions;
-use transcript_engine::wire::ForkRecord;
+use transcript_ops::find_entry;
+use transcript_ops::wire::ForkRecord;
 
 use crate::path_args::PolicyName;
 use crate::ui::Ui;
@@ -54,7 +55,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     let (history, progress) = session::open(ui, &args.session)?;
     let mut options = ForkOptions::new();
     if let Some(name) = &args.at {
-        options = options.at(session::find_entry(history.index(), "--at", name)?);
+        options = options.at(find_entry(history.index(), "at", name)?);
     }
     if let Some(title) = &args.title {
         options = options.title(title);

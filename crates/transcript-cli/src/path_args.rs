@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use transcript_engine::History;
-use transcript_resume::{ConversationPath, NodeId, Policy, Story, Tree};
+use transcript_ops::ConversationEnd;
+use transcript_resume::Policy;
 
 use crate::session;
 use crate::ui::Ui;
@@ -94,87 +94,12 @@ impl PathArgs {
         Some(format!("cd {folder} && claude --resume {id}"))
     }
 
-    pub(crate) fn path(&self, tree: &Tree<'_>) -> Result<ConversationPath> {
-        if let Some(leaf) = self.leaf(tree)? {
-            return Ok(tree.path_to_leaf(leaf));
+    /// Returns where the conversation ends.
+    pub(crate) fn end(&self) -> ConversationEnd {
+        ConversationEnd {
+            leaf: self.leaf.clone(),
+            at: self.at.clone(),
+            line: self.line,
         }
-        let mut path = tree.path();
-        if let (Some(name), Some(node)) = (&self.at, self.at(tree)?)
-            && !path.cut_after(tree.entry(node).number())
-        {
-            bail!(not_on_path(name));
-        }
-        Ok(path)
-    }
-
-    /// Returns the whole conversation, and the tree that it is in: an entry that was compacted away
-    /// may be named as well.
-    pub(crate) fn story<'i>(&self, tree: Tree<'i>) -> Result<(Tree<'i>, Story)> {
-        let mut leaf = self.leaf(&tree).ok().flatten();
-        let mut tree = tree;
-        if leaf.is_none() && (self.leaf.is_some() || self.line.is_some()) {
-            let whole = tree.unspliced();
-            leaf = self.leaf(&whole)?;
-            tree = match leaf {
-                Some(leaf) => whole.as_of(leaf),
-                None => whole,
-            };
-        }
-        let context = leaf.map_or_else(|| tree.path(), |leaf| tree.path_to_leaf(leaf));
-        let tree = tree.unspliced();
-        let mut story = tree.story(&context);
-        if let (Some(name), Some(node)) = (&self.at, self.at(&tree)?)
-            && !story.cut_after(tree.entry(node).number())
-        {
-            bail!(not_on_path(name));
-        }
-        Ok((tree, story))
-    }
-
-    /// Checks `--leaf` and `--at`, before any body is read. Walks the path only for `--at`.
-    pub(crate) fn validate(&self, tree: &Tree<'_>) -> Result<()> {
-        self.leaf(tree)?;
-        if self.at.is_some() {
-            self.path(tree)?;
-        }
-        Ok(())
-    }
-
-    /// The entry of `--leaf`.
-    pub(crate) fn leaf(&self, tree: &Tree<'_>) -> Result<Option<NodeId>> {
-        match self.line {
-            Some(line) => at_line(tree, line),
-            None => find(tree, "--leaf", self.leaf.as_deref()),
-        }
-    }
-
-    /// The entry of `--at`.
-    pub(crate) fn at(&self, tree: &Tree<'_>) -> Result<Option<NodeId>> {
-        find(tree, "--at", self.at.as_deref())
-    }
-}
-
-fn not_on_path(name: &str) -> String {
-    format!("--at: the entry is not on the path; --leaf {name} shows the branch it is on")
-}
-
-/// Returns the last entry of a conversation up to this line.
-fn at_line(tree: &Tree<'_>, line: u64) -> Result<Option<NodeId>> {
-    let entries = || tree.index().entries();
-    if !entries().any(|entry| entry.known_line() == Some(line)) {
-        bail!("there is no entry in line {line}");
-    }
-    let above = entries().filter(|entry| entry.known_line().is_some_and(|at| at <= line));
-    let mut nodes = above.filter_map(|entry| tree.node_with_uuid(entry.uuid()?));
-    Ok(nodes.next_back())
-}
-
-fn find(tree: &Tree<'_>, option: &str, name: Option<&str>) -> Result<Option<NodeId>> {
-    let Some(name) = name else { return Ok(None) };
-    let entry = session::find_entry(tree.index(), option, name)?.to_string();
-    let id = tree.index().id(&entry);
-    match id.and_then(|id| tree.node_with_uuid(id)) {
-        Some(node) => Ok(Some(node)),
-        None => bail!("{option}: entry {name} is not part of a conversation"),
     }
 }

@@ -12,6 +12,7 @@ use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use transcript_engine::History;
 use transcript_format::units::{duration, size};
+use transcript_ops::Context;
 use transcript_reader::{LoadOptions, Source};
 
 use crate::ui::Ui;
@@ -54,6 +55,12 @@ impl Progress {
     /// Returns the number of bytes that were read, which who reads them counts.
     pub(crate) fn counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.bytes.read)
+    }
+
+    /// Shows what an operation reads.
+    pub(crate) fn of(&self, context: Context) -> Context {
+        let Bytes { read, total } = self.bytes.clone();
+        context.progress(read, total)
     }
 
     /// Sets how many bytes will be read.

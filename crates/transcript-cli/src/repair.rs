@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use transcript_engine::verify::repair::Repair;
-use transcript_engine::wire::{CompactedRecord, NotCopiedRecord, RepairReport};
-use transcript_engine::{ErrorKind, SessionRepair, undo_repair};
-use transcript_reader::SessionRow;
+use transcript_engine::{ErrorKind, undo_repair};
+use transcript_ops::repair::{RepairSettings, Repaired, repair_session};
+use transcript_ops::wire::{CompactedRecord, RepairReport};
 
 use crate::health::{refuse, write_health};
 use crate::progress::Progress;
@@ -86,38 +86,22 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         return Ok(exit::DONE);
     }
     let progress = Progress::start(ui);
-    let mut repair = SessionRepair::plan_on(&ui.disk(), &path)?;
-    if args.compact {
-        repair = repair.compact()?;
-    }
-    let details = repair.details();
-    let mut report = RepairReport::new(details);
-    let done = match &args.out {
-        out if args.new_session => repair
-            .write_as_new(out.as_deref())
-            .map(|(path, _)| report.out = Some(path)),
-        Some(out) => repair.write(out).map(|()| report.out = Some(out.clone())),
-        None if args.keep_id => repair.replace().map(|old| report.old = old),
-        None => Ok(()),
+    let settings = RepairSettings {
+        session: path.clone(),
+        out: args.out.clone(),
+        new_session: args.new_session,
+        keep_id: args.keep_id,
+        compact: args.compact,
+        undo: false,
     };
+    let repaired = repair_session(&settings, &ui.context(), &path);
     drop(progress);
-    report.not_copied = NotCopiedRecord::of(&repair.not_copied());
-    let written = report.out.as_ref().unwrap_or(&report.path);
-    report.cwd = SessionRow::at(written).continued_in().map(str::to_owned);
-    let refused = match done {
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::RepairRefused
-                    | ErrorKind::Exists
-                    | ErrorKind::CannotReplace
-                    | ErrorKind::NotHere
-            ) =>
-        {
-            Some(error)
-        }
-        done => done.map(|()| None)?,
-    };
+    let Repaired {
+        repair,
+        report,
+        refused,
+    } = repaired?;
+    let details = repair.details();
     let mut out = io::stdout().lock();
     if args.json {
         record::write(&mut out, &report)?;

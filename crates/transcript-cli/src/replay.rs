@@ -7,20 +7,14 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use transcript_engine::History;
-use transcript_engine::catalog::usage::{CallPrices, Prices};
 use transcript_engine::redact::RedactedDisk;
-use transcript_engine::wire::{
-    EntryRecord, ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain,
-};
 use transcript_format::finding::{Finding, Severity};
-use transcript_page::{PageFile, write_page};
-use transcript_reader::{Bodies, EntryNo, Id, Source, subagents_on};
-use transcript_render::{
-    CallPrice, Header, Pace, PartKind, ReplayPrinter, SessionPart, ShownFile, ShownSession,
-    WantedParts, count, explain, tokens_in_words, usage, write_markdown,
-};
-use transcript_resume::items::{Cut, Origin, sidechains};
-use transcript_resume::{ConversationPath, Story, Tree};
+use transcript_ops::documents::{self, DocumentFormat, DocumentSettings, Select};
+use transcript_ops::entries::Conversation;
+use transcript_reader::{Id, subagents_on};
+use transcript_render::{Pace, ReplayPrinter, SessionPart, count, explain};
+use transcript_resume::items::sidechains;
+use transcript_resume::{ConversationPath, Tree};
 
 use crate::export_target::Target;
 use crate::filter::{EntryFilter, Selection};
@@ -172,24 +166,20 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
     if let Some(target) = &args.target {
         target.check(ui, session.source().path())?;
     }
-    let tree = session.tree(args.path_args.policy());
-    let (tree, story) = match args.context {
-        true => {
-            let path = args.path_args.path(&tree)?;
-            (tree, Story::from(path))
-        }
-        false => args.path_args.story(tree)?,
-    };
-    let path = &story.path;
-    let parts = parts(args, &session, &tree, &story, &selection)?;
+    let (policy, end) = (args.path_args.policy(), args.path_args.end());
+    let conversation = Conversation::new(&session, policy, &end, args.context)?;
+    let mut parts = conversation.parts(args.all_branches, args.filter.common.sidechains);
+    for part in &mut parts {
+        selection.apply(session.source(), session.index(), &mut part.path)?;
+    }
     let mut out = None;
     let written = match format {
-        Format::Text | Format::Markdown | Format::Html => write_text(
+        Format::Text | Format::Markdown | Format::Html => write_document(
             ui,
             &mut out,
             args,
-            (&session, progress),
-            (&tree, &story),
+            (format, progress),
+            &conversation,
             &parts,
             &selection,
         ),
@@ -198,7 +188,15 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
             let out = out.insert(args.open(false)?);
             match format {
                 Format::Ids => write_ids(ui, out, &session, &parts),
-                _ => write_json(ui, out, args, &session, &tree, &story, &parts),
+                _ => {
+                    // Others need not know the folders above it.
+                    let file = session.source().path().file_name().unwrap_or_default();
+                    let name = file.to_string_lossy();
+                    let name = args.target.is_some().then_some(&*name);
+                    record::print(ui, out, |sink| {
+                        conversation.write(&parts, args.raw_entries, name, sink)
+                    })
+                }
             }
         }
     };
@@ -211,166 +209,107 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         },
         (Ok(()), None) => {}
     }
+    let (tree, path) = (&conversation.tree, &conversation.story.path);
     if args.explain {
-        explain::write(&mut io::stderr().lock(), &tree, path)?;
+        explain::write(&mut io::stderr().lock(), tree, path)?;
     } else {
-        print_finding_count(ui, &tree, path);
+        print_finding_count(ui, tree, path);
     }
     Ok(exit::DONE)
 }
 
-/// Returns the conversation, followed by the requested branches and subagents.
-fn parts(
-    args: &Args,
-    session: &History,
-    tree: &Tree<'_>,
-    story: &Story,
-    selection: &Selection<'_>,
-) -> Result<Vec<SessionPart>> {
-    let wanted = WantedParts {
-        branches: args.all_branches,
-        sidechains: args.filter.common.sidechains,
-        context: args.context,
-    };
-    let mut parts = SessionPart::of_story(tree, story, wanted);
-    for part in &mut parts {
-        selection.apply(session.source(), tree.index(), &mut part.path)?;
-    }
-    Ok(parts)
-}
-
-fn write_text(
+/// Writes a page, Markdown, or text for people.
+fn write_document(
     ui: &Ui,
     out: &mut Option<Output>,
     args: &Args,
-    (session, progress): (&History, Progress),
-    (tree, story): (&Tree<'_>, &Story),
+    (format, progress): (Format, Progress),
+    conversation: &Conversation<'_>,
     parts: &[SessionPart],
     selection: &Selection<'_>,
 ) -> Result<()> {
-    let closed: Vec<EntryNo> = story.boundaries().collect();
-    let file = session.source().path();
-    // If the files of subagents cannot be listed, the conversation itself is still printed.
-    let found = match file.to_str() {
-        Some("-") => Vec::new(),
-        _ => subagents_on(&ui.disk(), file).unwrap_or_default(),
+    let has_sidechains = args.filter.common.sidechains;
+    let session = conversation.history;
+    let is_stdin = session.source().path() == Path::new("-");
+    let context = progress.of(ui.context());
+    let agents = match has_sidechains && !is_stdin {
+        true => conversation.agents(&context)?,
+        false => Vec::new(),
     };
-    let in_this_file = sidechains(tree).len();
-    let mut agents = Vec::new();
-    if args.filter.common.sidechains {
-        for agent in &found {
-            let history = progress.read(Source::open_on(&ui.disk(), &agent.path)?)?;
-            agents.push((Origin::from(agent), history));
-        }
-    }
-    let options = ui.render.clone();
-    let options = options
+    let render = ui.render.clone();
+    let render = render
         .thinking(args.thinking)
         .tools(args.tools.tools())
         .ids(args.ids);
-    let main_path = parts.first().map(|main| main.path.clone());
-    let main_path = main_path.unwrap_or_default();
-    let mut header = Header::read(
-        session.source(),
-        session.session_id(),
-        tree,
-        &main_path,
-        &options,
-    )?;
+    let settings = DocumentSettings {
+        format: match format {
+            Format::Html => DocumentFormat::Html,
+            Format::Markdown => DocumentFormat::Markdown,
+            _ => DocumentFormat::Text,
+        },
+        render: render.clone(),
+        escaping: ui.escaping,
+        // A subagent is printed below its call, and a pause is between items: both need the whole list.
+        is_whole: has_sidechains || args.all_branches || args.speed.is_some(),
+        is_plain: args.target.as_ref().is_none_or(Target::is_plain),
+        has_lines: args.target.as_ref().is_some_and(Target::has_lines),
+    };
+    let select: Select<'_> = &|source, index, path| {
+        let applied = selection.apply(source, index, path);
+        applied.map_err(|error| documents::Error::Select(error.into()))
+    };
+    let policy = args.path_args.policy();
+    let document = conversation.document(parts, (&agents, policy), settings, select);
+    let mut document = document.map_err(of_document)?;
     // An export is for others, who cannot continue the session here.
     if args.target.is_none() {
-        header.command = args.path_args.continue_command(ui, session);
+        document.header.command = args.path_args.continue_command(ui, session);
     }
-    // A subagent is printed below its call, and a pause is between items: both need the whole list.
-    let is_page = args.format == Format::Html;
-    let is_whole = match is_page {
-        true => parts.len() > 1 || !agents.is_empty(),
-        false => args.filter.common.sidechains || args.all_branches || args.speed.is_some(),
-    };
-    let cut = if is_page {
-        Cut::Anywhere
-    } else {
-        Cut::AtPrompts
-    };
-    let source = session.source();
-    let main = ShownFile {
-        source,
-        index: session.index(),
-        chapters: (!args.context).then_some(&closed),
-        escaping: ui.escaping,
-    };
-    let mut shown = ShownSession::read(main, tree, parts, (!is_whole).then_some(cut))?;
-    for (origin, history) in &agents {
-        let mut tree = history.tree(args.path_args.policy());
-        let mut path = tree.path();
-        if !args.context {
-            tree = tree.unspliced();
-            path = tree.story(&path).path;
-        }
-        selection.apply(history.source(), history.index(), &mut path)?;
-        let file = ShownFile {
-            source: history.source(),
-            index: history.index(),
-            ..main
-        };
-        shown.add_agent(origin.clone(), file, &tree, &path)?;
-    }
-    let shown = shown.ordered();
-    let is_document = matches!(args.format, Format::Markdown | Format::Html);
-    let usage = match is_document {
-        true => usage(session.source(), tree.index(), &main_path)?,
-        false => Vec::new(),
-    };
     drop(progress);
     let out = out.insert(args.open(args.speed.is_none())?);
-    if is_page {
-        let mut bytes = session.source().len();
-        bytes += agents
-            .iter()
-            .map(|(_, agent)| agent.source().len())
-            .sum::<u64>();
-        let page = PageFile {
-            shown: shown.html(),
-            header: &header,
-            facts: tokens_in_words(&usage).into_iter().collect(),
-            options: &options.price(prices()),
-            escaping: ui.escaping,
-            bytes,
-            is_plain: args.target.as_ref().is_none_or(Target::is_plain),
-            lines: args
-                .target
-                .as_ref()
-                .filter(|target| target.has_lines())
-                .map(|_| source),
-        };
-        write_page(out, &page)?;
-    } else if is_document {
-        write_markdown(out, &shown.conversations, &header, &usage, &options)?;
-    } else {
+    if format == Format::Text {
         let mut sleep = std::thread::sleep;
         let pace = Pace::new(args.speed, &mut sleep);
-        let branches = shown.branch_numbers();
-        let (conversations, nesting) = (&shown.conversations, shown.nesting);
-        let mut printer = ReplayPrinter::new(out, &options, conversations, nesting, pace);
-        printer.head(&header)?;
+        let branches = document.shown.branch_numbers();
+        let (conversations, nesting) = (&document.shown.conversations, document.shown.nesting);
+        let mut printer = ReplayPrinter::new(out, &render, conversations, nesting, pace);
+        printer.head(&document.header)?;
         printer.print(0)?;
         for branch in branches {
             printer.print(branch)?;
         }
-        printer.foot(&header)?;
+        printer.foot(&document.header)?;
+    } else {
+        document.write(out).map_err(of_document)?;
     }
-    let hidden = found.len() + in_this_file;
-    if !args.filter.common.sidechains && hidden > 0 {
-        let hidden = count(hidden, "subagent");
-        ui.note(&format!("note: {hidden}; --sidechains shows them"));
+    if !has_sidechains {
+        note_subagents(ui, conversation, is_stdin);
     }
     Ok(())
 }
 
-/// Returns what calls cost by the prices that are part of the program.
-fn prices() -> CallPrice {
-    let prices = CallPrices::new(Prices::embedded());
-    CallPrice::new(move |model, usage| prices.cost(model, usage))
+/// Returns the error that a document failed with.
+fn of_document(error: documents::Error) -> anyhow::Error {
+    match error {
+        documents::Error::Render(error) => error.into(),
+        documents::Error::Page(error) => error.into(),
+        error => error.into(),
+    }
+}
+
+/// Says how many subagents are not shown.
+fn note_subagents(ui: &Ui, conversation: &Conversation<'_>, is_stdin: bool) {
+    // If the files of subagents cannot be listed, the conversation itself is still printed.
+    let file = conversation.history.source().path();
+    let found = match is_stdin {
+        true => 0,
+        false => subagents_on(&ui.disk(), file).map_or(0, |found| found.len()),
+    };
+    let hidden = found + sidechains(&conversation.tree).len();
+    if hidden > 0 {
+        let hidden = count(hidden, "subagent");
+        ui.note(&format!("note: {hidden}; --sidechains shows them"));
+    }
 }
 
 /// Prints the number of damage findings. Findings that are only notes are shown by `--explain`.
@@ -418,51 +357,6 @@ fn write_ids(
         out.write_all(&line)?;
     }
     Ok(())
-}
-
-fn write_json(
-    ui: &Ui,
-    out: &mut impl Write,
-    args: &Args,
-    session: &History,
-    tree: &Tree<'_>,
-    story: &Story,
-    parts: &[SessionPart],
-) -> Result<()> {
-    let path = &story.path;
-    let mut head = ReplayHead::new(session, tree, path);
-    if !args.context {
-        head = head.with_chapters(story.chapters.len());
-    }
-    if args.target.is_some() {
-        // Others need not know the folders above it.
-        let name = session.source().path().file_name().unwrap_or_default();
-        head.path = name.to_string_lossy().into_owned();
-    }
-    record::write(out, &ReplayRecord::Session(head))?;
-    let index = session.index();
-    let mut bodies = Bodies::new(session.source());
-    for part in parts {
-        match &part.kind {
-            PartKind::Main => {}
-            PartKind::Branch { from } => {
-                let branch = ReplayBranch::new(session, *from, &part.path);
-                record::write(out, &ReplayRecord::Branch(branch))?;
-            }
-            PartKind::Sidechain(origin) => {
-                let sidechain = ReplaySidechain::new(origin.agent.as_deref());
-                record::write(out, &ReplayRecord::Sidechain(sidechain))?;
-            }
-        }
-        for entry in &part.path.entries {
-            let entry_ref = index.entry(entry.entry_no());
-            let body = bodies.get(&entry_ref)?;
-            EntryRecord::new(index, &entry_ref, body.text, entry, args.raw_entries)
-                .write(out, |json| ui.verbatim(json))?;
-        }
-    }
-    let findings = explain::findings(tree, path).len();
-    record::write(out, &ReplayRecord::End(ReplayEnd::new(findings, path)))
 }
 
 /// Parses a speed: a positive number.

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
-use jiff::{Timestamp, Zoned};
-use transcript_engine::wire::{self, ResumeRefusal, ResumeReport, TokensRecord};
-use transcript_engine::{Fit, History, Provider, ReadEnd, context_window, parse_fit};
+use jiff::Zoned;
+use transcript_engine::{Fit, Provider, parse_fit};
 use transcript_format::client_version::ClientVersion;
 use transcript_format::time;
 use transcript_format::units::{grouped, size};
 use transcript_messages::{Block, Message};
-use transcript_reader::{Bodies, EntryNo, ErrorKind, Index};
+use transcript_ops::request::{BuiltRequest, RequestSettings, other_format, with_request};
+use transcript_ops::wire::{self, ResumeRefusal, TokensRecord};
+use transcript_reader::{EntryNo, Index};
 use transcript_render::{Escaping, clock, count, cut_text, explain};
-use transcript_resume::request::{self, Request};
-use transcript_resume::{PathState, Policy, Tree, Usage};
+use transcript_resume::{PathState, Policy};
 use unicode_width::UnicodeWidthStr;
 
 use crate::path_args::PathArgs;
@@ -86,9 +86,19 @@ fn fit(text: &str) -> Result<Fit, String> {
 }
 
 impl Args {
-    /// Returns the limit of the request.
-    fn fit(&self) -> Option<Fit> {
-        self.fit.map(|limit| limit.keep_turns(self.fit_turns))
+    fn settings(&self) -> RequestSettings {
+        RequestSettings {
+            policy: self.path_args.policy(),
+            end: self.path_args.end(),
+            prompt: self.prompt.clone(),
+            model: self.model.clone(),
+            tools: self.tools.clone(),
+            client_version: self.client_version,
+            fit: self.fit.map(|limit| limit.keep_turns(self.fit_turns)),
+            provider: self.provider.unwrap_or_default(),
+            full: self.full,
+            only_messages: self.request && !self.json,
+        }
     }
 }
 
@@ -103,7 +113,11 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     let args = &args;
     let source = match session::source(ui, &args.session) {
         Ok(source) => source,
-        Err(error) => match other_format(&error).filter(|_| args.json) {
+        Err(error) => match error
+            .downcast_ref()
+            .and_then(other_format)
+            .filter(|_| args.json)
+        {
             Some(reason) => {
                 let policy = args.path_args.policy();
                 let refusal = ResumeRefusal::new(&args.session, policy, reason);
@@ -114,159 +128,52 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
         },
     };
     let progress = Progress::start(ui);
-    if args.full || args.path_args.names_an_entry() {
-        let session = progress.read(source)?;
-        let (tree, answer) = answer(args, &session)?;
+    let context = progress.of(ui.context());
+    with_request(&context, source, &args.settings(), |built| {
         drop(progress);
-        return print(ui, args, &session, &tree, answer, None);
-    }
-    let (source, reason) = match History::read_end(source)? {
-        ReadEnd::Enough(session) => {
-            let (tree, answer) = answer(args, &session)?;
-            if session.is_enough_for(&answer.request) {
-                drop(progress);
-                return print(ui, args, &session, &tree, answer, None);
-            }
-            drop(tree);
-            (session.into_source(), "the body of an entry is unusable")
-        }
-        ReadEnd::ReadAll(source, reason) => (source, reason.words()),
-    };
-    let session = progress.read(source)?;
-    let (tree, answer) = answer(args, &session)?;
-    drop(progress);
-    print(ui, args, &session, &tree, answer, Some(reason))
+        print(ui, args, built)
+    })
 }
 
-/// What is printed. State and usage are empty when only the messages are.
-struct Answer {
-    request: Request,
-    state: PathState,
-    usage: Vec<Usage>,
-}
-
-/// Builds the request that `args` ask for.
-fn answer<'h>(args: &Args, session: &'h History) -> Result<(Tree<'h>, Answer)> {
-    let mut tree = session.tree(args.path_args.policy());
-    if args.client_version.is_some() {
-        tree = tree.for_client(args.client_version);
-    }
-    args.path_args.validate(&tree)?;
-    // What is printed verbatim stays in the file until then.
-    let mut options = request::RequestOptions::new()
-        .now(Timestamp::now().as_millisecond())
-        .long_blocks_in(session.source());
-    if let Some(prompt) = &args.prompt {
-        options = options.prompt(prompt);
-    }
-    if let Some(model) = &args.model {
-        options = options.model(model);
-    }
-    if let Some(limit) = args.fit() {
-        options = options.fit(limit);
-    }
-    if let Some(provider) = args.provider {
-        options = options.provider(provider);
-    }
-    if let Some(tools) = &args.tools {
-        options = options.tools(tools);
-    }
-    if let Some(leaf) = args.path_args.leaf(&tree)? {
-        options = options.leaf(tree.entry(leaf).number());
-    }
-    if let Some(at) = args.path_args.at(&tree)? {
-        options = options.at(tree.entry(at).number());
-    }
-    let mut bodies = Bodies::new(session.source());
-    let (request, state, usage) = match args.request && !args.json {
-        // Only the messages are printed.
-        true => (
-            options.request(&tree, &mut bodies)?,
-            PathState::default(),
-            Vec::new(),
-        ),
-        false => options.request_with_state(&tree, &mut bodies)?,
-    };
-    Ok((
-        tree,
-        Answer {
-            request,
-            state,
-            usage,
-        },
-    ))
-}
-
-/// Prints `answer`; `reason` is why the end of the file was not enough for it.
-fn print(
-    ui: &Ui,
-    args: &Args,
-    session: &History,
-    tree: &Tree<'_>,
-    answer: Answer,
-    reason: Option<&str>,
-) -> Result<u8> {
-    let request = &answer.request;
+/// Prints the request.
+fn print(ui: &Ui, args: &Args, built: BuiltRequest<'_>) -> Result<u8> {
+    let request = &built.request;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     if args.json {
-        let findings = explain::findings(tree, &request.path);
-        let describe = |decision: &_| explain::describe(tree.index(), decision);
-        let state = (&answer.state, &*answer.usage);
-        ResumeReport::new(session, tree, request, state, &findings, describe)
-            .with_limits(request, window(request), args.fit())
-            .write(&mut out, &request.messages, |json| ui.verbatim(json))?;
+        record::print(ui, &mut out, |sink| built.write(sink))?;
     } else if args.request {
         wire::write_messages(&mut out, &request.messages, |json| ui.verbatim(json))?;
         writeln!(out)?;
     } else {
-        write_text(&mut out, ui, args, session, &answer)?;
+        write_text(&mut out, ui, args, &built)?;
     }
     out.flush()?;
     if args.explain {
         let mut err = io::stderr().lock();
-        let (scope, read) = (session.scope(), session.index().starts_at());
-        match reason {
+        let (scope, read) = (built.history.scope(), built.history.index().starts_at());
+        match built.reason {
             Some(reason) => writeln!(err, "scope {scope}: {reason}")?,
             None => writeln!(err, "scope {scope}: from byte {read} on")?,
         }
-        explain::write(&mut err, tree, &request.path)?;
+        explain::write(&mut err, &built.tree, &request.path)?;
     } else if !args.json {
-        replay::print_finding_count(ui, tree, &request.path);
+        replay::print_finding_count(ui, &built.tree, &request.path);
     }
     let code = match request.is_resumable() {
         true => exit::DONE,
         false => exit::NO,
     };
     // The process ends now: to free every block would only take time.
-    std::mem::forget(answer);
+    std::mem::forget(built);
     Ok(code)
-}
-
-/// Returns the context window of the model that a request is for.
-fn window(request: &Request) -> Option<u64> {
-    context_window(request.model.as_deref()?)
-}
-
-/// Returns why a file of another format cannot be resumed.
-fn other_format(error: &anyhow::Error) -> Option<String> {
-    let error = error.downcast_ref::<transcript_reader::Error>()?;
-    match error.kind() {
-        ErrorKind::OtherFormat(name) => Some(format!("not a transcript but {name}")),
-        _ => None,
-    }
 }
 
 /// Writes a summary for people, without the messages: whether the session can be resumed, where it
 /// stands, what is synthetic or omitted, and the command that continues it.
-fn write_text(
-    out: &mut impl Write,
-    ui: &Ui,
-    args: &Args,
-    session: &History,
-    answer: &Answer,
-) -> Result<()> {
+fn write_text(out: &mut impl Write, ui: &Ui, args: &Args, built: &BuiltRequest<'_>) -> Result<()> {
+    let session = built.history;
     let (escaping, index) = (ui.escaping, session.index());
-    let Answer { request, state, .. } = answer;
+    let BuiltRequest { request, state, .. } = built;
     let name = session
         .session_id()
         .unwrap_or_else(|| session.source().path().display().to_string());
@@ -276,7 +183,7 @@ fn write_text(
         writeln!(out, "{name} cannot be resumed: {reason}")?;
         return Ok(());
     }
-    let tokens = TokensRecord::new(&request.tokens(), window(request), args.fit());
+    let tokens = built.tokens();
     match tokens.over {
         None => writeln!(out, "{name} can be resumed")?,
         Some(_) => writeln!(out, "{name} can be resumed, but its request is too long")?,
@@ -362,7 +269,7 @@ fn write_text(
         open.into_iter().flatten().collect::<Vec<_>>().join(", "),
     )?;
     if args.explain {
-        write_details(out, escaping, session, answer)?;
+        write_details(out, escaping, built)?;
     }
     let command = args.path_args.continue_command(ui, session);
     if let Some(command) = command {
@@ -436,14 +343,9 @@ fn summary<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Writes the lines that only `--explain` shows.
-fn write_details(
-    out: &mut impl Write,
-    escaping: Escaping,
-    session: &History,
-    answer: &Answer,
-) -> Result<()> {
-    let Answer { request, state, .. } = answer;
-    let index = session.index();
+fn write_details(out: &mut impl Write, escaping: Escaping, built: &BuiltRequest<'_>) -> Result<()> {
+    let BuiltRequest { request, state, .. } = built;
+    let index = built.history.index();
     if let Some(leaf) = request.path.leaf {
         writeln!(out, "  leaf       {}", explain::entry_name(index, leaf))?;
     }
@@ -457,7 +359,7 @@ fn write_details(
         }
     }
     write_work(out, escaping, state)?;
-    write_usage(out, escaping, answer)?;
+    write_usage(out, escaping, built)?;
     let synthetic = request.synthetic.iter();
     let synthetic = synthetic.map(|synthetic| (synthetic.kind.name(), synthetic.origin));
     write_groups(out, index, "synthetic", synthetic)?;
@@ -528,7 +430,7 @@ fn write_list<'a>(
 }
 
 /// Writes the token counts of each model, as far as its answers report them, and the cost.
-fn write_usage(out: &mut impl Write, escaping: Escaping, answer: &Answer) -> Result<()> {
+fn write_usage(out: &mut impl Write, escaping: Escaping, answer: &BuiltRequest<'_>) -> Result<()> {
     for usage in &answer.usage {
         let counts = [
             (usage.input_tokens, "in"),

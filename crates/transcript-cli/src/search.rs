@@ -6,14 +6,14 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
-use transcript_engine::catalog::{
-    Catalog, CatalogSession, Field, Hit, Query, QueryError, Search, SearchOptions, moment,
-};
-use transcript_engine::wire::{FoundSession, HitRecord, SearchEnd, SearchRecord};
+use transcript_engine::catalog::{Catalog, CatalogSession, Field, Hit, QueryError, Search};
 use transcript_format::time;
+use transcript_ops::search::{
+    Found, SearchError, SearchOutput, SearchSettings, SortName, trimmed, with_search,
+};
 use transcript_render::{Snippet, SnippetLine, clock, count, cut_text};
 use unicode_width::UnicodeWidthStr;
 
@@ -27,10 +27,6 @@ use crate::{exit, places, record, session};
 const SHOWN: usize = 50;
 /// How many lines a snippet takes without `--context`.
 const LINES: usize = 2;
-/// How many characters a line of the context has on average, at most.
-const CONTEXT_LINE: usize = 400;
-/// The longest snippet, in characters.
-const MAX_SNIPPET: usize = 64 << 10;
 /// The shortest id that is shown, in characters.
 const SHORT_ID: usize = 8;
 /// How many copies are named.
@@ -91,53 +87,44 @@ enum Sort {
 
 /// Runs the command.
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    let query = match query(args)? {
-        Ok(query) => query,
-        Err(error) => {
-            complain(ui, &args.query.join(" "), &error);
-            return Ok(exit::FAILED);
-        }
-    };
-    let project = args.filter.common.project.as_deref();
-    let catalog = places::catalog(ui, &args.places, project, args.all)?;
-    let limit = args.filter.common.last;
-    let default = (!args.json).then_some(SHOWN);
-    let mut options = SearchOptions::new().sort(match args.sort {
-        Sort::Rank => transcript_engine::catalog::Sort::Rank,
-        Sort::Time => transcript_engine::catalog::Sort::Time,
-    });
-    if let Some(limit) = limit.or(default).filter(|_| !args.files && !args.count) {
-        options = options.limit(limit);
-    }
-    if let Some(context) = args.context {
-        let lines = context.saturating_mul(2).saturating_add(1);
-        options = options.snippet(lines.saturating_mul(CONTEXT_LINE).min(MAX_SNIPPET));
-    }
-    if let Some(folder) = transcript_engine::cache_folder().filter(|_| !args.no_cache) {
-        options = options.cache(folder);
-    }
-    if args.count {
-        // No hit is returned, so they need no order.
-        options = options
-            .sort(transcript_engine::catalog::Sort::Rank)
-            .limit(0);
-    }
+    let settings = args.settings(ui)?;
     let progress = Progress::start(ui);
-    progress.expect(catalog.bytes());
-    options = options.count_bytes(progress.counter());
-    let mut search = catalog.search(&query, &options)?;
-    drop(progress);
-    let end = search.end();
+    let context = progress.of(ui.context());
+    let searched = with_search(&settings, &context, |found| {
+        drop(progress);
+        print(ui, args, &settings, found)
+    });
+    match searched {
+        Ok(printed) => printed,
+        Err(SearchError::Query(error)) => {
+            complain(ui, &args.query.join(" "), &error);
+            Ok(exit::FAILED)
+        }
+        Err(SearchError::Failed(failure)) => Err(failure.into()),
+    }
+}
+
+/// Prints what was found.
+fn print(ui: &Ui, args: &Args, settings: &SearchSettings, mut found: Found<'_>) -> Result<u8> {
+    places::note_problems(ui, found.catalog);
+    let end = found.search.end();
     let mut out = match args.json {
         true => Output::plain(),
         false => Output::paged(),
     };
-    let written = write(ui, args, &catalog, &mut search, &mut out);
+    let written = match args.json {
+        true => record::print(ui, &mut out, |sink| {
+            found.write(settings, sink, &mut |failure| {
+                ui.warn(&format!("transcript: {failure}"));
+            })
+        }),
+        false => write(ui, args, &mut found, &mut out),
+    };
     match written {
         Err(error) if !out.is_closed(&error) => return Err(error),
         _ => out.finish()?,
     }
-    let problems = search.problems();
+    let problems = found.search.problems();
     let has_problems = !problems.is_empty();
     for problem in problems {
         ui.warn(&format!("transcript: {problem}"));
@@ -152,17 +139,54 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         for habit in typed.split_whitespace().filter_map(habit) {
             ui.note(&habit);
         }
-        if let Some(hint) = hint(ui, &catalog, &query, &options)? {
+        if let Some(hint) = hint(ui, &found)? {
             ui.note(&hint);
         }
     }
     // The process ends, which frees all of it at once.
-    std::mem::forget(search);
-    std::mem::forget(catalog);
+    std::mem::forget(found);
     Ok(match end.hits > 0 && !has_problems {
         true => exit::DONE,
         false => exit::NO,
     })
+}
+
+impl Args {
+    fn settings(&self, ui: &Ui) -> Result<SearchSettings> {
+        let common = &self.filter.common;
+        let role = self.filter.role.iter().map(|role| {
+            let role = role.to_possible_value();
+            role.map_or(String::new(), |role| role.get_name().to_owned())
+        });
+        let default = (!self.json).then_some(SHOWN);
+        Ok(SearchSettings {
+            query: self.query.join(" "),
+            text: common.text.clone(),
+            role: role.collect(),
+            tool: self.filter.tool.clone(),
+            since: common.since.clone(),
+            until: common.until.clone(),
+            branch: common.branch.clone(),
+            places: places::found(ui, &self.places, common.project.as_deref(), self.all)?,
+            project: common.project.clone(),
+            limit: match self.files {
+                true => common.last,
+                false => common.last.or(default),
+            },
+            sort: match self.sort {
+                Sort::Rank => SortName::Rank,
+                Sort::Time => SortName::Time,
+            },
+            context: self.context,
+            output: match (self.files, self.count) {
+                (true, _) => SearchOutput::Files,
+                (_, true) => SearchOutput::Count,
+                _ => SearchOutput::Hits,
+            },
+            cache: Some(!self.no_cache),
+            is_live_only: !self.all,
+        })
+    }
 }
 
 /// Says of a word that means more in other searches what it means here.
@@ -195,12 +219,13 @@ fn habit(word: &str) -> Option<String> {
 }
 
 /// Names the sessions that have all terms, although no entry has.
-fn hint(
-    ui: &Ui,
-    catalog: &Catalog,
-    query: &Query,
-    options: &SearchOptions,
-) -> Result<Option<String>> {
+fn hint(ui: &Ui, found: &Found<'_>) -> Result<Option<String>> {
+    let Found {
+        catalog,
+        query,
+        options,
+        ..
+    } = found;
     let parts = query.one_by_one();
     if !(2..=MAX_PARTS).contains(&parts.len()) {
         return Ok(None);
@@ -235,109 +260,29 @@ fn hint(
     )))
 }
 
-fn write(
-    ui: &Ui,
-    args: &Args,
-    catalog: &Catalog,
-    search: &mut Search<'_>,
-    out: &mut Output,
-) -> Result<()> {
-    let end = search.end();
+fn write(ui: &Ui, args: &Args, found: &mut Found<'_>, out: &mut Output) -> Result<()> {
+    let end = found.search.end();
     if args.files {
         let most = args.filter.common.last.unwrap_or(usize::MAX);
-        for (session, row, hits) in search.sessions().into_iter().take(most) {
-            if args.json {
-                let found = FoundSession::new(&session, row.as_deref(), hits);
-                record::write(out, &SearchRecord::Session(found))?;
-            } else {
-                let path = session.path.display().to_string();
-                writeln!(out, "{}", ui.escaping.escape(&path))?;
-            }
+        for (session, _, _) in found.search.sessions().into_iter().take(most) {
+            let path = session.path.display().to_string();
+            writeln!(out, "{}", ui.escaping.escape(&path))?;
         }
-    } else if args.count && !args.json {
+        return Ok(());
+    }
+    if args.count {
         let sessions = count(end.sessions, "session");
         writeln!(out, "{} in {sessions}", count(end.hits, "hit"))?;
-    } else if args.json && !args.count {
-        for hit in &mut *search {
-            match hit {
-                Ok(hit) => {
-                    let hit = HitRecord::new(&trimmed(hit, args.context));
-                    record::write(out, &SearchRecord::Hit(Box::new(hit)))?;
-                }
-                Err(error) => ui.warn(&format!("transcript: {error}")),
-            }
-        }
-    } else if !args.json {
-        let printer = Printer {
-            ui,
-            names: Names::new(ui, catalog),
-            context: args.context,
-            now: Zoned::now(),
-        };
-        search.group_by_session();
-        printer.print(out, search)?;
+        return Ok(());
     }
-    if args.json {
-        record::write(out, &SearchRecord::End(SearchEnd::new(&end)))?;
-    }
-    Ok(())
-}
-
-/// Reads the query and the options, which are filters of it.
-fn query(args: &Args) -> Result<Result<Query, QueryError>> {
-    let (now, filter) = (Zoned::now(), &args.filter);
-    let read_time = |text: &str| moment::parse(text, &now);
-    let typed = args.query.join(" ");
-    let mut text = typed.clone();
-    if let Some(part) = filter
-        .common
-        .text
-        .as_deref()
-        .filter(|part| !part.is_empty())
-    {
-        // Ignores case as `--text` does elsewhere, also that of upper-case letters.
-        text.push_str(&format!(" /{}/i", escaped(part)));
-    }
-    let mut query = match Query::parse_part(&text, &read_time) {
-        Ok(query) => query,
-        Err(error) => return Ok(Err(error)),
+    let printer = Printer {
+        ui,
+        names: Names::new(ui, found.catalog),
+        context: args.context,
+        now: Zoned::now(),
     };
-    let mut add = |option: &str, key: &str, value: &str| {
-        let added = query.add_filter(key, value, &read_time);
-        added.map_err(|error| anyhow!("{option}: {}", error.message()))
-    };
-    for role in &filter.role {
-        let role = role.to_possible_value();
-        let name = role.as_ref().map(|role| role.get_name());
-        add("--role", "role", name.unwrap_or_default())?;
-    }
-    for tool in &filter.tool {
-        add("--tool", "tool", tool)?;
-    }
-    if let Some(time) = &filter.common.since {
-        add("--since", "since", time)?;
-    }
-    if let Some(time) = &filter.common.until {
-        add("--until", "until", time)?;
-    }
-    if let Some(branch) = &filter.common.branch {
-        add("--branch", "branch-name", branch)?;
-    }
-    let checked = query.check(typed.chars().count());
-    Ok(checked.map(|()| query))
-}
-
-/// Returns the expression that matches a text.
-fn escaped(text: &str) -> String {
-    let mut pattern = String::new();
-    for c in text.chars() {
-        // `\<` and `\>` are not characters.
-        if c.is_ascii_punctuation() && !matches!(c, '<' | '>') {
-            pattern.push('\\');
-        }
-        pattern.push(c);
-    }
-    pattern
+    found.search.group_by_session();
+    printer.print(out, &mut found.search)
 }
 
 /// Says what is wrong with a query; on a terminal, where.
@@ -350,28 +295,6 @@ fn complain(ui: &Ui, query: &str, error: &QueryError) {
         text.push_str(&format!("\n  {}\n  {before}^", line(query)));
     }
     ui.warn(&text);
-}
-
-/// Cuts the snippet to this number of lines around the first match.
-fn trimmed(mut hit: Hit, context: Option<usize>) -> Hit {
-    let Some(context) = context else { return hit };
-    let chars: Vec<char> = hit.snippet.chars().collect();
-    let found = hit.matches.first();
-    let (first, last) = found.map_or((0, 0), |found| (found.start, found.end));
-    let breaks = |c: &(usize, &char)| *c.1 == '\n';
-    let before = chars[..first].iter().enumerate().rev().filter(breaks);
-    let start = before.map(|(at, _)| at + 1).nth(context).unwrap_or(0);
-    let after = chars.iter().enumerate().skip(last).filter(breaks);
-    let end = after.map(|(at, _)| at).nth(context).unwrap_or(chars.len());
-    hit.is_cut.0 |= start > 0;
-    hit.is_cut.1 |= end < chars.len();
-    hit.snippet = chars[start..end].iter().collect();
-    hit.matches
-        .retain(|found| found.start >= start && found.end <= end);
-    for found in &mut hit.matches {
-        *found = found.start - start..found.end - start;
-    }
-    hit
 }
 
 /// The names of sessions as other commands take them.

@@ -1,16 +1,15 @@
 //! Finds and opens the session named on the command line.
 
 use std::collections::HashSet;
-use std::env;
 use std::fs::File;
 use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use jiff::Zoned;
-use transcript_engine::{
-    EntryId, EntryMatch, Error, ErrorKind, History, Index, SessionRow, Store, entries_named,
-};
+use transcript_engine::{Error, ErrorKind, History, SessionRow, Store};
+use transcript_ops::context::LATEST;
+use transcript_ops::{FindError, FoundBy, FoundSession};
 use transcript_reader::{Source, subagents_on};
 use transcript_render::{clock, cut_text};
 
@@ -88,67 +87,51 @@ pub(crate) fn find_on_disk(ui: &Ui, argument: &Path) -> Result<PathBuf> {
 
 /// Finds a session as [`find`] does; an id and `latest` only among those of the project at this path.
 pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<PathBuf> {
-    if argument.exists()
-        || ui
-            .disk()
-            .metadata(argument)
-            .is_ok_and(|found| found.is_file())
-    {
-        return Ok(argument.to_owned());
-    }
-    let text = argument.to_string_lossy();
-    if text == "latest" && project.is_none() {
-        return latest(ui);
-    }
-    if is_path(argument) {
-        // It may be the name of a file in the store, or a title.
-        let store = store(ui).ok().filter(|_| project.is_none());
-        let Some(path) = store.and_then(|store| store.find_named(&text).ok()) else {
-            bail!("{}: no such file", argument.display());
-        };
-        ui.note(&format!("found: {}", path.display()));
-        return Ok(path);
-    }
-    let store = match store(ui) {
-        Ok(store) => store,
-        // The whole folder may be gone.
-        Err(error) => return archived(ui, &text, project)?.ok_or(error),
-    };
-    let found = match project {
-        Some(project) => store.find_in(project, &text),
-        None => store.find_named(&text),
-    };
-    let path = match found {
-        // What is gone may be archived.
-        Err(error) if matches!(error.kind(), ErrorKind::NoSuchSession) => {
-            archived(ui, &text, project)?.ok_or(error)
-        }
-        found => found,
-    };
-    let path = path.map_err(|error| match error.kind() {
-        ErrorKind::NoSuchSession => no_such(&store, &text),
-        _ => explained(ui, &text, error),
-    })?;
-    if text == "latest" {
-        ui.note(&format!("latest: {}", path.display()));
-    }
-    Ok(path)
+    Ok(found(ui, argument, project)?.path)
 }
 
-/// Finds an archived session, unless those of a project are asked for.
-fn archived(ui: &Ui, text: &str, project: Option<&Path>) -> Result<Option<PathBuf>> {
-    if project.is_some() {
-        return Ok(None);
-    }
-    let found = archive::find(ui, text)?;
-    if let Some(path) = &found {
-        let id = path.file_stem().unwrap_or_default().to_string_lossy();
-        ui.note(&format!(
-            "archived: {} (`transcript restore {id}` puts it back)",
-            path.display()
-        ));
+/// Finds a session as [`find_in`] does. Says which one, unless its path was given.
+pub(crate) fn found(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<FoundSession> {
+    let found = ui.context().find(argument, project);
+    let found = found.map_err(|error| not_found(ui, argument, error))?;
+    let path = found.path.display();
+    match found.by {
+        FoundBy::Name => ui.note(&format!("found: {path}")),
+        FoundBy::Latest => ui.note(&format!("latest: {path}")),
+        FoundBy::Archive => {
+            archive::warn_of_problems(ui);
+            let id = found.path.file_stem().unwrap_or_default();
+            let id = id.to_string_lossy();
+            ui.note(&format!(
+                "archived: {path} (`transcript restore {id}` puts it back)"
+            ));
+        }
+        FoundBy::Path | FoundBy::Id => {}
     }
     Ok(found)
+}
+
+/// Says why a session was not found, and what helps.
+fn not_found(ui: &Ui, argument: &Path, error: FindError) -> anyhow::Error {
+    let error = match error {
+        FindError::NoStore => match store(ui) {
+            Ok(_) => FindError::NoStore,
+            Err(error) => return error,
+        },
+        error => error,
+    };
+    let text = argument.to_string_lossy();
+    match error {
+        FindError::Session(error) if error.kind() == ErrorKind::NoSuchSession => match store(ui) {
+            Ok(store) if text == LATEST => {
+                anyhow!("no sessions yet in {}", store.root().display())
+            }
+            Ok(store) => no_such(&store, &text),
+            Err(error) => error,
+        },
+        FindError::Session(error) => explained(ui, &text, error),
+        error => error.into(),
+    }
 }
 
 /// Splits `SESSION:LINE`, as `search` prints it, unless a file has this name.
@@ -159,85 +142,6 @@ pub(crate) fn with_line(argument: &Path) -> Option<(PathBuf, u64)> {
         return None;
     }
     Some((session.into(), line.parse().ok()?))
-}
-
-/// Returns whether an argument can only be a path, not the id of a session.
-pub(crate) fn is_path(argument: &Path) -> bool {
-    argument == Path::new("-")
-        || argument.extension().is_some()
-        || argument.components().count() != 1
-}
-
-fn latest(ui: &Ui) -> Result<PathBuf> {
-    let here = env::current_dir().context("cannot determine the current directory")?;
-    let store = store(ui)?;
-    let path = match store.latest(&here) {
-        Err(error) if error.kind() == ErrorKind::NoSuchSession => {
-            bail!("no sessions yet in {}", store.root().display())
-        }
-        path => path?,
-    };
-    ui.note(&format!("latest: {}", path.display()));
-    Ok(path)
-}
-
-/// Returns the entry that the value of `option` names: a uuid, the start of one, or a line.
-pub(crate) fn find_entry(index: &Index, option: &str, name: &str) -> Result<EntryId> {
-    let mut found = entries_named(index, name);
-    match found.len() {
-        0 => bail!("{option}: {}", no_entry(index, name)),
-        1 => Ok(found.remove(0).id),
-        count => {
-            let shown: String = found.iter().take(MATCHES).map(describe).collect();
-            let more = match count.saturating_sub(MATCHES) {
-                0 => String::new(),
-                more => format!("\n  … and {more} more"),
-            };
-            bail!("{option}: {name} is ambiguous: {count} entries match:{shown}{more}")
-        }
-    }
-}
-
-/// Says that no entry has this name; of a line what is there.
-fn no_entry(index: &Index, name: &str) -> String {
-    let Ok(line) = name.parse::<u64>() else {
-        return format!(
-            "no entry {name}: give the number of its line, or the start of its uuid, at \
-             least 4 characters (`transcript replay --ids` shows both)"
-        );
-    };
-    let is_above = |above: &u64| *above < line;
-    let mut entries = index.entries().rev();
-    let before = entries.find_map(|entry| {
-        let above = entry.known_line().filter(is_above);
-        above.filter(|_| entry.uuid().is_some())
-    });
-    let lines = index.line_count();
-    let what = match line > lines {
-        true => format!("there is no line {line} ({lines} in the file)"),
-        false => format!("line {line} is no entry of the conversation"),
-    };
-    match before {
-        Some(before) => format!("{what}; the last entry before it is line {before}"),
-        None => what,
-    }
-}
-
-/// Describes an entry without its content.
-fn describe(entry: &EntryMatch) -> String {
-    let line = entry.line.map(|line| format!("line {line}"));
-    let time = entry
-        .millis
-        .and_then(|millis| clock(millis, Zoned::now().time_zone()));
-    let time = time.map(|time| time.strftime("%Y-%m-%d %H:%M:%S").to_string());
-    let parts = [
-        line,
-        time,
-        Some(entry.role.to_owned()),
-        Some(entry.id.to_string()),
-    ];
-    let parts: Vec<_> = parts.into_iter().flatten().collect();
-    format!("\n  {}", parts.join("  "))
 }
 
 /// Describes the subagents of a session that have files of their own: id, type and task. Empty if they

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use signal_hook::consts::SIGINT;
-use transcript_engine::wire::EntryRecord;
 use transcript_engine::{History, entries_named};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_format::names::agent_of;
 use transcript_format::scan::Flags;
+use transcript_ops::find_entry;
 use transcript_reader::Source;
 use transcript_render::{Change, FileEvent, FollowPrinter, NewEntry, ParsedEntry, Scope};
 use transcript_storage::{ReadDisk, RealDisk};
@@ -194,7 +194,7 @@ impl Args {
                 bail!("--from: an entry is looked up in one session; name it");
             };
             let history = History::open_on(&self.disk(), file)?;
-            let id = session::find_entry(history.index(), "--from", name)?;
+            let id = find_entry(history.index(), "from", name)?;
             let index = history.index();
             let id = index.id(&id.to_string());
             let entry = id.and_then(|id| index.with_uuid(id).next());
@@ -207,7 +207,7 @@ impl Args {
         {
             let history = History::open_on(&self.disk(), file)?;
             if !entries_named(history.index(), name).is_empty() {
-                let id = session::find_entry(history.index(), "--until", name)?;
+                let id = find_entry(history.index(), "until", name)?;
                 self.condition = Some(Until::Entry(id.to_string()));
             }
         }
@@ -558,8 +558,7 @@ impl TailCommand<'_, '_> {
         {
             let is_of_agent = self.is_of_agent(path, Some(envelope.kind()), envelope.flags());
             if let EventPrinter::Json(json) = &mut self.printer {
-                let record = EntryRecord::of_line(&entry.text, &envelope, json.raw_entries);
-                return json.entry(path, entry, Some(record), is_of_agent);
+                return json.entry(path, entry, true, is_of_agent);
             }
         }
         let parsed = ParsedEntry::read(&entry.text)?;
@@ -588,10 +587,7 @@ impl TailCommand<'_, '_> {
                     };
                     text.entry(path, entry)?;
                 }
-                EventPrinter::Json(json) => {
-                    let record = wanted.then(|| json::record_of(&parsed, json.raw_entries));
-                    json.entry(path, entry, record, is_of_agent)?;
-                }
+                EventPrinter::Json(json) => json.entry(path, entry, wanted, is_of_agent)?,
             }
         }
         let Some(until) = &self.args.condition else {

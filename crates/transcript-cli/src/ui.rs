@@ -9,12 +9,14 @@ use std::sync::{Arc, OnceLock};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
-use transcript_engine::archive::{ArchiveDisk, ArchiveOptions, Identities};
-use transcript_engine::data_folder;
+use transcript_engine::archive::{ArchiveDisk, ArchiveOptions};
 use transcript_render::{Escaping, RenderOptions, Tools};
 use transcript_storage::ReadDisk;
 
-use transcript_engine::wire;
+use transcript_ops::context::{archive_options, default_archive};
+use transcript_ops::{Context as OpsContext, Failure, wire};
+
+use crate::{archive, session};
 
 /// Options that every command takes.
 #[derive(Clone, Debug, Args)]
@@ -112,25 +114,17 @@ impl Ui {
         if let Some(Some(folder)) = &self.archive {
             return std::path::absolute(folder).with_context(|| folder.display().to_string());
         }
-        let set = env::var_os("TRANSCRIPT_ARCHIVE").filter(|folder| !folder.is_empty());
-        if let Some(folder) = set {
-            return std::path::absolute(&folder).context("$TRANSCRIPT_ARCHIVE");
-        }
-        let folder = data_folder().map(|folder| folder.join("archive"));
-        folder.context("cannot find the data folder; name the archive with --archive DIR")
+        let folder = default_archive();
+        let folder =
+            folder.context("cannot find the data folder; name the archive with --archive DIR")?;
+        std::path::absolute(&folder).context("$TRANSCRIPT_ARCHIVE")
     }
 
     /// Returns how the archive is opened: with the keys of `--identity` or `$TRANSCRIPT_IDENTITY`.
     pub(crate) fn archive_options(&self) -> Result<ArchiveOptions> {
-        let mut options = ArchiveOptions::new();
-        if let Some(folder) = data_folder() {
-            options = options.local_folder(&folder.join("archives"));
-        }
         let set = env::var_os("TRANSCRIPT_IDENTITY").filter(|file| !file.is_empty());
-        if let Some(file) = self.identity.clone().or(set.map(PathBuf::from)) {
-            options = options.identities(Identities::read(&file)?);
-        }
-        Ok(options)
+        let file = self.identity.clone().or(set.map(PathBuf::from));
+        Ok(archive_options(file.as_deref())?)
     }
 
     /// Returns the disk on which the folder of the archive has archived sessions as files. It is opened when it is
@@ -160,6 +154,19 @@ impl Ui {
         self.other_disk = Some(disk);
     }
 
+    /// Returns where operations find and read sessions.
+    pub(crate) fn context(&self) -> OpsContext {
+        let archive = archive::exists(self).then(|| Arc::clone(self.archive_disk()));
+        OpsContext::new(session::store(self).ok())
+            .disk(self.disk())
+            .archive(archive)
+    }
+
+    /// Returns whether JSON of a transcript is shown on a terminal, so that it must not control it.
+    pub(crate) fn is_json_shown(&self) -> bool {
+        self.is_json_shown
+    }
+
     /// Returns JSON of a transcript: verbatim for programs, escaped on a terminal.
     pub(crate) fn verbatim<'j>(&self, json: &'j str) -> Cow<'j, str> {
         match self.is_json_shown {
@@ -170,7 +177,7 @@ impl Ui {
 
     /// Writes an error and its causes to standard error.
     pub(crate) fn complain(&self, error: &anyhow::Error) {
-        let mut text = format!("transcript: {error}");
+        let mut text = format!("transcript: {}", in_words(error));
         for cause in error.chain().skip(1).map(ToString::to_string) {
             // Some errors already say their cause.
             if !text.ends_with(&cause) {
@@ -191,6 +198,24 @@ impl Ui {
     pub(crate) fn warn(&self, text: &str) {
         let _ = writeln!(io::stderr(), "{}", self.escaping.escape(text));
     }
+}
+
+/// Returns the message of an error, which names an option as it is written on the command line.
+fn in_words(error: &anyhow::Error) -> String {
+    let text = error.to_string();
+    let failure = error.downcast_ref::<Failure>();
+    let option = failure.and_then(|failure| failure.option);
+    let Some(option) = option.filter(|option| text.starts_with(option)) else {
+        return text;
+    };
+    let mut name = String::from("--");
+    for letter in option.chars() {
+        if letter.is_ascii_uppercase() {
+            name.push('-');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    format!("{name}{}", &text[option.len()..])
 }
 
 /// Returns whether the terminal knows no escape sequences, as that of an editor or of a build.

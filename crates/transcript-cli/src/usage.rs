@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, ValueEnum};
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+use jiff::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Sparkline, Widget};
 use transcript_engine::catalog::Catalog;
-use transcript_engine::catalog::moment;
 use transcript_engine::catalog::usage::{
     self, Block, By, ClientTotal, ContextSize, Key, Prices, Report, Row, Sums, Usage, UsageOptions,
-    sort_by_cost, sort_rows,
+    sort_by_cost,
 };
-use transcript_engine::wire::{ClientCostRecord, CostRecord, CostRow, CostTotal, StatusRecord};
 use transcript_format::units::dollars;
+use transcript_ops::usage::{CountedUsage, ShownRows, UsageSettings, with_usage};
+use transcript_ops::wire::{CostRecord, StatusRecord};
+use transcript_ops::{Failure, Selection};
 use transcript_reader::{Listing, SessionFile, SessionFiles};
 use transcript_render::{count, cut_text};
 use unicode_width::UnicodeWidthStr;
@@ -118,56 +118,54 @@ fn kinds() -> impl TypedValueParser<Value = By> {
 
 /// Runs the command.
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    let prices = match &args.prices {
-        Some(path) => Prices::read(path)?,
-        None => Prices::embedded(),
-    };
-    let zone = match &args.timezone {
-        Some(name) => TimeZone::get(name).with_context(|| format!("--timezone: {name}"))?,
-        None => TimeZone::system(),
-    };
-    let now = Timestamp::now().to_zoned(zone);
     let cache = transcript_engine::cache_folder().filter(|_| !args.no_cache);
-    let keeps = keeps(cache.as_deref(), args.keep)?;
-    let mut options = UsageOptions::new();
-    if let Some(folder) = cache {
-        options = options.cache(folder);
-    }
+    let mut settings = args.settings();
+    settings.keeps_deleted = keeps(cache.as_deref(), args.keep)?;
     if args.statusline {
-        return statusline(ui, args, &prices, &options, &now);
+        return statusline(ui, args, &settings);
     }
-    let time = |name: &str, text: Option<&String>| {
-        let time = text.map(|text| moment::parse(text, &now)).transpose();
-        time.map_err(|error| anyhow!("{name}: {error}"))
-    };
-    let mut report = Report::by(&args.by);
-    report.since = time("--since", args.since.as_ref())?;
-    report.until = time("--until", args.until.as_ref())?;
-    report.zone = now.time_zone().clone();
-    let catalog = places::catalog(ui, &args.places, args.project.as_deref(), args.all)?;
-    let is_all = args.places.is_empty() && args.project.is_none();
+    settings.places = places::found(ui, &args.places, args.project.as_deref(), args.all)?;
     let progress = Progress::start(ui);
-    progress.expect(catalog.bytes());
-    options = options.count_bytes(progress.counter());
-    if keeps && is_all {
-        options = options.keep_deleted(session::store(ui)?.root().to_owned());
+    let context = progress.of(ui.context());
+    with_usage(&settings, &context, |counted| {
+        drop(progress);
+        print(ui, args, counted)
+    })?
+}
+
+impl Args {
+    fn settings(&self) -> UsageSettings {
+        UsageSettings {
+            by: self.by.iter().map(|by| by.name().to_owned()).collect(),
+            since: self.since.clone(),
+            until: self.until.clone(),
+            timezone: self.timezone.clone(),
+            prices: self.prices.clone(),
+            limit: self.limit,
+            project: self.project.clone(),
+            cache: Some(!self.no_cache),
+            is_live_only: !self.all,
+            ..UsageSettings::default()
+        }
     }
-    let usage = catalog.usage(&options);
-    drop(progress);
-    let reporter = Reporter {
-        ui,
-        args,
-        catalog: &catalog,
-        usage: &usage,
-        prices: &prices,
-        report,
-        now,
-    };
+}
+
+/// Prints what sessions cost.
+fn print(ui: &Ui, args: &Args, counted: CountedUsage<'_>) -> Result<u8> {
+    places::note_problems(ui, counted.catalog);
     let mut out = match args.json || args.csv {
         true => Output::plain(),
         false => Output::paged(),
     };
-    let written = reporter.write(&mut out);
+    let reporter = Reporter {
+        ui,
+        args,
+        counted: &counted,
+    };
+    let written = match args.json {
+        true => record::print(ui, &mut out, |sink| counted.write(sink)),
+        false => reporter.write(&mut out),
+    };
     let total = match written {
         Ok(total) => total,
         Err(error) if out.is_closed(&error) => {
@@ -177,13 +175,13 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         Err(error) => return Err(error),
     };
     out.finish()?;
-    for problem in usage.problems() {
+    for problem in counted.usage.problems() {
         ui.warn(&format!("transcript: {problem}"));
     }
     if total.sums.requests == 0 {
         ui.note(&format!(
             "no requests in {}",
-            count(catalog.sessions().len(), "session")
+            count(counted.catalog.sessions().len(), "session")
         ));
     }
     let above = args
@@ -197,7 +195,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             dollars(most)
         ));
     }
-    let unread = unread_files(&usage);
+    let unread = unread_files(&counted.usage);
     if let (None, Some(most), Some(unread)) = (above, args.warn_above, &unread) {
         let most = dollars(most);
         ui.warn(&format!(
@@ -205,8 +203,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         ));
     }
     // The process ends, which frees all of it at once.
-    std::mem::forget(usage);
-    std::mem::forget(catalog);
+    std::mem::forget(counted);
     Ok(match above.is_some() || unread.is_some() {
         true => exit::NO,
         false => exit::DONE,
@@ -246,87 +243,26 @@ fn parse_dollars(text: &str) -> Result<u128, String> {
 struct Reporter<'r> {
     ui: &'r Ui,
     args: &'r Args,
-    catalog: &'r Catalog,
-    usage: &'r Usage<'r>,
-    prices: &'r Prices,
-    report: Report,
-    now: Zoned,
+    counted: &'r CountedUsage<'r>,
 }
 
 impl Reporter<'_> {
     /// Prints the report. Returns the total.
     fn write(&self, out: &mut Output) -> Result<Row> {
-        if self.args.json {
-            self.write_json(out)
-        } else if self.args.csv {
-            self.write_csv(out)
-        } else {
-            self.print(out)
+        match self.args.csv {
+            true => self.write_csv(out),
+            false => self.print(out),
         }
-    }
-
-    /// Returns the rows, the total, and the number of requests without a time.
-    fn rows(&self, by: &[By]) -> (Vec<Row>, Row, u64) {
-        let mut report = self.report.clone();
-        report.by = by.to_vec();
-        let rows = self.usage.rows(&report, self.prices);
-        let (total, without_time) = (rows.total().clone(), rows.without_time());
-        (rows.collect(), total, without_time)
-    }
-
-    /// Returns the rows that are shown, how many there are, the total, and the number of requests without a time.
-    fn shown(&self, by: &[By]) -> (Vec<Row>, usize, Row, u64) {
-        let (mut rows, total, without_time) = self.rows(by);
-        let all = rows.len();
-        let most = self.args.limit.unwrap_or(usize::MAX);
-        sort_rows(&mut rows, by);
-        match by.first().is_some_and(|by| by.is_time()) {
-            true => drop(rows.drain(..all.saturating_sub(most))),
-            false => rows.truncate(most),
-        }
-        (rows, all, total, without_time)
     }
 
     /// Returns how many files could not be read; `None` if all could.
     fn unread_files(&self) -> Option<String> {
-        unread_files(self.usage)
+        unread_files(&self.counted.usage)
     }
 
     /// Returns the cost of all, which is a lower bound if something could not be read.
     fn total_cost(&self, sums: &Sums) -> String {
-        sums.worded_cost(self.usage.problems().is_empty())
-    }
-
-    fn client_totals(&self) -> Vec<ClientTotal> {
-        let is_asked = !self.args.places.is_empty() && self.report.since.is_none();
-        match is_asked && self.report.until.is_none() {
-            true => self.usage.client_totals(self.prices),
-            false => Vec::new(),
-        }
-    }
-
-    fn write_json(&self, out: &mut Output) -> Result<Row> {
-        let by = &self.args.by;
-        let (rows, _, total, without_time) = self.shown(by);
-        let now = self.now.timestamp().as_millisecond();
-        let blocks = self.usage.blocks_by_key(&self.report, self.prices, now);
-        for row in &rows {
-            let block = row
-                .keys
-                .first()
-                .and_then(|key| blocks.get(&key.to_string()));
-            let row = CostRow::new(by, row, block);
-            record::write(out, &CostRecord::Row(row))?;
-        }
-        for total in self.client_totals() {
-            let total = ClientCostRecord::new(&total);
-            record::write(out, &CostRecord::Client(total))?;
-        }
-        let (searches, unread) = (self.usage.unmatched_searches(), self.usage.unread());
-        let files = self.usage.problems().len() as u64;
-        let end = CostTotal::new(&total, without_time, searches, unread, files, self.prices);
-        record::write(out, &CostRecord::Total(end))?;
-        Ok(total)
+        sums.worded_cost(self.counted.usage.problems().is_empty())
     }
 
     fn write_csv(&self, out: &mut Output) -> Result<Row> {
@@ -334,7 +270,7 @@ impl Reporter<'_> {
             true => &[By::Day][..],
             false => &self.args.by,
         };
-        let (rows, _, total, _) = self.shown(by);
+        let ShownRows { rows, total, .. } = self.counted.rows(by);
         let names = by.iter().map(|by| by.name().to_owned());
         let fields = [
             "requests",
@@ -380,14 +316,21 @@ impl Reporter<'_> {
     fn print(&self, out: &mut Output) -> Result<Row> {
         let by = &self.args.by;
         if by.is_empty() {
-            return match (&self.args.places[..], self.catalog.sessions()) {
+            return match (&self.args.places[..], self.counted.catalog.sessions()) {
                 ([place], [_]) if !place.is_dir() => self.print_session(out),
                 _ => self.print_overview(out),
             };
         }
-        let (rows, all, total, without_time) = self.shown(by);
-        let now = self.now.timestamp().as_millisecond();
-        let blocks = self.usage.blocks_by_key(&self.report, self.prices, now);
+        let ShownRows {
+            rows,
+            all,
+            total,
+            without_time,
+        } = self.counted.rows(by);
+        let counted = self.counted;
+        let now = counted.now.timestamp().as_millisecond();
+        let (report, prices) = (&counted.report, counted.prices);
+        let blocks = counted.usage.blocks_by_key(report, prices, now);
         let titles = match by[..] {
             [By::Session] => self.titles(rows.iter().filter_map(|row| match &row.keys[0] {
                 Key::Text(id) => Some(&**id),
@@ -421,7 +364,7 @@ impl Reporter<'_> {
 
     /// Prints the last days, and the models.
     fn print_overview(&self, out: &mut Output) -> Result<Row> {
-        let (rows, total, without_time) = self.rows(&[By::Day, By::Model]);
+        let (rows, total, without_time) = self.counted.all_rows(&[By::Day, By::Model]);
         let mut days = grouped(&rows, 0);
         let known = days.iter().filter(|row| row.keys[0] != Key::None);
         let plotted: Vec<(String, u128)> = known
@@ -450,7 +393,7 @@ impl Reporter<'_> {
 
     /// Prints the parts of one session.
     fn print_session(&self, out: &mut Output) -> Result<Row> {
-        let session = &self.catalog.sessions()[0];
+        let session = &self.counted.catalog.sessions()[0];
         let styles = self.ui.render.styles();
         let (person, escaping) = (styles.person, self.ui.escaping);
         let title = self.titles([&*session.id]).remove(&*session.id);
@@ -469,7 +412,7 @@ impl Reporter<'_> {
                 By::Agent => vec![By::Agent, By::AgentType],
                 by => vec![by],
             };
-            let (mut rows, all, without_time) = self.rows(&kinds);
+            let (mut rows, all, without_time) = self.counted.all_rows(&kinds);
             total = Some((all, without_time));
             if rows.len() < 2 && by != By::Model {
                 continue;
@@ -487,10 +430,10 @@ impl Reporter<'_> {
                 self.dim(out, &format!("… and {more} more: --by {name} shows all"))?;
             }
         }
-        for total in self.client_totals() {
+        for total in self.counted.client_totals() {
             self.print_client(out, &total)?;
         }
-        let copies = self.usage.copies(&session.id);
+        let copies = self.counted.usage.copies(&session.id);
         if copies > 0 {
             let copies = count(copies, "request");
             self.dim(
@@ -519,7 +462,7 @@ impl Reporter<'_> {
             }
             (By::Hour5, Key::Text(start)) => match start.parse::<Timestamp>() {
                 Ok(start) => {
-                    let start = start.to_zoned(self.now.time_zone().clone());
+                    let start = start.to_zoned(self.counted.now.time_zone().clone());
                     start.strftime("%Y-%m-%d %H:%M").to_string()
                 }
                 Err(_) => start.to_string(),
@@ -537,7 +480,7 @@ impl Reporter<'_> {
         let ids: HashSet<&str> = ids.into_iter().collect();
         let disk = self.ui.disk();
         let mut files = SessionFiles::on(Arc::clone(&disk));
-        let sessions = self.catalog.sessions().iter();
+        let sessions = self.counted.catalog.sessions().iter();
         let sessions = sessions.filter(|session| ids.contains(&*session.id));
         files.sessions = sessions
             .map(|session| SessionFile::at(&*disk, &session.path))
@@ -658,7 +601,7 @@ impl Reporter<'_> {
 
     fn print_active(&self, out: &mut Output, block: &Block) -> Result<()> {
         let end = Timestamp::from_millisecond(block.end)?;
-        let end = end.to_zoned(self.now.time_zone().clone());
+        let end = end.to_zoned(self.counted.now.time_zone().clone());
         let mut text = format!("The block until {} continues", end.strftime("%H:%M"));
         if let Some(rate) = block.rate() {
             text += &format!(": {} tokens a minute", short(rate.tokens_per_minute));
@@ -760,15 +703,15 @@ impl Reporter<'_> {
                 count(without_time, "request")
             ));
         }
-        if self.usage.unmatched_searches() > 0 {
-            let searches = count(self.usage.unmatched_searches(), "search");
+        if self.counted.usage.unmatched_searches() > 0 {
+            let searches = count(self.counted.usage.unmatched_searches(), "search");
             notes.push(format!("{searches} of calls that are not in the file"));
         }
-        if self.usage.unread() > 0 {
-            let entries = count(self.usage.unread(), "damaged entry");
+        if self.counted.usage.unread() > 0 {
+            let entries = count(self.counted.usage.unread(), "damaged entry");
             notes.push(format!("{entries} could not be read"));
         }
-        notes.push(format!("prices of {}", self.prices.date()));
+        notes.push(format!("prices of {}", self.counted.prices.date()));
         for note in notes {
             self.dim(out, &note)?;
         }
@@ -890,16 +833,17 @@ pub(crate) fn kept_costs(root: &Path) -> Costs {
 }
 
 /// Prints the line for a status bar.
-fn statusline(
-    ui: &Ui,
-    args: &Args,
-    prices: &Prices,
-    options: &UsageOptions,
-    now: &Zoned,
-) -> Result<u8> {
+fn statusline(ui: &Ui, args: &Args, settings: &UsageSettings) -> Result<u8> {
+    let (prices, now) = (settings.prices()?, settings.now()?);
+    let context = ui.context();
+    let options = settings.options(&context);
     let midnight = now.start_of_day()?.timestamp();
     let start = u64::try_from(midnight.as_millisecond()).unwrap_or_default();
-    let catalog = places::catalog(ui, &[], None, false)?;
+    session::store(ui)?;
+    let catalog = context
+        .catalog(&Selection::default())
+        .map_err(Failure::from)?;
+    places::note_problems(ui, &catalog);
     let today = options
         .clone()
         .changed_since(UNIX_EPOCH + Duration::from_millis(start));
@@ -907,7 +851,7 @@ fn statusline(
     let mut report = Report::by(&[]);
     report.since = Some(midnight.as_millisecond());
     let all = usage;
-    let today = all.rows(&report, prices).total().sums.clone();
+    let today = all.rows(&report, &prices).total().sums.clone();
     let path = match &args.places[..] {
         [place] => Some(session::find(ui, place)?),
         [] => named_on_stdin(ui)?.or_else(|| {
@@ -918,10 +862,10 @@ fn statusline(
         _ => bail!("--statusline: one session at most"),
     };
     let own = path.map(|path| Catalog::of_files(&[path]));
-    let own = own.as_ref().map(|own| (own, own.usage(options)));
+    let own = own.as_ref().map(|own| (own, own.usage(&options)));
     let session = own.as_ref().and_then(|(own, usage)| {
         let session = own.sessions().first()?;
-        let total = usage.rows(&Report::by(&[]), prices).total().sums.clone();
+        let total = usage.rows(&Report::by(&[]), &prices).total().sums.clone();
         Some((&*session.id, total, usage.context_size(&session.id)))
     });
     let context: Option<&ContextSize> = session

@@ -8,12 +8,12 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use transcript_engine::archive::{Archive, CheckOptions};
 use transcript_engine::verify::{
-    LocatedFinding, RebuiltRequests, Report, Verdict, VerifyOptions, VersionRequests, advice,
-    verify, verify_folder, verify_source,
+    LocatedFinding, RebuiltRequests, Report, Verdict, VersionRequests, advice, verify_folder,
+    verify_source,
 };
 use transcript_engine::wire::{ArchiveCheckReport, LossRecord, VerifyRecord, VerifySumRecord};
 use transcript_format::units::size;
-use transcript_reader::subagents_on;
+use transcript_ops::verify::{VerifySettings, each_report};
 use transcript_render::{TextStyle, count};
 
 use crate::pager::Output;
@@ -173,10 +173,11 @@ struct Printer<'u> {
 
 impl Printer<'_> {
     fn all(&mut self, out: &mut Output, args: &Args) -> Result<()> {
-        let options = VerifyOptions::new()
-            .requests(args.requests)
-            .context_windows(transcript_engine::context_window)
-            .sweep_within(args.sweep);
+        let settings = VerifySettings {
+            requests: args.requests,
+            sweep: Some(args.sweep),
+            ..VerifySettings::default()
+        };
         let is_folder = args.sessions.iter().any(|session| session.is_dir());
         self.is_table = is_folder || args.sessions.len() > 1;
         if self.is_table && !self.is_json {
@@ -184,7 +185,7 @@ impl Printer<'_> {
             writeln!(out, "{dim}VERDICT           SEEN    LINES  SESSION{dim:#}")?;
         }
         for argument in &args.sessions {
-            self.one(out, argument, &options)?;
+            self.one(out, argument, &settings)?;
         }
         let details = std::mem::take(&mut self.details);
         for report in &details {
@@ -213,17 +214,18 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn one(&mut self, out: &mut Output, argument: &Path, options: &VerifyOptions) -> Result<()> {
+    fn one(&mut self, out: &mut Output, argument: &Path, settings: &VerifySettings) -> Result<()> {
         let progress = Progress::start(self.ui);
-        let options = options.clone().count_bytes(progress.counter());
+        let context = progress.of(self.ui.context());
+        let options = settings.options(&context);
         if argument.is_dir() {
-            let (disk, mut printed) = (self.ui.disk(), Ok(()));
+            let mut printed = Ok(());
             let mut each = |report: Result<Report, _>| {
                 if printed.is_ok() {
                     printed = self.report(out, report.map_err(anyhow::Error::from));
                 }
             };
-            verify_folder(&disk, argument, &options, &mut each)?;
+            verify_folder(context.read_disk(), argument, &options, &mut each)?;
             return printed;
         }
         if argument == Path::new("-") {
@@ -232,25 +234,17 @@ impl Printer<'_> {
             drop(progress);
             return self.report(out, Ok(report));
         }
-        let path = session::find(self.ui, argument)?;
-        // How much is read again for recorded requests is not known before.
-        let expect = |len: u64| progress.expect(if self.requests.is_none() { 2 * len } else { 0 });
-        let disk = self.ui.disk();
-        expect(disk.metadata(&path).map_or(0, |found| found.len));
-        let report = verify(&disk, &path, &options)?;
-        drop(progress);
-        self.report(out, Ok(report))?;
-        // A session that is named by its id is more than its file.
-        if path != argument {
-            for agent in subagents_on(&disk, &path)? {
-                self.is_table = true;
-                self.report(
-                    out,
-                    verify(&disk, &agent.path, &options).map_err(Into::into),
-                )?;
+        let found = session::found(self.ui, argument, None)?;
+        let (mut progress, mut printed) = (Some(progress), Ok(()));
+        each_report(settings, &context, &found, &mut |report, is_session| {
+            // It is removed before the first output.
+            progress.take();
+            self.is_table |= !is_session;
+            if printed.is_ok() {
+                printed = self.report(out, report.map_err(anyhow::Error::from));
             }
-        }
-        Ok(())
+        })?;
+        printed
     }
 
     fn report(&mut self, out: &mut Output, report: Result<Report>) -> Result<()> {

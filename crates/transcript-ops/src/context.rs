@@ -71,6 +71,9 @@ pub enum FindError {
     /// It is not known where sessions are: there is no home folder.
     #[error("there is no home folder; name the folder of projects with `root`")]
     NoStore,
+    /// The archive cannot be opened.
+    #[error(transparent)]
+    Archive(#[from] std::io::Error),
     /// None or several match, or the store cannot be read.
     #[error(transparent)]
     Session(#[from] Error),
@@ -82,7 +85,7 @@ impl FindError {
     pub fn is_missing(&self) -> bool {
         match self {
             Self::NoFile(_) => true,
-            Self::NoName | Self::NoStore => false,
+            Self::NoName | Self::NoStore | Self::Archive(_) => false,
             Self::Session(error) => error.kind() == ErrorKind::NoSuchSession,
         }
     }
@@ -94,6 +97,7 @@ impl From<FindError> for Failure {
         match error {
             FindError::NoFile(path) => Self::new("not-found", message).at(&path),
             FindError::NoName | FindError::NoStore => Self::options(message),
+            FindError::Archive(_) => Self::new("unreadable", message),
             FindError::Session(error) => error.into(),
         }
     }
@@ -230,8 +234,9 @@ impl Context {
         match store {
             // What is gone may be archived, and the whole folder may be gone.
             Err(error) if error.is_missing() || matches!(error, FindError::NoStore) => {
-                let archived = self.find_archived(&text).filter(|_| project.is_none());
-                match archived.transpose()? {
+                let is_asked = project.is_none();
+                let archived = is_asked.then(|| self.find_archived(&text)).transpose()?;
+                match archived.flatten() {
                     Some(path) => found(path, FoundBy::Archive),
                     None => Err(error),
                 }
@@ -241,21 +246,19 @@ impl Context {
         }
     }
 
-    fn find_archived(&self, id: &str) -> Option<Result<PathBuf, Error>> {
-        let archive = self.archive.as_ref()?;
-        if !is_id(id) || id.len() < MIN_PREFIX {
-            return None;
-        }
-        let files = match archived_sessions(archive) {
-            Ok(files) => files,
-            Err(error) => return Some(Err(error.into())),
+    fn find_archived(&self, id: &str) -> Result<Option<PathBuf>, FindError> {
+        let archive = self.archive.as_ref();
+        let Some(archive) = archive.filter(|_| is_id(id) && id.len() >= MIN_PREFIX) else {
+            return Ok(None);
         };
+        archive.archive()?;
+        let files = archived_sessions(archive).map_err(Error::from)?;
         let found = files.matching(id).into_iter();
         let mut paths: Vec<PathBuf> = found.map(|file| file.path.clone()).collect();
         match paths.len() {
-            0 => None,
-            1 => Some(Ok(paths.remove(0))),
-            _ => Some(Err(Error::ambiguous(&archive.projects(), paths))),
+            0 => Ok(None),
+            1 => Ok(Some(paths.remove(0))),
+            _ => Err(Error::ambiguous(&archive.projects(), paths).into()),
         }
     }
 
@@ -274,6 +277,7 @@ impl Context {
                 files = SessionFiles::in_root_on(disk, store.root())?;
             }
             if let Some(archive) = archive {
+                archive.archive().map_err(FindError::from)?;
                 add_archived(&mut files, archived_sessions(archive)?);
             }
             if let Some(project) = project {

@@ -28,7 +28,18 @@ use crate::redact::redactor;
 use crate::sink::{Result, Sink};
 
 /// Why a document was not made.
-pub type Error = Box<dyn std::error::Error + Send + Sync>;
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A body cannot be read, or the document not be written.
+    #[error(transparent)]
+    Render(#[from] transcript_render::Error),
+    /// The same of a page.
+    #[error(transparent)]
+    Page(#[from] transcript_page::Error),
+    /// The entries to show cannot be chosen.
+    #[error("{0}")]
+    Select(Box<dyn std::error::Error + Send + Sync>),
+}
 
 /// The form of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

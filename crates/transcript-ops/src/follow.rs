@@ -172,7 +172,7 @@ impl Following {
             }
             return Ok(0);
         };
-        let mut record = record(entry, self.raw_entries);
+        let mut record = entry_record(entry, self.raw_entries);
         record.path = Some(event.path.to_string_lossy());
         let mut line = Vec::with_capacity(entry.text.len() + 512);
         let is_terminal = sink.is_terminal();
@@ -191,7 +191,9 @@ impl Following {
     }
 }
 
-fn record(entry: &FollowedEntry, raw_entry: bool) -> EntryRecord<'_> {
+/// Returns the record of an entry.
+#[must_use]
+pub fn entry_record(entry: &FollowedEntry, raw_entry: bool) -> EntryRecord<'_> {
     let mut record = match entry.envelope() {
         Some(envelope) => EntryRecord::of_line(&entry.text, &envelope, raw_entry),
         None => {

@@ -137,9 +137,8 @@ impl UsageSettings {
     /// When there is no such time zone.
     pub fn now(&self) -> std::result::Result<Zoned, Failure> {
         let zone = match &self.timezone {
-            Some(name) => {
-                TimeZone::get(name).map_err(|error| Failure::option("timezone", error))?
-            }
+            Some(name) => TimeZone::get(name)
+                .map_err(|error| Failure::option("timezone", format_args!("{name}: {error}")))?,
             None => TimeZone::system(),
         };
         Ok(Timestamp::now().to_zoned(zone))
@@ -175,11 +174,7 @@ impl CountedUsage<'_> {
     /// Returns the rows by these kinds, the latest or those that cost most.
     #[must_use]
     pub fn rows(&self, by: &[By]) -> ShownRows {
-        let mut report = self.report.clone();
-        report.by = by.to_vec();
-        let rows = self.usage.rows(&report, self.prices);
-        let (total, without_time) = (rows.total().clone(), rows.without_time());
-        let mut rows: Vec<Row> = rows.collect();
+        let (mut rows, total, without_time) = self.all_rows(by);
         let all = rows.len();
         let limit = self.settings.limit.unwrap_or(usize::MAX);
         sort_rows(&mut rows, by);
@@ -194,6 +189,16 @@ impl CountedUsage<'_> {
             total,
             without_time,
         }
+    }
+
+    /// Returns all rows by these kinds, their total, and the number of requests without a time.
+    #[must_use]
+    pub fn all_rows(&self, by: &[By]) -> (Vec<Row>, Row, u64) {
+        let mut report = self.report.clone();
+        report.by = by.to_vec();
+        let rows = self.usage.rows(&report, self.prices);
+        let (total, without_time) = (rows.total().clone(), rows.without_time());
+        (rows.collect(), total, without_time)
     }
 
     /// Returns what clients counted in whole sessions that are named; empty if a part of the time is asked for.

@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use transcript_reader::subagents_on;
+use transcript_reader::{Error, subagents_on};
 use transcript_session::context_window;
 use transcript_storage::{ReadDisk, RealDisk};
 use transcript_verify::{Report, VerifyOptions, verify as verify_file, verify_folder};
 
-use crate::context::{Context, FoundBy};
-use crate::failure::Failure;
+use crate::context::{Context, FoundBy, FoundSession};
 use crate::sink::{Result, Sink, Stop};
 use crate::wire::VerifyRecord;
 
@@ -41,57 +40,30 @@ impl VerifySettings {
     }
 }
 
-/// Verifies what is named: the sessions below a folder; a session that is named by its id, with its subagents; or a file.
-/// `each` gets the report of each file, and whether it is the one that is named; of a file that cannot be read it gets the
-/// error, and the others follow.
+/// Verifies a session; one that is named by its id is more than its file: its subagents as well. `each` gets the report of
+/// each file, and whether it is that of the session; of a subagent that cannot be read it gets the error.
 ///
 /// # Errors
-/// When nothing is found, or what is named cannot be read.
+/// When the session cannot be read, or its subagents not be listed.
 pub fn each_report(
     settings: &VerifySettings,
     context: &Context,
-    each: &mut dyn FnMut(std::result::Result<Report, transcript_reader::Error>, bool),
-) -> std::result::Result<(), VerifyError> {
-    let (disk, named) = (context.read_disk(), &*settings.session);
+    found: &FoundSession,
+    each: &mut dyn FnMut(std::result::Result<Report, Error>, bool),
+) -> std::result::Result<(), Error> {
+    let (disk, path) = (context.read_disk(), &*found.path);
     let options = settings.options(context);
-    if RealDisk.is_folder(named) {
-        verify_folder(disk, named, &options, &mut |report| each(report, true))?;
-        return Ok(());
-    }
-    let found = context.find(named, None)?;
-    let path = &*found.path;
     // How much is read again for recorded requests is not known before.
     if !settings.requests {
         context.expect(2 * disk.metadata(path).map_or(0, |found| found.len));
     }
     each(Ok(verify_file(disk, path, &options)?), true);
-    // A session that is named by its id is more than its file.
     if found.by != FoundBy::Path {
         for agent in subagents_on(disk, path)? {
             each(verify_file(disk, &agent.path, &options), false);
         }
     }
     Ok(())
-}
-
-/// Why nothing was verified.
-#[derive(Debug, thiserror::Error)]
-pub enum VerifyError {
-    /// The session was not found.
-    #[error(transparent)]
-    Find(#[from] crate::context::FindError),
-    /// It cannot be read.
-    #[error(transparent)]
-    Read(#[from] transcript_reader::Error),
-}
-
-impl From<VerifyError> for Failure {
-    fn from(error: VerifyError) -> Self {
-        match error {
-            VerifyError::Find(error) => error.into(),
-            VerifyError::Read(error) => error.into(),
-        }
-    }
 }
 
 /// Verifies, and writes the records of the reports.
@@ -101,13 +73,20 @@ pub(crate) fn verify(
     sink: &mut dyn Sink,
 ) -> Result<()> {
     let mut written = Ok(());
-    each_report(settings, context, &mut |report, _| {
+    let mut each = |report: std::result::Result<Report, Error>| {
         if written.is_ok() {
             written = match report {
                 Ok(report) => sink.record(&VerifyRecord::new(&report)),
                 Err(error) => Err(Stop::from(error)),
             };
         }
-    })?;
+    };
+    if RealDisk.is_folder(&settings.session) {
+        let options = settings.options(context);
+        verify_folder(context.read_disk(), &settings.session, &options, &mut each)?;
+    } else {
+        let found = context.find(&settings.session, None)?;
+        each_report(settings, context, &found, &mut |report, _| each(report))?;
+    }
     written
 }

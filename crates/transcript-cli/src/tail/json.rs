@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use transcript_engine::wire::{EntryRecord, TailRecord};
-use transcript_render::ParsedEntry;
+use transcript_ops::follow::entry_record;
+use transcript_ops::wire::TailRecord;
 use transcript_tail::{EventKind, FollowedEntry};
 
 use crate::record;
@@ -37,18 +37,11 @@ impl Json<'_> {
         &mut self,
         path: &Path,
         entry: &FollowedEntry,
-        record: Option<EntryRecord<'_>>,
+        is_wanted: bool,
         is_of_agent: bool,
     ) -> Result<()> {
-        if let Some(mut record) = record {
-            record.line = entry.line;
-            record.offset = entry.offset;
-            record.len = entry.len;
-            if entry.is_salvaged {
-                record.via = vec!["salvage".into()];
-            } else if record.parent_uuid.is_some() {
-                record.via = vec!["parent".into()];
-            }
+        if is_wanted {
+            let mut record = entry_record(entry, self.raw_entries);
             record.path = Some(path.to_string_lossy());
             record.sidechain = is_of_agent;
             record.write(self.out, |json| self.ui.verbatim(json))?;
@@ -62,15 +55,4 @@ impl Json<'_> {
         }
         Ok(())
     }
-}
-
-/// Returns the record of any entry; its place in the file is set later.
-pub(super) fn record_of<'a>(parsed: &'a ParsedEntry<'_>, raw_entry: bool) -> EntryRecord<'a> {
-    let index = parsed.index();
-    let entry_ref = parsed.entry_ref();
-    let id = |id: Option<transcript_reader::Id>| id.map(|id| index.id_text(id));
-    let mut record = EntryRecord::of_body(parsed.text(), raw_entry);
-    record.uuid = id(entry_ref.and_then(|one| one.uuid()));
-    record.parent_uuid = id(entry_ref.and_then(|one| one.parent()));
-    record
 }
