@@ -204,7 +204,7 @@ impl Ui {
 fn in_words(error: &anyhow::Error) -> String {
     let text = error.to_string();
     let failure = error.downcast_ref::<Failure>();
-    let option = failure.and_then(|failure| failure.option);
+    let option = failure.and_then(Failure::named_option);
     let Some(option) = option.filter(|option| text.starts_with(option)) else {
         return text;
     };

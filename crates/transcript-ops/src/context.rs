@@ -295,11 +295,10 @@ impl Context {
                     return Err(CatalogError::FolderOfProject(named.clone()));
                 }
                 let added = add_folder(disk, named, &mut seen, &mut files);
-                added.map_err(|error| CatalogError::Folder(named.clone(), error))?;
+                added?;
             } else {
                 let found = self.find(named, project);
-                let path = found.map_err(|error| CatalogError::Find(named.clone(), error))?;
-                add_named(disk, &path.path, &mut seen, &mut files)?;
+                add_named(disk, &found?.path, &mut seen, &mut files)?;
             }
         }
         Ok(Catalog::of(disk, files))
@@ -315,19 +314,13 @@ pub fn is_path(name: &Path) -> bool {
 /// Why sessions cannot be selected.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// It is not known where sessions are.
+    /// A session was not found, or it is not known where sessions are.
     #[error(transparent)]
-    Store(#[from] FindError),
-    /// A session was not found.
-    #[error("{1}")]
-    Find(PathBuf, FindError),
-    /// A folder cannot be read.
-    #[error("{1}")]
-    Folder(PathBuf, transcript_reader::Error),
+    Find(#[from] FindError),
     /// A folder is named, and a project as well.
     #[error("{} is a folder", .0.display())]
     FolderOfProject(PathBuf),
-    /// A session cannot be read.
+    /// A session or a folder cannot be read.
     #[error(transparent)]
     Read(#[from] transcript_reader::Error),
     /// The store cannot be read.
@@ -338,8 +331,7 @@ pub enum CatalogError {
 impl From<CatalogError> for Failure {
     fn from(error: CatalogError) -> Self {
         match error {
-            CatalogError::Store(error) | CatalogError::Find(_, error) => error.into(),
-            CatalogError::Folder(path, error) => Self::from(error).at(&path),
+            CatalogError::Find(error) => error.into(),
             CatalogError::FolderOfProject(_) => Self::option("project", error.to_string()),
             CatalogError::Read(error) => error.into(),
             CatalogError::Session(error) => error.into(),

@@ -23,9 +23,9 @@ pub struct Failure {
     pub offset: Option<u64>,
     /// Whether the same call may succeed later.
     pub retryable: bool,
-    /// The option that cannot be used. The message starts with it.
+    /// Whether an option cannot be used; the message starts with its name.
     #[serde(skip)]
-    pub option: Option<&'static str>,
+    names_option: bool,
 }
 
 impl std::fmt::Display for Failure {
@@ -47,7 +47,7 @@ impl Failure {
             line: None,
             offset: None,
             retryable: false,
-            option: None,
+            names_option: false,
         }
     }
 
@@ -55,9 +55,16 @@ impl Failure {
     #[must_use]
     pub fn option(option: &'static str, message: impl std::fmt::Display) -> Self {
         Self {
-            option: Some(option),
+            names_option: true,
             ..Self::options(format!("{option}: {message}"))
         }
+    }
+
+    /// Returns the name of the option that cannot be used, with which the message starts; `None` for any other failure.
+    #[must_use]
+    pub fn named_option(&self) -> Option<&str> {
+        let (option, _) = self.message.split_once(':')?;
+        self.names_option.then_some(option)
     }
 
     /// Is of another kind.
@@ -201,7 +208,7 @@ impl From<CommandError> for Failure {
             line: None,
             offset: None,
             retryable: error.retry,
-            option: None,
+            names_option: false,
         }
     }
 }

@@ -27,7 +27,6 @@ pub struct VerifySettings {
 
 impl VerifySettings {
     /// Returns how sessions are verified.
-    #[must_use]
     pub fn options(&self, context: &Context) -> VerifyOptions {
         let options = VerifyOptions::new()
             .requests(self.requests)
