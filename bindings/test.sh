@@ -11,7 +11,7 @@ node_project() {
     (
         cd "$work/node"
         echo '{"name":"fresh","version":"1.0.0","private":true}' >package.json
-        npm install --silent --offline --no-audit --no-fund --omit=optional "$here"/node/dist/transcript-[0-9]*.tgz
+        npm install --silent --offline --no-audit --no-fund --omit=optional "$here"/node/dist/transcript-engine-[0-9]*.tgz
         npm install --silent --offline --no-audit --no-fund --no-save "$here"/node/dist/*.tgz
     )
     cp -r "$here/node/test" "$here/node/examples" "$work/node"

@@ -24,11 +24,11 @@ if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
     print(__doc__)
     sys.exit()
 
-import transcript
+import transcript_engine as transcript
 
 REPEATER = """
 const readline = require('node:readline');
-const t = require('transcript');
+const t = require('transcript-engine');
 const run = {
   entries: (file) => t.entries(file).toArray(),
   request: async (file) => [await t.request(file)],

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 PYTHON = {
-    "import": "import time; t = time.perf_counter(); import transcript; print(time.perf_counter() - t)",
+    "import": "import time; t = time.perf_counter(); import transcript_engine; print(time.perf_counter() - t)",
     "messages, as an iterator": """
 import sys, time, transcript
 t = time.perf_counter(); first = None; n = 0
@@ -78,14 +78,14 @@ events.close(); s.close()""",
 
 NODE_HEAD = "const [root, id, config, path] = process.argv.slice(2); const now = () => performance.now() / 1000;\n"
 NODE = {
-    "import": "const t = now(); await import('transcript'); console.log(now() - t);",
+    "import": "const t = now(); await import('transcript-engine'); console.log(now() - t);",
     "messages, as an iterator": """
-import { iterSessionMessages } from 'transcript';
+import { iterSessionMessages } from 'transcript-engine';
 const t = now(); let n = 0, first;
 for await (const m of iterSessionMessages(id, { root })) { first ??= now() - t; n += 1; }
 console.log(now() - t, first, n);""",
     "messages, each parsed": """
-import { iterSessionMessages } from 'transcript';
+import { iterSessionMessages } from 'transcript-engine';
 const t = now(); let n = 0;
 for await (const m of iterSessionMessages(id, { root })) { m.message; n += 1; }
 console.log(now() - t, null, n);""",
@@ -98,7 +98,7 @@ process.env.CLAUDE_CONFIG_DIR = config;
 const { listSessions } = await import('MODULE');
 const t = now(); const { length } = await listSessions(); console.log(now() - t, null, length);""",
     "append, awaited": """
-import { Session } from 'transcript';
+import { Session } from 'transcript-engine';
 const s = await Session.create(path, { cwd: '/', version: '1' });
 const e = { type: 'user', message: { role: 'user', content: 'x'.repeat(2050) } };
 const t = now();
@@ -106,7 +106,7 @@ for (let i = 0; i < 20000; i += 1) await s.append(e);
 console.log((now() - t) / 20000);
 await s.close();""",
     "follow": """
-import { Session, follow } from 'transcript';
+import { Session, follow } from 'transcript-engine';
 const s = await Session.create(path, { cwd: '/', version: '1' }); await s.append({ user: 'x' });
 const events = follow(path); await events.next(); await events.next();
 const took = [];
@@ -168,7 +168,8 @@ def main() -> None:
             for language, texts in [("python", PYTHON), ("node", NODE)]:
                 if what not in texts:
                     continue
-                modules = ["transcript"]
+                ours = {"python": "transcript_engine", "node": "transcript-engine"}[language]
+                modules = [ours]
                 if "MODULE" in texts[what] and not arguments.without_sdks:
                     modules.append(SDKS[language])
                 for module in modules:
@@ -179,7 +180,7 @@ def main() -> None:
                         script = arguments.node / "compare.mjs"
                         script.write_text(NODE_HEAD + text)
                         command = ["node", str(script)]
-                    is_slow = module != "transcript" and what.startswith("messages")
+                    is_slow = module != ours and what.startswith("messages")
                     row(what, f"{module} ({language})", command, 1 if is_slow else arguments.rounds)
 
 

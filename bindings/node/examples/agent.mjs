@@ -4,7 +4,7 @@
 // server that answers POST requests with the events of a streamed reply, as the Messages API does.
 
 import { existsSync } from 'node:fs';
-import { Session, StreamReply } from 'transcript';
+import { Session, StreamReply } from 'transcript-engine';
 
 /** Sends the messages, and assembles the reply as it arrives. The connection may end before the reply does. */
 async function stream(url, messages) {

@@ -67,43 +67,43 @@ function ofPackage(name) {
   switch (name) {
     case 'linux-x64-gnu':
       try {
-        return opened(require('transcript-linux-x64-gnu/transcript.linux-x64-gnu.node'));
+        return opened(require('transcript-engine-linux-x64-gnu/transcript.linux-x64-gnu.node'));
       } catch (cause) {
         return cause;
       }
     case 'linux-x64-musl':
       try {
-        return opened(require('transcript-linux-x64-musl/transcript.linux-x64-musl.node'));
+        return opened(require('transcript-engine-linux-x64-musl/transcript.linux-x64-musl.node'));
       } catch (cause) {
         return cause;
       }
     case 'linux-arm64-gnu':
       try {
-        return opened(require('transcript-linux-arm64-gnu/transcript.linux-arm64-gnu.node'));
+        return opened(require('transcript-engine-linux-arm64-gnu/transcript.linux-arm64-gnu.node'));
       } catch (cause) {
         return cause;
       }
     case 'linux-arm64-musl':
       try {
-        return opened(require('transcript-linux-arm64-musl/transcript.linux-arm64-musl.node'));
+        return opened(require('transcript-engine-linux-arm64-musl/transcript.linux-arm64-musl.node'));
       } catch (cause) {
         return cause;
       }
     case 'darwin-x64':
       try {
-        return opened(require('transcript-darwin-x64/transcript.darwin-x64.node'));
+        return opened(require('transcript-engine-darwin-x64/transcript.darwin-x64.node'));
       } catch (cause) {
         return cause;
       }
     case 'darwin-arm64':
       try {
-        return opened(require('transcript-darwin-arm64/transcript.darwin-arm64.node'));
+        return opened(require('transcript-engine-darwin-arm64/transcript.darwin-arm64.node'));
       } catch (cause) {
         return cause;
       }
     case 'win32-x64-msvc':
       try {
-        return opened(require('transcript-win32-x64-msvc/transcript.win32-x64-msvc.node'));
+        return opened(require('transcript-engine-win32-x64-msvc/transcript.win32-x64-msvc.node'));
       } catch (cause) {
         return cause;
       }
@@ -142,14 +142,14 @@ function load() {
   const name = platform();
   const found = find(name);
   if (!(found instanceof Error)) return found;
-  const packageName = `transcript-${name}`;
+  const packageName = `transcript-engine-${name}`;
   const { version } = require('../package.json');
   const message = isMissing(found)
-    ? `transcript has no addon for ${name} here. Install it with: npm install ${packageName}@${version}` +
+    ? `transcript-engine has no addon for ${name} here. Install it with: npm install ${packageName}@${version}` +
       ' (npm omits it when a lock file was made on another platform, or with --omit=optional). A program that was' +
-      ' bundled needs the addon in the bundle or beside it: see "Bundlers" in the README of transcript'
-    : `the addon of transcript for ${name} cannot be loaded: ${found.message}. For a program that was bundled see` +
-      ` "Bundlers" in the README of transcript; else install it again with: npm install ${packageName}@${version}`;
+      ' bundled needs the addon in the bundle or beside it: see "Bundlers" in the README of transcript-engine'
+    : `the addon of transcript-engine for ${name} cannot be loaded: ${found.message}. For a program that was bundled see` +
+      ` "Bundlers" in the README of transcript-engine; else install it again with: npm install ${packageName}@${version}`;
   const error = new Error(message, { cause: found });
   error.code = 'TRANSCRIPT_NO_ADDON';
   throw error;

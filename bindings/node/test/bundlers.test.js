@@ -10,12 +10,12 @@ const os = require('node:os');
 const path = require('node:path');
 const test = require('node:test');
 
-const { platform } = require(path.join(path.dirname(require.resolve('transcript')), 'lib/platform.js'));
+const { platform } = require(path.join(path.dirname(require.resolve('transcript-engine')), 'lib/platform.js'));
 
 const TOOLS = process.env.TRANSCRIPT_BUNDLERS;
 const HERE = path.dirname(__dirname);
 const ADDON = `transcript.${platform()}.node`;
-const ADDON_FILE = require.resolve(`transcript-${platform()}`);
+const ADDON_FILE = require.resolve(`transcript-engine-${platform()}`);
 
 const USE = `
 const session = await Session.create(process.argv.at(-1), { cwd: '/', version: '1' });
@@ -25,8 +25,8 @@ await session.close();
 const [{ kind }] = await entries(process.argv.at(-1)).toArray();
 console.log(messages[0].content, kind);
 `;
-const MODULE = `import { Session, entries } from 'transcript';\n${USE}`;
-const SCRIPT = `const { Session, entries } = require('transcript');\n(async () => {${USE}})();`;
+const MODULE = `import { Session, entries } from 'transcript-engine';\n${USE}`;
+const SCRIPT = `const { Session, entries } = require('transcript-engine');\n(async () => {${USE}})();`;
 
 /** Runs a test with a folder for the build, which sees the installed packages, and one for the result. */
 function bundled(name, tool, build) {

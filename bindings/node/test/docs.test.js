@@ -8,7 +8,7 @@ const path = require('node:path');
 const test = require('node:test');
 
 // The README of the package that is installed.
-const README = path.join(path.dirname(require.resolve('transcript')), 'README.md');
+const README = path.join(path.dirname(require.resolve('transcript-engine')), 'README.md');
 
 test('the examples of the README run, each after the ones before it', () => {
   const blocks = [...fs.readFileSync(README, 'utf8').matchAll(/```js\n(.*?)```/gs)].map(([, block]) => block);
@@ -29,11 +29,11 @@ test('the examples of the README run, each after the ones before it', () => {
 test('a missing addon is named with the package and the command that installs it', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'transcript-bare-'));
   try {
-    const copy = path.join(folder, 'node_modules', 'transcript');
+    const copy = path.join(folder, 'node_modules', 'transcript-engine');
     fs.cpSync(path.dirname(README), copy, { recursive: true });
     fs.rmSync(path.join(copy, 'node_modules'), { recursive: true, force: true });
-    const run = () => execFileSync(process.execPath, ['-e', "require('transcript')"], { cwd: folder, stdio: 'pipe' });
-    assert.throws(run, ({ stderr }) => /npm install transcript-[a-z0-9-]+@\d+\.\d+\.\d+/.test(String(stderr)));
+    const run = () => execFileSync(process.execPath, ['-e', "require('transcript-engine')"], { cwd: folder, stdio: 'pipe' });
+    assert.throws(run, ({ stderr }) => /npm install transcript-engine-[a-z0-9-]+@\d+\.\d+\.\d+/.test(String(stderr)));
   } finally {
     fs.rmSync(folder, { recursive: true });
   }

@@ -9,7 +9,7 @@ const path = require('node:path');
 const test = require('node:test');
 const { Worker } = require('node:worker_threads');
 
-const transcript = require('transcript');
+const transcript = require('transcript-engine');
 
 const KILLS = Number(process.env.TRANSCRIPT_KILLS ?? 20);
 const ID = '1999463e-ee08-4b08-99d5-2d9a36fd8293';
@@ -333,7 +333,7 @@ inFolder('a streamed reply is kept as far as it arrived', async (file) => {
 
 inFolder('worker threads have sessions of their own, and may end at any time', async (file, folder) => {
   const source = `
-    const { Session, follow } = require('transcript');
+    const { Session, follow } = require('transcript-engine');
     const { parentPort, workerData } = require('node:worker_threads');
     (async () => {
       const session = await Session.create(workerData, { cwd: '/', version: '1' });
@@ -387,7 +387,7 @@ async function acknowledgedAfterKills(program, file, kills) {
 
 inFolder('nothing acknowledged is lost by a kill', async (file) => {
   const program = `
-    const { Session } = require('transcript');
+    const { Session } = require('transcript-engine');
     const { writeSync } = require('node:fs');
     (async () => {
       const session = await Session.openOrCreate(process.argv[1], { cwd: '/', version: '1' });
@@ -422,7 +422,7 @@ function found({ durationMs, startTime, ...counters }, state) {
 inFolder('counters and files survive a kill and a resume', async (file) => {
   const steps = JSON.parse(fs.readFileSync(path.join(__dirname, 'work.json'), 'utf8'));
   const program = `
-    const { Session } = require('transcript');
+    const { Session } = require('transcript-engine');
     ${work}
     (async () => {
       const session = await Session.create(process.argv[1], { cwd: '/work', version: '1.0.0' });
@@ -482,7 +482,7 @@ inFolder('neither closed sessions nor those that nobody has any more keep thread
   // In a process of its own, which may collect what nobody has.
   const script = `
     const fs = require('node:fs');
-    const { Session } = require('transcript');
+    const { Session } = require('transcript-engine');
     const threads = () => fs.readdirSync('/proc/self/task').length;
     const [file] = process.argv.slice(1);
     const pause = () => new Promise((done) => setTimeout(done, 20));
@@ -704,7 +704,7 @@ inFolder('a process ends while a follower waits, if it is told that it may', asy
   await session.append({ user: 'x' });
   await session.close();
   const waits = (how) => `
-    const { follow } = require('transcript');
+    const { follow } = require('transcript-engine');
     const events = follow(${JSON.stringify(file)}, { start: 'end' });
     events.ready().then(() => {
       ${how}
@@ -730,7 +730,7 @@ inFolder('a process ends while a follower waits, if it is told that it may', asy
 
 const MANY_FOLLOWS = `
 const fs = require('node:fs');
-const { Session, follow } = require('transcript');
+const { Session, follow } = require('transcript-engine');
 const [FOLLOWS, SESSIONS] = [1000, 400];
 const path = (number) => process.argv[1] + '/' + number.toString(16).padStart(8, '0') + '-ee08-4b08-99d5-2d9a36fd8293.jsonl';
 const used = () => [

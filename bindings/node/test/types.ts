@@ -1,7 +1,7 @@
 // Uses the types as a program would; compiled with `tsc --strict`, never run.
 
-import * as transcript from 'transcript';
-import { Session, StreamReply, type SDKSessionInfo, type Written } from 'transcript';
+import * as transcript from 'transcript-engine';
+import { Session, StreamReply, type SDKSessionInfo, type Written } from 'transcript-engine';
 
 export async function read(dir: string): Promise<string[]> {
   const sessions: SDKSessionInfo[] = await transcript.listSessions({ dir, limit: 10, includeWorktrees: false });

@@ -38,16 +38,16 @@ inFolder((folder) => {
   const file = `transcript.${name}.node`;
   copyFileSync(join(built, library[platforms[name].os[0]]), join(folder, file));
   const about = {
-    name: `transcript-${name}`,
+    name: `transcript-engine-${name}`,
     version,
-    description: `The addon of the package transcript for ${name}`,
+    description: `The addon of the package transcript-engine for ${name}`,
     license,
     main: file,
     files: [file],
     ...platforms[name],
   };
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(about, null, 2)}\n`);
-  writeFileSync(join(folder, 'README.md'), `The addon of the package \`transcript\` for ${name}.\n`);
+  writeFileSync(join(folder, 'README.md'), `The addon of the package \`transcript-engine\` for ${name}.\n`);
 });
 
 inFolder((folder) => {
@@ -55,7 +55,7 @@ inFolder((folder) => {
     copyFileSync(join(here, file), join(folder, file));
   }
   cpSync(join(here, 'lib'), join(folder, 'lib'), { recursive: true });
-  const names = Object.keys(platforms).map((name) => [`transcript-${name}`, version]);
+  const names = Object.keys(platforms).map((name) => [`transcript-engine-${name}`, version]);
   const about = { ...manifest, optionalDependencies: Object.fromEntries(names) };
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(about, null, 2)}\n`);
 });

@@ -14,7 +14,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from transcript import Session, StreamReply
+from transcript_engine import Session, StreamReply
 
 
 def stream(url: str, messages: list[Any]) -> StreamReply:

@@ -29,7 +29,7 @@ mod _transcript {
 /// Makes the exception of a failure.
 fn raised(py: Python<'_>, failure: &Failure) -> PyErr {
     let error = py
-        .import("transcript._errors")
+        .import("transcript_engine._errors")
         .and_then(|errors| errors.getattr("error_of")?.call1((failure.json(),)));
     match error {
         Ok(error) => PyErr::from_value(error),

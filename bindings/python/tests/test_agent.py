@@ -19,7 +19,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-import transcript
+import transcript_engine as transcript
 
 BINDINGS = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(BINDINGS))

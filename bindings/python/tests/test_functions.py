@@ -9,7 +9,7 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
-import transcript
+import transcript_engine as transcript
 
 from test_sdk import ID, Store, entry
 

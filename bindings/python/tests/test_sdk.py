@@ -11,7 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-import transcript
+import transcript_engine as transcript
 
 ID = "1999463e-ee08-4b08-99d5-2d9a36fd8293"
 

@@ -16,15 +16,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import transcript
-from transcript import AsyncSession, Session, StreamReply
+import transcript_engine as transcript
+from transcript_engine import AsyncSession, Session, StreamReply
 
 HERE = Path(__file__).parent
 KILLS = int(os.environ.get("TRANSCRIPT_KILLS", "20"))
 
 APPENDER = """
 import os, sys, json
-from transcript import Session
+from transcript_engine import Session
 session = Session.open_or_create(sys.argv[1], cwd="/work", version="1")
 while True:
     for written in session.append(user="x" * 200):
@@ -733,7 +733,7 @@ try:
 except ImportError:
     import _xxsubinterpreters as interpreters
 number = interpreters.create()
-failed = interpreters.run_string(number, "import transcript")
+failed = interpreters.run_string(number, "import transcript_engine")
 if failed is not None:
     raise RuntimeError(str(failed))
 """

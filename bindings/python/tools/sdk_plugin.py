@@ -15,7 +15,7 @@ from typing import Any
 import claude_agent_sdk as sdk
 import pytest
 
-import transcript
+import transcript_engine as transcript
 
 NAMES = [
     "list_sessions",
@@ -31,7 +31,7 @@ NAMES = [
 
 RUNNER = """
 const readline = require('node:readline');
-const t = require('transcript');
+const t = require('transcript-engine');
 (async () => {
   for await (const line of readline.createInterface({ input: process.stdin })) {
     const [name, args] = JSON.parse(line);
