@@ -94,7 +94,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         compact: args.compact,
         undo: false,
     };
-    let repaired = repair_session(&settings, &ui.context(), &path);
+    let repaired = repair_session(&settings, &session::context(ui), &path);
     drop(progress);
     let Repaired {
         repair,

@@ -231,7 +231,7 @@ fn write_document(
     let has_sidechains = args.filter.common.sidechains;
     let session = conversation.history;
     let is_stdin = session.source().path() == Path::new("-");
-    let context = progress.of(ui.context());
+    let context = progress.of(session::context(ui));
     let agents = match has_sidechains && !is_stdin {
         true => conversation.agents(&context)?,
         false => Vec::new(),

@@ -128,7 +128,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
         },
     };
     let progress = Progress::start(ui);
-    let context = progress.of(ui.context());
+    let context = progress.of(session::context(ui));
     with_request(&context, source, &args.settings(), |built| {
         drop(progress);
         print(ui, args, built)

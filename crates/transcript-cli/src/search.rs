@@ -89,7 +89,7 @@ enum Sort {
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let settings = args.settings(ui)?;
     let progress = Progress::start(ui);
-    let context = progress.of(ui.context());
+    let context = progress.of(session::context(ui));
     let searched = with_search(&settings, &context, |found| {
         drop(progress);
         print(ui, args, &settings, found)

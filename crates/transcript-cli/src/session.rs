@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use jiff::Zoned;
 use transcript_engine::{Error, ErrorKind, History, SessionRow, Store};
 use transcript_ops::context::LATEST;
-use transcript_ops::{FindError, FoundBy, FoundSession};
+use transcript_ops::{self as ops, FindError, FoundBy, FoundSession};
 use transcript_reader::{Source, subagents_on};
 use transcript_render::{clock, cut_text};
 
@@ -31,6 +32,14 @@ pub(crate) fn store(ui: &Ui) -> Result<Store> {
     }
     let store = root.map(Store::new).or_else(Store::from_env);
     store.context("cannot find the home directory; name the projects folder with --root DIR")
+}
+
+/// Returns where operations find and read sessions.
+pub(crate) fn context(ui: &Ui) -> ops::Context {
+    let archive = archive::exists(ui).then(|| Arc::clone(ui.archive_disk()));
+    ops::Context::new(store(ui).ok())
+        .disk(ui.disk())
+        .archive(archive)
 }
 
 /// Reads the session that `argument` names (see [`find`]), or standard input for `-`. What shows the
@@ -92,7 +101,7 @@ pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Resul
 
 /// Finds a session as [`find_in`] does. Says which one, unless its path was given.
 pub(crate) fn found(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<FoundSession> {
-    let found = ui.context().find(argument, project);
+    let found = context(ui).find(argument, project);
     let found = found.map_err(|error| not_found(ui, argument, error))?;
     let path = found.path.display();
     match found.by {

@@ -14,9 +14,7 @@ use transcript_render::{Escaping, RenderOptions, Tools};
 use transcript_storage::ReadDisk;
 
 use transcript_ops::context::{archive_options, default_archive};
-use transcript_ops::{Context as OpsContext, Failure, wire};
-
-use crate::{archive, session};
+use transcript_ops::{Failure, wire};
 
 /// Options that every command takes.
 #[derive(Clone, Debug, Args)]
@@ -152,14 +150,6 @@ impl Ui {
     /// Reads sessions from another disk from now on.
     pub(crate) fn read_from(&mut self, disk: Arc<dyn ReadDisk>) {
         self.other_disk = Some(disk);
-    }
-
-    /// Returns where operations find and read sessions.
-    pub(crate) fn context(&self) -> OpsContext {
-        let archive = archive::exists(self).then(|| Arc::clone(self.archive_disk()));
-        OpsContext::new(session::store(self).ok())
-            .disk(self.disk())
-            .archive(archive)
     }
 
     /// Returns whether JSON of a transcript is shown on a terminal, so that it must not control it.

@@ -126,7 +126,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     settings.places = places::found(ui, &args.places, args.project.as_deref(), args.all)?;
     let progress = Progress::start(ui);
-    let context = progress.of(ui.context());
+    let context = progress.of(session::context(ui));
     with_usage(&settings, &context, |counted| {
         drop(progress);
         print(ui, args, counted)
@@ -835,7 +835,7 @@ pub(crate) fn kept_costs(root: &Path) -> Costs {
 /// Prints the line for a status bar.
 fn statusline(ui: &Ui, args: &Args, settings: &UsageSettings) -> Result<u8> {
     let (prices, now) = (settings.prices()?, settings.now()?);
-    let context = ui.context();
+    let context = session::context(ui);
     let options = settings.options(&context);
     let midnight = now.start_of_day()?.timestamp();
     let start = u64::try_from(midnight.as_millisecond()).unwrap_or_default();

@@ -216,7 +216,7 @@ impl Printer<'_> {
 
     fn one(&mut self, out: &mut Output, argument: &Path, settings: &VerifySettings) -> Result<()> {
         let progress = Progress::start(self.ui);
-        let context = progress.of(self.ui.context());
+        let context = progress.of(session::context(self.ui));
         let options = settings.options(&context);
         if argument.is_dir() {
             let mut printed = Ok(());

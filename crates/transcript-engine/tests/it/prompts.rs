@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use transcript_engine::builder::{AssembledPrompt, PromptChanges, SystemPrompt};
 use transcript_engine::redact::{RedactedDisk, Redactor};
 use transcript_engine::{
-    Compaction, ForkOptions, History, MoveOptions, Policy, Session, SessionRepair, Store, Trigger, move_project,
-    merge,
+    Compaction, ForkOptions, History, MoveOptions, Policy, Session, SessionRepair, Store, Trigger,
+    merge, move_project,
 };
 use transcript_storage::{ReadDisk, RealDisk};
 

@@ -143,7 +143,7 @@ fn without_async_fronts_and_server_nothing_links_tokio() {
     for root in [
         "transcript-writer",
         "transcript-tail",
-        "transcript",
+        "transcript-engine",
         "transcript-browse",
         "transcript-cli",
         "transcript-python",
@@ -158,7 +158,7 @@ fn without_async_fronts_and_server_nothing_links_tokio() {
 }
 
 /// What each crate may depend on, of the crates of this workspace (docs/architecture.md).
-const DIRECTIONS: [(&str, &[&str]); 20] = [
+const DIRECTIONS: [(&str, &[&str]); 23] = [
     ("transcript-format", &[]),
     ("transcript-storage", &[]),
     (
@@ -220,72 +220,109 @@ const DIRECTIONS: [(&str, &[&str]); 20] = [
     ),
     ("transcript-archive", &["transcript-storage"]),
     (
-        "transcript",
+        "transcript-session",
+        &[
+            "transcript-format",
+            "transcript-messages",
+            "transcript-reader",
+            "transcript-resume",
+            "transcript-storage",
+            "transcript-tail",
+            "transcript-catalog",
+            "transcript-writer",
+        ],
+    ),
+    (
+        "transcript-manage",
         &[
             "transcript-archive",
             "transcript-format",
-            "transcript-storage",
-            "transcript-messages",
             "transcript-reader",
             "transcript-redact",
             "transcript-resume",
+            "transcript-session",
+            "transcript-storage",
             "transcript-verify",
+        ],
+    ),
+    (
+        "transcript-ops",
+        &[
+            "transcript-archive",
             "transcript-catalog",
-            "transcript-writer",
+            "transcript-format",
+            "transcript-manage",
+            "transcript-messages",
+            "transcript-page",
+            "transcript-reader",
+            "transcript-redact",
+            "transcript-render",
+            "transcript-resume",
+            "transcript-session",
+            "transcript-storage",
             "transcript-tail",
+            "transcript-verify",
+            "transcript-writer",
+        ],
+    ),
+    (
+        "transcript-engine",
+        &[
+            "transcript-catalog",
+            "transcript-manage",
+            "transcript-ops",
+            "transcript-session",
         ],
     ),
     (
         "transcript-browse",
         &[
+            "transcript-engine",
             "transcript-format",
-            "transcript-storage",
             "transcript-reader",
-            "transcript-resume",
             "transcript-render",
-            "transcript",
+            "transcript-resume",
+            "transcript-storage",
         ],
     ),
     (
         "transcript-page",
         &[
-            "transcript-format",
-            "transcript-storage",
-            "transcript-reader",
-            "transcript-resume",
-            "transcript-render",
             "transcript-catalog",
+            "transcript-format",
+            "transcript-reader",
+            "transcript-render",
+            "transcript-resume",
+            "transcript-storage",
         ],
     ),
     (
         "transcript-cli",
         &[
             "transcript-browse",
-            "transcript-page",
+            "transcript-engine",
             "transcript-format",
-            "transcript-storage",
             "transcript-messages",
+            "transcript-ops",
+            "transcript-page",
             "transcript-reader",
-            "transcript-resume",
             "transcript-render",
-            "transcript-verify",
-            "transcript-writer",
+            "transcript-resume",
+            "transcript-storage",
             "transcript-tail",
-            "transcript",
+            "transcript-writer",
         ],
     ),
     (
         "transcript-bindings",
         &[
+            "transcript-engine",
             "transcript-format",
             "transcript-messages",
-            "transcript-page",
+            "transcript-ops",
             "transcript-reader",
-            "transcript-render",
-            "transcript-resume",
             "transcript-storage",
             "transcript-writer",
-            "transcript",
         ],
     ),
     ("transcript-python", &["transcript-bindings"]),
@@ -305,7 +342,7 @@ fn wrong_directions(packages: &Value) -> Vec<String> {
         let allowed = DIRECTIONS.iter().find(|(of, _)| *of == name);
         for dependency in list(&package["dependencies"]) {
             let to = dependency["name"].as_str().unwrap_or_default();
-            let is_ours = to == "transcript" || to.starts_with("transcript-");
+            let is_ours = to.starts_with("transcript-");
             let is_allowed = allowed.is_some_and(|(_, allowed)| allowed.contains(&to));
             if is_ours && dependency["kind"] != "dev" && !is_allowed {
                 wrong.push(format!("{name} -> {to}"));
