@@ -29,6 +29,7 @@
 //! 64-bit hashes: two different ids have the same hash with a probability of 2^-64.
 
 mod bodies;
+mod body_source;
 mod build;
 mod damaged_lines;
 mod discover;
@@ -53,6 +54,7 @@ mod summary_scan;
 mod unknown_keys;
 
 pub use bodies::{Bodies, BodyText};
+pub use body_source::BodySource;
 pub use build::LoadOptions;
 pub use discover::{SessionFile, SessionFiles};
 pub use error::{Error, ErrorKind};

@@ -39,14 +39,16 @@ use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::Flags;
-use transcript_reader::{Boundary, EntryNo, EntryRef, Id, Index, Preserved, Prompt, ToolKey};
+use transcript_reader::{
+    BodySource, Boundary, EntryNo, EntryRef, Id, Index, Preserved, Prompt, ToolKey,
+};
 
-use crate::branches::is_prompt;
 use crate::path::ConversationPath;
-use crate::request::BodySource;
 use crate::state::{self, TitleSource};
+use crate::tree::branches::is_prompt;
 use crate::tree::{Policy, Tree};
 use line::{Edit, edited, edited_list};
+use links::entries;
 pub use missing::{MissingResults, missing_results};
 
 /// How deep ids of entries are looked for. The known ones are three levels down.
@@ -160,23 +162,6 @@ pub fn fork<B: BodySource, E: From<B::Error>>(
     let line = side_line("custom-title", options).with("customTitle", title.as_str());
     write(&finish(line, options, new_id))?;
     Ok(forked)
-}
-
-/// Returns the entries that are copied, oldest first: those of the path except boundaries after its
-/// start. A compaction that was interrupted ended nothing, but a client that reached its boundary
-/// would show nothing before it (COMPACT-2). Empty without a message.
-fn entries(index: &Index, path: &ConversationPath) -> Vec<EntryNo> {
-    let entries = path.entries.iter().enumerate();
-    let entry_refs = entries.map(|(place, entry)| (place, index.entry(entry.entry_no())));
-    let mut has_message = false;
-    let copied: Vec<EntryNo> = entry_refs
-        .filter(|(place, entry_ref)| *place == 0 || !entry_ref.is_boundary())
-        .map(|(_, entry_ref)| {
-            has_message |= entry_ref.kind().is_message();
-            entry_ref.number()
-        })
-        .collect();
-    if has_message { copied } else { Vec::new() }
 }
 
 /// The entries of a copy by their places on it.

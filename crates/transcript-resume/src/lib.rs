@@ -9,42 +9,27 @@
 //! listed in `docs/client-behaviour.md`; comments cite their ids, as in (LEAF-1). The tests compare
 //! the results with an independent, slow model of these rules.
 
-mod answers;
-mod branches;
-mod client;
-mod components;
-mod decision;
-mod findings;
 pub mod fork;
-mod interrupted;
 pub mod items;
-mod leaf;
 mod live;
-mod lost_parents;
 mod path;
-mod preserved_segment;
 pub mod prompts;
-mod recover;
-mod repeated_calls;
 pub mod request;
-mod siblings;
+mod sent;
 mod state;
-mod story;
-mod stranded;
 mod tail_first;
-mod timeline;
-mod tombstones;
 mod tree;
 
-pub use branches::{Branch, BranchStart, Branches, Sidechain, is_prompt};
-pub use decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};
 pub use live::{LiveConversation, LiveState};
-pub use path::{BranchOff, ConversationPath, OmittedCalls, PathEntry, Refusal, Via};
+pub use path::{
+    BranchOff, Chapter, ConversationPath, OmittedCalls, PathEntry, Refusal, Story, Via,
+};
 pub use state::{
     Costs, Denial, FileAccess, FileHistory, KnownFile, ModelCosts, ModelFallback, PathState,
     PullRequest, QueuedPrompt, TitleSource, Todo, Usage, UsageTotals, Worktree,
 };
-pub use story::{Chapter, Story};
 pub use tail_first::{Unclosed, close, is_turn_closed};
 pub use transcript_format::texts;
+pub use tree::branches::{Branch, BranchStart, Branches, Sidechain, is_prompt};
+pub use tree::decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};
 pub use tree::{KeptEntries, NodeId, Parent, Policy, Tree};

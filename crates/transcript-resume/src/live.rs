@@ -23,18 +23,14 @@ use transcript_format::lines::Framed;
 use transcript_format::scan::{ContentKind, Envelope, Flags};
 use transcript_reader::{EntryMarks, EntryNo, EntryRef, GrowingIndex, Id, Index};
 
-use crate::decision::Decision;
 use crate::path::{ConversationPath, PathEntry, Via};
+use crate::tree::decision::Decision;
 use crate::tree::{Policy, Tree};
 
-use window::{Window, WindowEntry};
+use window::{Kind, LONGEST, Shared, Window, WindowEntry, shared};
 
 /// The number of last entries in which a window is searched.
 const SEARCHED: usize = 256;
-
-/// The maximum length of a window that is not a chain, and the number of entries that a line is
-/// compared with: with more, a file of many calls in parallel would take quadratic time.
-const LONGEST: usize = 1024;
 
 /// A conversation and its index, kept up to date line by line under [`Policy::Recover`].
 ///
@@ -408,7 +404,7 @@ fn find_window(tree: &Tree<'_>, path: &ConversationPath, facts: &Facts) -> Optio
         numbers(&found.entries) == numbers(&path.entries[above..])
             && (has_pin || pin_stays(tree, path, above, facts))
     };
-    if let Some(client) = &tree.client {
+    if let Some(client) = tree.client_path() {
         let goes_by_time = |decision: &Decision| {
             matches!(
                 decision,
@@ -459,27 +455,6 @@ enum Effect {
     InWindow(WindowEntry),
     /// The tree of all entries has to decide.
     Global,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Entry,
-    Progress,
-    Pin,
-}
-
-/// What connects entries other than their links: the message of which they are lines, and the call
-/// that they make or answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Shared {
-    Message(transcript_reader::MessageKey),
-    Call(transcript_reader::ToolKey),
-}
-
-fn shared<'i>(entry: &EntryRef<'i>) -> impl Iterator<Item = Shared> + use<'i> {
-    let message = entry.message().map(Shared::Message);
-    let calls = entry.tools().iter().map(|end| Shared::Call(end.key()));
-    message.into_iter().chain(calls)
 }
 
 /// What is known about all entries so far.

@@ -10,9 +10,9 @@ use transcript_format::named;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryMarks, EntryNo, EntryRef, FileEnd, Id, Index, Preserved};
 
-use crate::decision::{Decision, LeafReason};
-use crate::leaf::MessagesAbove;
+use crate::path::leaf::MessagesAbove;
 use crate::path::{ConversationPath, PathEntry};
+use crate::tree::decision::{Decision, LeafReason};
 use crate::tree::{Parent, Policy, Tree, has_usable_body};
 
 named! {

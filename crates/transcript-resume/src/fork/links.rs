@@ -1,14 +1,32 @@
-//! Chooses the parent of each entry of a copy.
+//! Chooses the entries of a copy, and the parent of each.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{EntryNo, EntryRef, MessageKey, ToolKey};
+use transcript_reader::{EntryNo, EntryRef, Index, MessageKey, ToolKey};
 
-use crate::timeline::tool_keys;
+use crate::path::ConversationPath;
+use crate::tree::timeline::tool_keys;
 use crate::tree::{NodeId, Tree};
+
+/// Returns the entries that are copied, oldest first: those of the path except boundaries after its
+/// start. A compaction that was interrupted ended nothing, but a client that reached its boundary
+/// would show nothing before it (COMPACT-2). Empty without a message.
+pub(super) fn entries(index: &Index, path: &ConversationPath) -> Vec<EntryNo> {
+    let entries = path.entries.iter().enumerate();
+    let entry_refs = entries.map(|(place, entry)| (place, index.entry(entry.entry_no())));
+    let mut has_message = false;
+    let copied: Vec<EntryNo> = entry_refs
+        .filter(|(place, entry_ref)| *place == 0 || !entry_ref.is_boundary())
+        .map(|(_, entry_ref)| {
+            has_message |= entry_ref.kind().is_message();
+            entry_ref.number()
+        })
+        .collect();
+    if has_message { copied } else { Vec::new() }
+}
 
 /// Returns the place of the parent of each entry: the entry before it.
 ///

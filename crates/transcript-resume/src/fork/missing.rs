@@ -11,14 +11,13 @@ use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Object;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{EntryNo, EntryRef, Index, ToolKey};
+use transcript_reader::{BodySource, EntryNo, EntryRef, Index, ToolKey};
 
-use super::links::links;
+use super::links::{entries, links};
 use crate::path::ConversationPath;
-use crate::request::BodySource;
 use crate::texts;
-use crate::timeline::tool_keys;
 use crate::tree::Tree;
+use crate::tree::timeline::tool_keys;
 
 /// A result that no entry of a path has.
 #[derive(Clone, Debug)]
@@ -42,7 +41,7 @@ pub fn missing_results<B: BodySource>(
     bodies: &mut B,
 ) -> Result<Vec<MissingResults>, B::Error> {
     let index = tree.index();
-    let entries = super::entries(index, path);
+    let entries = entries(index, path);
     let open = unanswered(index, &entries);
     let mut found = Vec::new();
     if open.is_empty() {

@@ -10,18 +10,18 @@ use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_format::progress::AgentProgress;
 use transcript_format::scan::{Body, Flags};
 use transcript_format::tool_result::Agent;
-use transcript_reader::{EntryNo, EntryRef, Id, Index};
+use transcript_reader::{BodySource, EntryNo, EntryRef, Id, Index};
 
-use super::item_reader::HeldBodies;
+use super::item_reader::{HeldBodies, kind_of};
 use super::nesting::prompt_hash;
+use super::order::in_order;
 use super::{
     CallGroup, CompactionItem, GroupKind, GroupRole, Item, ItemId, ItemKind, ItemList, ItemMarks,
-    NONE, Span, Speaker,
+    NONE, Span, Speaker, about,
 };
-use crate::decision::Decision;
 use crate::path::{ConversationPath, OmittedCalls, PathEntry, Via};
-use crate::request::BodySource;
 use crate::texts;
+use crate::tree::decision::Decision;
 use crate::tree::{Policy, Tree};
 
 /// The tools that start subagents: newer clients use the second name (MSG-15).
@@ -99,7 +99,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         self.ids = HashSet::new();
         self.compactions
             .sort_unstable_by_key(|compaction| compaction.boundary);
-        let (items, groups) = super::order::in_order(&mut self);
+        let (items, groups) = in_order(self.items, self.groups, &self.members, &self.after);
         Ok(ItemList {
             items,
             groups,
@@ -797,13 +797,6 @@ pub(super) fn tombstoned(tree: &Tree<'_>) -> HashSet<Id> {
     tombstoned.map(|(_, id)| id).collect()
 }
 
-/// Returns the decisions about `entry`; `decisions` are in the order of entries.
-pub(super) fn about(decisions: &[Decision], entry: EntryNo) -> &[Decision] {
-    let start = decisions.partition_point(|decision| decision.entry() < entry);
-    let own = &decisions[start..];
-    &own[..own.partition_point(|decision| decision.entry() == entry)]
-}
-
 fn link_marks(decisions: &[Decision], entry_ref: &EntryRef<'_>) -> ItemMarks {
     let mark = |decision: &Decision| match decision {
         Decision::Bridge { .. } | Decision::Relink { .. } => ItemMarks::BRIDGED,
@@ -834,12 +827,6 @@ fn part_of_hook(event: &str) -> GroupRole {
         "PreToolUse" | "PermissionRequest" => GroupRole::Before,
         _ => GroupRole::After,
     }
-}
-
-/// Returns the kind that a body names.
-pub(super) fn kind_of(body: &Body<'_>) -> EntryKind {
-    let name = body.object.str("type");
-    name.map_or(EntryKind::Other, |name| EntryKind::from_name(&name))
 }
 
 /// Returns the subagent that a result is about.

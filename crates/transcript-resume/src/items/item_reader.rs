@@ -5,15 +5,14 @@ use std::ops::Range;
 
 use transcript_format::content::{Block, Message};
 use transcript_format::entry::Entry;
+use transcript_format::kind::EntryKind;
 use transcript_format::object::{FromRaw, JsonKind, Object, Raw, Str};
 use transcript_format::scan::{Body, Flags};
 use transcript_format::tool_result::ToolUseResult;
-use transcript_reader::{EntryNo, Index};
+use transcript_reader::{BodySource, EntryNo, Index};
 
-use super::build::kind_of;
 use super::{Item, ItemKind, ItemList, ItemMarks};
 use crate::path::ConversationPath;
-use crate::request::BodySource;
 
 /// How many bytes of bodies are kept for later items.
 const MAX_HELD: usize = 16 << 20;
@@ -313,4 +312,10 @@ impl<'b> LoadedItem<'b> {
             None => Object::parse(self.text).ok()?.read("toolUseResult"),
         }
     }
+}
+
+/// Returns the kind that a body names.
+pub(super) fn kind_of(body: &Body<'_>) -> EntryKind {
+    let name = body.object.str("type");
+    name.map_or(EntryKind::Other, |name| EntryKind::from_name(&name))
 }

@@ -45,27 +45,26 @@
 //! ```
 
 mod build;
+mod displays;
 mod id;
 mod item_reader;
 mod nesting;
 mod order;
 mod parts;
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use bitflags::bitflags;
 use transcript_format::kind::EntryKind;
-use transcript_reader::{EntryNo, Id};
+use transcript_reader::EntryNo;
 
-use crate::decision::{Decision, SpliceForm};
-use crate::path::ConversationPath;
-use crate::request::BodySource;
-use crate::tree::Tree;
+use crate::tree::decision::{Decision, SpliceForm};
+pub use crate::tree::timeline::is_queued;
+pub use displays::Displays;
 pub use id::ItemId;
 pub use item_reader::{HeldBodies, HeldTexts, ItemReader, LoadedItem};
 pub use nesting::{Nesting, NestingStep, Origin, sidechains};
-pub use parts::{Cut, NamedCall, is_queued, starts_turn};
+pub use parts::{Cut, NamedCall, starts_turn};
 
 /// The items of a path in display order.
 ///
@@ -376,79 +375,7 @@ pub struct CompactionItem {
     pub hidden: Option<u32>,
 }
 
-/// Makes the item lists of several paths of one tree: what holds for the whole file is computed
-/// once.
-#[derive(Clone, Debug)]
-pub struct Displays<'t, 'i> {
-    tree: &'t Tree<'i>,
-    /// The tombstoned uuids.
-    tombstoned: HashSet<Id>,
-    progress: build::Progress,
-}
-
-impl<'t, 'i> Displays<'t, 'i> {
-    /// Reads the records of the file, but no bodies.
-    #[must_use]
-    pub fn new(tree: &'t Tree<'i>) -> Self {
-        Self {
-            tree,
-            tombstoned: build::tombstoned(tree),
-            progress: build::Progress::new(tree),
-        }
-    }
-
-    /// Makes the item list of `path`, as [`ItemList::new`] does. Progress lines whose parent is
-    /// missing are shown in the first list with a call that they name.
-    ///
-    /// # Errors
-    /// Those of `bodies`.
-    ///
-    /// # Panics
-    /// When `path` is not one of the index of the tree.
-    pub fn display<B: BodySource>(
-        &mut self,
-        path: &ConversationPath,
-        bodies: &mut B,
-    ) -> Result<ItemList, B::Error> {
-        self.display_held(path, &HeldBodies::default(), bodies)
-    }
-
-    /// Does the same, and takes the bodies that `held` has from there.
-    ///
-    /// # Errors
-    /// Those of `bodies`.
-    ///
-    /// # Panics
-    /// When `path` is not one of the index of the tree.
-    pub fn display_held<B: BodySource>(
-        &mut self,
-        path: &ConversationPath,
-        held: &HeldBodies<'_>,
-        bodies: &mut B,
-    ) -> Result<ItemList, B::Error> {
-        let builder = build::Builder::new(self.tree, &self.tombstoned, path);
-        builder.build(path, &mut self.progress, held, bodies)
-    }
-}
-
 impl ItemList {
-    /// Reads the bodies of `path`, each once and one at a time, and those of the progress lines
-    /// that are children of its entries. Takes time proportional to the size of these bodies, in
-    /// any order.
-    ///
-    /// # Errors
-    /// Those of `bodies`.
-    ///
-    /// # Panics
-    /// When `path` is not one of the index of `tree`.
-    pub fn new<B: BodySource>(
-        tree: &Tree<'_>,
-        path: &ConversationPath,
-        bodies: &mut B,
-    ) -> Result<Self, B::Error> {
-        Displays::new(tree).display(path, bodies)
-    }
-
     /// Returns the items in display order.
     #[must_use]
     pub fn items(&self) -> &[Item] {
@@ -481,6 +408,13 @@ impl ItemList {
     /// made: gaps, bridges, salvaged entries.
     #[must_use]
     pub fn decisions(&self, item: &Item) -> &[Decision] {
-        build::about(&self.decisions, item.entry_no)
+        about(&self.decisions, item.entry_no)
     }
+}
+
+/// Returns the decisions about `entry`; `decisions` are in the order of entries.
+fn about(decisions: &[Decision], entry: EntryNo) -> &[Decision] {
+    let start = decisions.partition_point(|decision| decision.entry() < entry);
+    let own = &decisions[start..];
+    &own[..own.partition_point(|decision| decision.entry() == entry)]
 }

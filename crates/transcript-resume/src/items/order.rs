@@ -1,24 +1,28 @@
 //! Puts items into display order.
 
-use super::build::Builder;
+use std::collections::HashMap;
+
 use super::{CallGroup, GroupRole, Item, ItemKind, NONE};
 
-/// Returns the items in display order, and the groups with their places in it. Looks at each item
-/// once for each part.
-pub(super) fn in_order(builder: &mut Builder<'_, '_>) -> (Vec<Item>, Vec<CallGroup>) {
+/// Returns the items in display order, and the groups with their places in it. `members` are the items
+/// of each group, and `after` those that are shown after an item. Looks at each item once for each part.
+pub(super) fn in_order(
+    items: Vec<Item>,
+    mut groups: Vec<CallGroup>,
+    members: &[Vec<u32>],
+    after: &HashMap<u32, Vec<u32>>,
+) -> (Vec<Item>, Vec<CallGroup>) {
     let mut order = Order {
-        order: Vec::with_capacity(builder.items.len()),
-        builder,
+        items: &items,
+        members,
+        after,
+        order: Vec::with_capacity(items.len()),
     };
-    for item in 0..order.builder.items.len() as u32 {
+    for item in 0..items.len() as u32 {
         order.show(item);
     }
     let shown = order.order;
-    let mut groups = std::mem::take(&mut builder.groups);
-    let mut left: Vec<Option<Item>> = std::mem::take(&mut builder.items)
-        .into_iter()
-        .map(Some)
-        .collect();
+    let mut left: Vec<Option<Item>> = items.into_iter().map(Some).collect();
     let mut items = Vec::with_capacity(shown.len());
     items.extend(
         shown
@@ -38,29 +42,30 @@ pub(super) fn in_order(builder: &mut Builder<'_, '_>) -> (Vec<Item>, Vec<CallGro
     (items, groups)
 }
 
-struct Order<'b, 't, 'i> {
-    builder: &'b mut Builder<'t, 'i>,
+struct Order<'b> {
+    items: &'b [Item],
+    members: &'b [Vec<u32>],
+    after: &'b HashMap<u32, Vec<u32>>,
     order: Vec<u32>,
 }
 
-impl Order<'_, '_, '_> {
+impl Order<'_> {
     fn show(&mut self, item: u32) {
-        let builder = &self.builder;
-        let shown = &builder.items[item as usize];
+        let shown = &self.items[item as usize];
         match shown.group {
             // Items that follow no other one are in a group.
             _ if shown.kind == ItemKind::Progress => {}
             NONE => self.order.push(item),
             group if shown.part == GroupRole::Opening => {
-                let members = &builder.members[group as usize];
+                let members = &self.members[group as usize];
                 for part in GroupRole::ORDER {
-                    let is_it = |member: &&u32| builder.items[**member as usize].part == part;
+                    let is_it = |member: &&u32| self.items[**member as usize].part == part;
                     self.order.extend(members.iter().filter(is_it));
                 }
             }
             _ => {}
         }
-        if let Some(after) = self.builder.after.get(&item) {
+        if let Some(after) = self.after.get(&item) {
             self.order.extend(after);
         }
     }

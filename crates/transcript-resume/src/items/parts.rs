@@ -5,16 +5,15 @@ use std::iter;
 use std::ops::Range;
 
 use transcript_format::entry::Entry;
-use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
+use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::object::{JsonKind, Raw};
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{EntryMarks, EntryRef, ToolKey};
+use transcript_reader::{BodySource, EntryMarks, EntryRef, ToolKey};
 
-use super::Displays;
-use super::build::about;
-use crate::decision::Decision;
+use super::about;
+use super::displays::Displays;
 use crate::path::{ConversationPath, PathEntry};
-use crate::request::BodySource;
+use crate::tree::decision::Decision;
 
 /// Where an id is named on a path.
 struct Named {
@@ -190,12 +189,6 @@ pub fn starts_turn(entry: &EntryRef<'_>) -> bool {
     entry.kind() == EntryKind::User
         && entry.flags().contains(Flags::HAS_TEXT)
         && !entry.flags().intersects(other)
-}
-
-/// Returns whether an entry was queued while the agent worked, most often a prompt. Reads no body.
-#[must_use]
-pub fn is_queued(entry: &EntryRef<'_>) -> bool {
-    entry.attachment_kind() == Some(AttachmentKind::QueuedCommand)
 }
 
 /// Returns whether a body may name calls that its record does not show.

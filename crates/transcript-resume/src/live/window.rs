@@ -1,15 +1,17 @@
 //! The last entries of a file, as far as they depend only on each other.
 
-use transcript_reader::{EntryNo, Id, Index};
+use transcript_reader::{EntryNo, EntryRef, Id, Index, MessageKey, ToolKey};
 
-use crate::path::{ConversationPath, PathEntry};
+use crate::path::{ConversationPath, PathEntry, Via};
 use crate::tree::{Policy, Tree};
-
-use super::{Kind, LONGEST, Shared, shared};
 
 /// The number of entries that remain when the window is moved, so that what is linked to an entry
 /// near the end of the path is still inside.
 const KEPT: usize = 32;
+
+/// The maximum length of a window that is not a chain, and the number of entries that a line is
+/// compared with: with more, a file of many calls in parallel would take quadratic time.
+pub(super) const LONGEST: usize = 1024;
 
 /// Entries, progress lines and pins at the end of a file. The first is a message on the path.
 #[derive(Debug)]
@@ -41,6 +43,27 @@ pub(super) struct WindowEntry {
     pub(super) kind: Kind,
     /// Whether a window can start here.
     pub(super) may_start: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Entry,
+    Progress,
+    Pin,
+}
+
+/// What connects entries other than their links: the message of which they are lines, and the call
+/// that they make or answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Shared {
+    Message(MessageKey),
+    Call(ToolKey),
+}
+
+pub(super) fn shared<'i>(entry: &EntryRef<'i>) -> impl Iterator<Item = Shared> + use<'i> {
+    let message = entry.message().map(Shared::Message);
+    let calls = entry.tools().iter().map(|end| Shared::Call(end.key()));
+    message.into_iter().chain(calls)
 }
 
 impl Window {
@@ -177,7 +200,7 @@ impl Window {
         let tree = tree_of(Policy::Recover);
         let mut path = tree.path();
         let first = path.entries.first().map(PathEntry::entry_no);
-        if first != Some(EntryNo::default()) || tree.client.is_some() {
+        if first != Some(EntryNo::default()) || tree.client_path().is_some() {
             return None;
         }
         if self.has_client {
@@ -261,7 +284,7 @@ impl Window {
         let named = self.entries[pin.parent as usize].number;
         on_path[..above]
             .iter()
-            .any(|entry| entry.entry_no() == named && entry.via == crate::path::Via::PARENT)
+            .any(|entry| entry.entry_no() == named && entry.via == Via::PARENT)
     }
 
     /// Finds out whether the entries are a chain.

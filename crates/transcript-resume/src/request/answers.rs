@@ -1,4 +1,4 @@
-//! Says which lines of a path are one answer, by the rules of [`crate::answers`].
+//! Says which lines of a path are one answer, by the rules of `tree::answers`.
 
 use std::sync::Arc;
 

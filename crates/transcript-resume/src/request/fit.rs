@@ -1,16 +1,10 @@
-//! The tokens of a request, and what is omitted of one that is too long.
+//! How long a request may be, and how its tokens follow from estimates.
 
 use std::collections::HashMap;
 
-use transcript_format::scan::Flags;
-use transcript_messages::{
-    FitLimit, Log, Message, Origins, TokenEstimate, fit, within_request_limits,
-};
-use transcript_reader::{EntryNo, Index};
+use transcript_messages::{Message, TokenEstimate};
 
-use super::Request;
-use crate::branches::is_prompt;
-use crate::path::ConversationPath;
+use super::recorded_usage::RecordedTokens;
 
 /// How many turns at the end of a conversation are never omitted, by default.
 const TURNS: usize = 2;
@@ -20,19 +14,19 @@ const TURNS: usize = 2;
 ///
 /// Images and documents are omitted first, then results of tools, then whole turns, each from the start of the
 /// conversation and only as far as needed; a note in the place of each says where it is in the session. The summary of a
-/// compaction and the last turns stay. If those alone are too long the request is, too: [`Request::tokens`] says so.
+/// compaction and the last turns stay. If those alone are too long the request is, too: [`Request::tokens`](crate::request::Request::tokens) says so.
 ///
 /// The requests of a growing conversation start with the same messages as often as possible, for which a provider has a
 /// cache: the first one beyond the limit is cut to seven eighths of it, and the cut stays until the conversation has grown
 /// by the eighth.
 ///
-/// Tokens are [estimated](Request::tokens), so that the real number may differ.
+/// Tokens are [estimated](crate::request::Request::tokens), so that the real number may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Fit {
     max: u64,
     is_window: bool,
-    turns: usize,
+    pub(super) turns: usize,
 }
 
 impl Fit {
@@ -73,29 +67,7 @@ impl Fit {
     }
 }
 
-/// The tokens of an answer and its request, as the API counted them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RecordedTokens {
-    /// The origin of the blocks of the answer.
-    pub(super) answer: usize,
-    pub(super) tokens: u64,
-}
-
-/// Returns what was counted for the answers after the last compaction of their path: the request of one that a compaction
-/// preserved had other messages.
-pub(super) fn since_boundary(
-    recorded: &[RecordedTokens],
-    path: &ConversationPath,
-    index: &Index,
-) -> Vec<RecordedTokens> {
-    let numbers = path.entries.iter().map(|entry| entry.entry_no());
-    let boundaries = numbers.filter(|number| index.entry(*number).is_boundary());
-    let last = boundaries.max();
-    let is_since = |one: &&RecordedTokens| last.is_none_or(|last| one.answer > last.get());
-    recorded.iter().filter(is_since).copied().collect()
-}
-
-/// The tokens of a request: see [`Request::tokens`].
+/// The tokens of a request: see [`Request::tokens`](crate::request::Request::tokens).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestTokens {
@@ -128,12 +100,12 @@ pub(super) struct Scale {
 impl Scale {
     const HIGHEST: (u64, u64) = (4, 3);
     /// The estimate itself.
-    const PLAIN: Self = Self {
+    pub(super) const PLAIN: Self = Self {
         factor: (1, 1),
         rest: 0,
     };
     /// With a margin, where nothing is known.
-    const SAFE: Self = Self {
+    pub(super) const SAFE: Self = Self {
         factor: Self::HIGHEST,
         rest: 0,
     };
@@ -155,16 +127,16 @@ impl Scale {
         Some(Self { factor, rest })
     }
 
-    fn messages(self, estimated: u64) -> u64 {
+    pub(super) fn messages(self, estimated: u64) -> u64 {
         times(estimated, self.factor)
     }
 
-    fn request(self, estimated: u64) -> u64 {
+    pub(super) fn request(self, estimated: u64) -> u64 {
         self.messages(estimated).saturating_add(self.rest)
     }
 
     /// Returns the longest estimate of messages that are within a limit.
-    fn most(self, fit: Fit) -> u64 {
+    pub(super) fn most(self, fit: Fit) -> u64 {
         let max = match fit.is_window {
             true => fit.max.saturating_sub(self.rest),
             false => fit.max,
@@ -180,53 +152,9 @@ fn times(number: u64, (by, of): (u64, u64)) -> u64 {
     u64::try_from(product).unwrap_or(u64::MAX)
 }
 
-impl Request {
-    /// Estimates the tokens of the request, by [`TokenEstimate`] and by what the API counted for the last answer: the
-    /// messages take up to a third more than estimated, and the rest of what was counted is the system prompt and the
-    /// tools. Of a request that was made to [`Fit`], the last answer counts whose request was surely within the limit, as
-    /// later ones may have been cut.
-    #[must_use]
-    pub fn tokens(&self) -> RequestTokens {
-        let estimate = Estimate::new(&self.messages, &self.recorded);
-        let scale = self.scale.or(estimate.scale()).unwrap_or(Scale::PLAIN);
-        let messages = scale.messages(estimate.all.tokens);
-        let margin = match self.has_margin {
-            true => Scale::SAFE.messages(messages) - messages,
-            false => 0,
-        };
-        RequestTokens {
-            request: scale.request(estimate.all.tokens),
-            messages,
-            unknown: estimate.all.unknown,
-            recorded: self.recorded.last().map(|recorded| recorded.tokens),
-            margin,
-        }
-    }
-
-    /// Omits what is too much.
-    pub(super) fn fit(&mut self, limit: Fit, index: &Index) {
-        let estimate = Estimate::new(&self.messages, &self.recorded);
-        let scale = estimate.scale_within(limit);
-        self.has_margin = scale.is_none();
-        self.scale = Some(scale.unwrap_or(Scale::PLAIN));
-        let limit = FitLimit {
-            tokens: scale.unwrap_or(Scale::SAFE).most(limit),
-            turns: limit.turns,
-        };
-        let mut log = Log {
-            synthetic: std::mem::take(&mut self.synthetic),
-            omissions: std::mem::take(&mut self.omissions),
-        };
-        fit(&mut self.messages, limit, &Entries(index), &mut log);
-        // Messages that were joined may have too many media together.
-        within_request_limits(&mut self.messages, self.provider, &mut log);
-        (self.synthetic, self.omissions) = (log.synthetic, log.omissions);
-    }
-}
-
 /// The estimated tokens of messages.
-struct Estimate {
-    all: TokenEstimate,
+pub(super) struct Estimate {
+    pub(super) all: TokenEstimate,
     /// Those of the answers that say what they took, in order.
     answers: Vec<Answer>,
 }
@@ -242,7 +170,7 @@ struct Answer {
 }
 
 impl Estimate {
-    fn new(messages: &[Message], recorded: &[RecordedTokens]) -> Self {
+    pub(super) fn new(messages: &[Message], recorded: &[RecordedTokens]) -> Self {
         let recorded = recorded.iter().map(|of| (of.answer, of.tokens));
         let recorded: HashMap<usize, u64> = recorded.collect();
         let mut all = TokenEstimate::default();
@@ -270,43 +198,19 @@ impl Estimate {
     }
 
     /// Returns the scale that the last answer shows.
-    fn scale(&self) -> Option<Scale> {
+    pub(super) fn scale(&self) -> Option<Scale> {
         self.answers.last().and_then(Scale::new)
     }
 
     /// Returns the scale that the last answer shows whose request had all messages before it. That of a request beyond the
     /// limit may have been cut, unless more was counted than all of it is expected to take.
-    fn scale_within(&self, limit: Fit) -> Option<Scale> {
+    pub(super) fn scale_within(&self, limit: Fit) -> Option<Scale> {
         self.answers.iter().fold(None, |scale, answer| {
             let expected: Scale = scale.unwrap_or(Scale::SAFE);
             let is_whole = answer.before <= expected.most(limit)
                 || answer.recorded > expected.request(answer.with);
             Scale::new(answer).filter(|_| is_whole).or(scale)
         })
-    }
-}
-
-/// The entries of an index as origins.
-struct Entries<'i>(&'i Index);
-
-impl Origins for Entries<'_> {
-    fn place(&self, origin: usize) -> String {
-        let entry = self.0.entry(EntryNo::new(origin));
-        match (entry.known_line(), entry.uuid()) {
-            (Some(line), _) => format!("line {line}"),
-            (None, Some(id)) => format!("entry {}", self.0.id_text(id)),
-            (None, None) => format!("byte {}", entry.offset()),
-        }
-    }
-
-    fn is_prompt(&self, origin: usize) -> bool {
-        let entry = self.0.entry(EntryNo::new(origin));
-        is_prompt(&entry) && !entry.flags().contains(Flags::AUTOMATIC)
-    }
-
-    fn is_summary(&self, origin: usize) -> bool {
-        let entry = self.0.entry(EntryNo::new(origin));
-        entry.flags().contains(Flags::COMPACT_SUMMARY)
     }
 }
 

@@ -20,14 +20,14 @@ use std::sync::Arc;
 use transcript_messages::{
     Block, BlockKind, FRESH_ID, Log, Message, Part, Role, within_request_limits,
 };
-use transcript_reader::{EntryNo, Index};
+use transcript_reader::{BodySource, EntryNo, Index};
 
-use super::fit::{RecordedTokens, since_boundary};
+use super::load::read_entry;
+use super::recorded_usage::{RecordedTokens, since_boundary};
 use super::repair::may_be_silent;
-use super::step::Rules;
-use super::step::{Step, StepContext, StepKind};
+use super::step::{Rules, Step, StepContext, StepKind};
 use super::thinking::Thought;
-use super::{BodySource, Request, RequestOptions, read_entry};
+use super::{Request, RequestOptions};
 use crate::live::LiveConversation;
 use crate::path::{ConversationPath, PathEntry};
 use crate::tree::Policy;

@@ -12,12 +12,12 @@ use transcript_messages::{
     Block, BlockKind, BlockStore, Log, Message, OmissionReason, Provider, Role, SyntheticKind,
     within_request_limits, without_refused_media,
 };
-use transcript_reader::EntryNo;
+use transcript_reader::{BodySource, EntryNo};
 
 use super::answers;
+use super::load::{InFile, Loaded};
 use super::reminders::is_sent_of_queued;
 use super::step::{Rules, Step, StepContext, StepKind};
-use super::{BodySource, InFile, Loaded};
 use crate::path::ConversationPath;
 use crate::tree::{Policy, Tree};
 

@@ -17,11 +17,14 @@ use transcript_format::named;
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_messages::text::quoted;
 use transcript_messages::{Block, Log, Message, Part, Provider, Role};
-use transcript_reader::{EntryNo, Id, Index};
+use transcript_reader::{BodySource, EntryNo, Id, Index};
 
+use super::build::messages;
+use super::load::Loaded;
+use super::references::{self, wants_system_role};
+use super::repair;
 use super::step::{Rules, StepContext};
-use super::{BodySource, Loaded, messages, references, repair, wants_system_role};
-use crate::leaf::MessagesAbove;
+use crate::path::leaf::MessagesAbove;
 use crate::tree::{NodeId, Policy, Tree};
 
 /// One recorded request, and whether its messages could be built again.

@@ -3,10 +3,20 @@
 use transcript_format::object::{Object, Raw};
 use transcript_format::usage::Usage;
 
-use super::fit::RecordedTokens;
+use transcript_reader::Index;
+
+use crate::path::ConversationPath;
 
 /// The most bytes that are kept unread.
 const MAX_UNREAD: usize = 16 << 10;
+
+/// The tokens of an answer and its request, as the API counted them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RecordedTokens {
+    /// The origin of the blocks of the answer.
+    pub(super) answer: usize,
+    pub(super) tokens: u64,
+}
 
 /// Finds what the API counted for answers: for the last one that says it, or for each. Nearly every answer says it, so for
 /// the last one only a few are read.
@@ -72,6 +82,20 @@ fn read(answer: usize, usage: &str) -> Option<RecordedTokens> {
     let usage = Object::parse(usage).ok().map(Usage::from);
     let tokens = usage?.context_tokens()?;
     Some(RecordedTokens { answer, tokens })
+}
+
+/// Returns what was counted for the answers after the last compaction of their path: the request of one that a compaction
+/// preserved had other messages.
+pub(super) fn since_boundary(
+    recorded: &[RecordedTokens],
+    path: &ConversationPath,
+    index: &Index,
+) -> Vec<RecordedTokens> {
+    let numbers = path.entries.iter().map(|entry| entry.entry_no());
+    let boundaries = numbers.filter(|number| index.entry(*number).is_boundary());
+    let last = boundaries.max();
+    let is_since = |one: &&RecordedTokens| last.is_none_or(|last| one.answer > last.get());
+    recorded.iter().filter(is_since).copied().collect()
 }
 
 #[cfg(test)]

@@ -7,22 +7,7 @@ use transcript_format::{client_tools, texts};
 use transcript_messages::{Block, BlockKind, Log, OmissionReason, Role, SyntheticKind};
 
 use super::step::{Step, StepKind};
-use super::wants_system_role;
 use crate::tree::Policy;
-
-/// Returns the tools in a record of definitions that a tool search may find (MSG-14).
-pub(super) fn recorded_tools(entries: Option<Raw<'_>>) -> Vec<String> {
-    let tools = entries.and_then(Raw::array).unwrap_or_default();
-    let name = |tool: Raw<'_>| {
-        let tool = tool.object()?;
-        let schema = tool.get("input_schema")?.object()?;
-        let is_complete = tool.get("defer_loading").and_then(Raw::bool) == Some(true)
-            && schema.get("type")?.str()? == "object";
-        let name = tool.get("name")?.str()?;
-        is_complete.then(|| name.into_owned())
-    };
-    tools.into_iter().filter_map(name).collect()
-}
 
 /// Removes the references to tools that the request does not have, and adds a text after the blocks
 /// of an entry that refers to one, as the API requires user content there (MSG-14).
@@ -115,4 +100,12 @@ fn referred_tool(block: &Object<'_>) -> Option<String> {
     let is_reference = block.get("type")?.str()? == "tool_reference";
     let name = block.get("tool_name").and_then(Raw::str);
     is_reference.then(|| name.unwrap_or_default().into_owned())
+}
+
+/// Returns whether a model gets reminders as `role: system` messages: models after 4.7 do (NOTE-6).
+pub(super) fn wants_system_role(model: &str) -> bool {
+    let mut numbers = model.split('-').filter_map(|part| part.parse::<u32>().ok());
+    let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    // A minor version of more than two digits is a date.
+    (major, if minor > 99 { 0 } else { minor }) >= (4, 8)
 }

@@ -6,9 +6,9 @@ use transcript_format::kind::EntryKind;
 use transcript_format::object::Str;
 use transcript_format::tags::Tag;
 use transcript_format::texts;
+use transcript_messages::text::js_trim;
 use transcript_messages::{Block, BlockKind, Log, OmissionReason, Role, SyntheticKind};
 
-use super::is_blank_text;
 use super::step::{Step, StepKind};
 use crate::tree::Policy;
 
@@ -303,4 +303,9 @@ fn ends_a_local_command(steps: &[Step]) -> bool {
     next_starts_with(Tag::LocalCommandStdout);
     next_starts_with(Tag::CommandName);
     next_starts_with(Tag::LocalCommandCaveat)
+}
+
+/// Returns whether a text is blank, or the client's placeholder for an empty message (MSG-8).
+fn is_blank_text(text: &str) -> bool {
+    js_trim(text).is_empty() || text == texts::NO_CONTENT
 }

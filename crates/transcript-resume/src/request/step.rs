@@ -13,12 +13,11 @@ use transcript_messages::{
 };
 use transcript_reader::{EntryMarks, EntryNo, EntryRef, Index};
 
-use super::fit::RecordedTokens;
 use super::frames;
-use super::recorded_usage::RecordedUsage;
+use super::recorded_usage::{RecordedTokens, RecordedUsage};
 use super::reminders::Attachment;
-use crate::items::is_queued;
 use crate::state::{NO_MODEL, StateReader};
+use crate::tree::timeline::is_queued;
 use crate::tree::{Policy, Tree};
 
 /// The model of answers that the client made itself.
@@ -161,7 +160,7 @@ impl Step {
             record.add(entry_ref, &body);
         }
         names.answerer = None;
-        let origin = super::origin(entry_ref.number());
+        let origin = origin(entry_ref.number());
         let flag = |name: &str| object.get(name).and_then(Raw::bool) == Some(true);
         let of_message = |name: &str| body.message.as_ref()?.get(name);
         let model = of_message("model").and_then(Raw::str);
@@ -321,7 +320,7 @@ impl Step {
 
     /// Returns the origin of its blocks; `None` for a synthetic step.
     pub(super) fn origin(&self) -> Option<usize> {
-        self.entry.and_then(super::origin)
+        self.entry.and_then(origin)
     }
 
     /// Returns the id of the message that an assistant entry is a line of.
@@ -566,4 +565,9 @@ fn blocks(
             within_limits(block.with_origin(origin), log)
         })
         .collect()
+}
+
+/// Returns the origin of the blocks of an entry: `transcript_messages` knows only plain numbers.
+pub(super) fn origin(entry_no: EntryNo) -> Option<usize> {
+    Some(entry_no.get())
 }

@@ -20,9 +20,8 @@ use std::sync::Arc;
 use transcript_format::object::{Object, Raw, Str};
 use transcript_messages::block::is_signature;
 use transcript_messages::{Block, BlockKind, Log, OmissionReason, Rule};
-use transcript_reader::{EntryRef, Index};
+use transcript_reader::{BodySource, EntryRef, Index};
 
-use super::BodySource;
 use super::step::{Step, StepKind};
 
 /// Drops thinking that another model signed, and entries that held nothing else (MSG-10).

@@ -6,7 +6,7 @@ use transcript_format::kind::{AttachmentKind, EntryKind};
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, EntryRef, Index};
 
-use super::metadata::Sweep;
+use super::sweep::Sweep;
 use crate::path::ConversationPath;
 
 /// Returns the boundary of the compaction that `path` starts at; `None` without one, and if only the

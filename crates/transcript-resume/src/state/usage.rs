@@ -10,9 +10,7 @@ use transcript_format::ids::is_message_id_of_api;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw, Str};
 use transcript_format::usage;
-use transcript_reader::{EntryRef, Index};
-
-use crate::request::BodySource;
+use transcript_reader::{BodySource, EntryRef, Index};
 
 /// The model named on answers that no model gave.
 pub(crate) const NO_MODEL: &str = "<synthetic>";

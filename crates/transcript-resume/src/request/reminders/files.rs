@@ -6,7 +6,7 @@ use transcript_messages::text::{is_js_space, quoted};
 
 use super::escape;
 use super::fields::{Fields, number, number_text, text};
-use super::rendered::Piece;
+use super::piece::Piece;
 
 /// A mentioned file: the call that would have read it, and its result (NOTE-9, NOTE-11).
 pub(super) fn file(attachment: &Fields<'_>) -> Vec<Vec<Piece>> {

@@ -5,6 +5,7 @@ mod escape;
 mod fields;
 mod files;
 mod modes;
+mod piece;
 mod queued;
 mod rendered;
 mod stored;
@@ -19,9 +20,9 @@ use transcript_messages::{Block, BlockKind, Log, Role, SyntheticKind, within_lim
 
 pub(super) use self::escape::brackets;
 use self::fields::Fields;
+use self::piece::Piece;
 pub(super) use self::queued::{is_medium as is_sent_of_queued, notification};
-use self::rendered::{Piece, Rendered};
-use super::references;
+use self::rendered::Rendered;
 
 /// Returns whether a block is the one reminder that is never folded into a tool result (NOTE-5).
 pub(super) fn is_attribution(block: &Block) -> bool {
@@ -128,10 +129,24 @@ impl<'o, 'a> Attachment<'o, 'a> {
     /// Returns the tools that it records with their definitions, as those that a tool search may find (MSG-14).
     pub(super) fn recorded_tools(&self) -> Vec<String> {
         match &*self.fields.str("type") {
-            "deferred_tools_record" => references::recorded_tools(self.fields.get("entries")),
+            "deferred_tools_record" => recorded_tools(self.fields.get("entries")),
             _ => Vec::new(),
         }
     }
+}
+
+/// Returns the tools in a record of definitions that a tool search may find (MSG-14).
+fn recorded_tools(entries: Option<Raw<'_>>) -> Vec<String> {
+    let tools = entries.and_then(Raw::array).unwrap_or_default();
+    let name = |tool: Raw<'_>| {
+        let tool = tool.object()?;
+        let schema = tool.get("input_schema")?.object()?;
+        let is_complete = tool.get("defer_loading").and_then(Raw::bool) == Some(true)
+            && schema.get("type")?.str()? == "object";
+        let name = tool.get("name")?.str()?;
+        is_complete.then(|| name.into_owned())
+    };
+    tools.into_iter().filter_map(name).collect()
 }
 
 /// Returns the blocks of one message.

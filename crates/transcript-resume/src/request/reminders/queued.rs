@@ -7,7 +7,7 @@ use transcript_messages::block::kind_of;
 
 use super::escape;
 use super::fields::{Fields, text};
-use super::rendered::Piece;
+use super::piece::Piece;
 
 /// A queued message: its text, then its images, and its documents if `sends_documents`: the client omits them (NOTE-11).
 pub(super) fn queued_command(attachment: &Fields<'_>, sends_documents: bool) -> Vec<Piece> {

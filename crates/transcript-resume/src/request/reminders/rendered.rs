@@ -5,15 +5,8 @@ use transcript_format::kind::AttachmentKind as Kind;
 use transcript_format::texts::NO_CONTENT;
 
 use super::fields::{Fields, first_units, text, units};
+use super::piece::Piece;
 use super::{changes, escape, files, modes, queued, work};
-
-/// A part of a message.
-pub(super) enum Piece {
-    /// The text of a reminder, without the tags around it.
-    Text(String),
-    /// An image or a document as JSON.
-    Media(String),
-}
 
 /// What is sent for an attachment: a list of messages.
 #[derive(Default)]

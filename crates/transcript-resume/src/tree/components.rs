@@ -1,6 +1,6 @@
 //! Which entries are linked with each other, and in which order.
 
-use crate::tree::{NodeId, Tree};
+use super::{NodeId, Tree};
 
 /// A union-find structure: which entries are linked with each other, in any direction. Links can be
 /// added.

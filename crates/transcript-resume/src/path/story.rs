@@ -14,8 +14,9 @@ use std::ops::Range;
 use transcript_format::scan::Flags;
 use transcript_reader::{EntryNo, Preserved};
 
-use crate::decision::{Decision, Evidence};
-use crate::path::{ConversationPath, PathEntry, Via, Walk};
+use super::walk::Walk;
+use super::{ConversationPath, PathEntry, Via};
+use crate::tree::decision::{Decision, Evidence};
 use crate::tree::{NodeId, Parent, Policy, Tree};
 
 /// A conversation with everything that its compactions removed from it.
@@ -69,40 +70,6 @@ impl Story {
 }
 
 impl Tree<'_> {
-    /// Returns the tree as if no compaction had preserved anything: all entries are linked as they
-    /// were when they were written. A [`Story`] is found in such a tree, while the
-    /// [path](Self::path) of a conversation is found in the tree that a compaction changed.
-    #[must_use]
-    pub fn unspliced(mut self) -> Self {
-        if self.spliced.is_empty() && !self.removed.contains(&true) {
-            return self;
-        }
-        for node in self.nodes() {
-            if let Some(parent) = self.slot_before_splice(node) {
-                self.parents[node.at()] = parent;
-            }
-            self.removed[node.at()] = self.is_tombstoned(node);
-        }
-        self.spliced = Vec::new();
-        self.build_children();
-        self
-    }
-
-    /// Returns the tree as it was before the first compaction after `node` that changed links: path
-    /// and story of an entry that was compacted away are found in it.
-    #[must_use]
-    pub fn as_of(&self, node: NodeId) -> Self {
-        let after = (self.entry_no_of(node).get()..self.index.len()).map(EntryNo::new);
-        let mut boundaries = after.filter(|entry| {
-            let facts = self.index.boundary(*entry);
-            facts.is_some_and(|facts| !matches!(facts.preserved, Preserved::Nothing))
-        });
-        let end = boundaries.next().unwrap_or(EntryNo::new(self.index.len()));
-        Self::with(self.index, self.policy(), self.others, &|entry| {
-            entry.number() < end
-        })
-    }
-
     /// Returns the story that `context` ends: a path from the last compaction on, of this tree or of
     /// the one that it was made [from](Self::unspliced).
     ///
@@ -128,50 +95,8 @@ impl Tree<'_> {
             walk.up_through_compactions(&mut story, end, Some(boundary));
         }
         walk.add_kept_entries();
-        walk.add_siblings();
+        walk.add_siblings(&mut None);
         walk.into_story(boundary, context)
-    }
-
-    /// Returns the end of the conversation that `boundary` ended, and whether the boundary names it:
-    /// its parent (COMPACT-2), else its `logicalParentUuid` (COMPACT-1), else the end of the
-    /// preserved segment. If none of them is in the file, it is the message before it in the file.
-    pub(crate) fn end_before(&self, boundary: NodeId) -> Option<(NodeId, bool)> {
-        if let Some(named) = self.named_end_before(boundary) {
-            return Some((named, true));
-        }
-        let is_message = |node: &NodeId| {
-            self.entry(*node).kind().is_message()
-                && !self.is_sidechain(*node)
-                && !self.is_foreign(*node)
-                && !self.is_tombstoned(*node)
-        };
-        self.index.boundary(self.entry_no_of(boundary))?;
-        let before = (0..boundary.0).rev().map(NodeId).find(is_message)?;
-        Some((before, false))
-    }
-
-    /// Returns the end of the conversation that `boundary` ended, as far as the boundary names it.
-    pub(crate) fn named_end_before(&self, boundary: NodeId) -> Option<NodeId> {
-        let names = self.index.boundary(self.entry_no_of(boundary))?;
-        let node = |id| {
-            let node = self
-                .index
-                .with_uuid(id)
-                .find_map(|line| self.entry_node(line))?;
-            match self.is_tombstoned(node) {
-                true => self.above_tombstone(id),
-                false => Some(node),
-            }
-        };
-        let is_before = |node: &NodeId| *node < boundary && !self.is_sidechain(*node);
-        let parent = self.parent_before_splice(boundary).node();
-        let logical = names.logical_parent.and_then(node);
-        let parent = parent.into_iter().chain(logical).find(is_before);
-        let tail = names.ends[1].and_then(node).filter(is_before);
-        match (parent, tail) {
-            (Some(parent), Some(tail)) if self.was_repeated_after(parent, tail) => Some(tail),
-            _ => parent.or(tail),
-        }
     }
 
     /// Returns the boundary of the last compaction of a path.

@@ -14,8 +14,8 @@ use transcript_format::named;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, EntryRef, Id, Index, Preserved};
 
-use crate::timeline::tool_keys;
-use crate::tree::{NodeId, Parent, Tree};
+use super::timeline::tool_keys;
+use super::{NodeId, Parent, Tree};
 
 /// The branches of a file.
 ///

@@ -23,9 +23,9 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryRef, Id, OtherFiles, ToolKey};
 
-use crate::components::Components;
-use crate::decision::{Evidence, GapReason};
-use crate::timeline::{MAX_STEPS, tool_keys};
+use crate::tree::components::Components;
+use crate::tree::decision::{Evidence, GapReason};
+use crate::tree::timeline::{MAX_STEPS, tool_keys};
 use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 
 /// How much newer the entry before may be: an entry gets its timestamp before it is written, so

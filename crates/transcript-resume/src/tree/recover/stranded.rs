@@ -13,9 +13,8 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::Flags;
 use transcript_reader::Preserved;
 
-use crate::decision::Evidence;
-use crate::items::is_queued;
-use crate::timeline::MAX_STEPS;
+use crate::tree::decision::Evidence;
+use crate::tree::timeline::{MAX_STEPS, is_queued};
 use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 
 /// The number of steps upwards for each entry of the file, on average, after which the search ends:

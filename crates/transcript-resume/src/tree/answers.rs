@@ -12,14 +12,11 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{MessageKey, RequestKey};
 
-use crate::items::is_queued;
-use crate::tree::{NodeId, Tree};
+use super::timeline::is_queued;
+use super::{NodeId, OtherAnswers, Tree};
 
 /// The number of entries above a line that are looked at for a message.
 const MAX_ABOVE: usize = 64;
-
-/// The keys of the answers whose id an earlier one has as well.
-pub(crate) type OtherAnswers = HashMap<NodeId, MessageKey>;
 
 /// The entries of the conversation, or of one subagent, so far.
 #[derive(Default)]

@@ -10,36 +10,20 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, EntryRef};
 
-use crate::decision::Decision;
-use crate::path::{ConversationPath, PathEntry};
-use crate::tree::{NodeId, Policy, Tree};
+use super::{ConversationPath, PathEntry};
+use crate::tree::decision::Decision;
+use crate::tree::{NodeId, Tree};
 
-impl<'i> Tree<'i> {
-    /// Links the same entries as the client does, when anything in the file was repaired.
-    pub(crate) fn find_floor(&mut self, is_there: &dyn Fn(&EntryRef<'_>) -> bool) {
-        let is_salvaged_line = |line: EntryRef<'_>| line.is_salvaged();
-        let was_repaired = self.recovery.has_changed_links()
-            || self.index.has_repeated_uuids()
-            || self.cleared_by.is_some()
-            || self.decisions.iter().any(changes_the_path)
-            || self.index.entries().any(is_salvaged_line)
-            || self.nodes().any(|node| self.is_unfinished(node));
-        // The client ignores tombstones, and whatever it shows beyond the path was removed on
-        // purpose.
-        if was_repaired && self.index.tombstones().next().is_none() {
-            let client = Tree::with(self.index, Policy::Vendor, None, is_there);
-            self.client = Some(client.path());
-        }
-    }
-
+impl Tree<'_> {
     /// Returns `path`, or that of the client when it shows more of the conversation.
-    pub(crate) fn no_less_than_the_client(&self, path: ConversationPath) -> ConversationPath {
+    pub(super) fn no_less_than_the_client(
+        &self,
+        client: &ConversationPath,
+        path: ConversationPath,
+    ) -> ConversationPath {
         let is_late = |number: EntryNo| {
             let node = self.entry_node(number);
             node.is_some_and(|node| self.is_on_left_branch(node))
-        };
-        let Some(client) = &self.client else {
-            return path;
         };
         // What a person has left by a rewind is not missing.
         if client.leaf.is_some_and(is_late) {
@@ -143,12 +127,4 @@ fn says_something(line: &EntryRef<'_>) -> bool {
         Flags::HAS_TEXT | Flags::HAS_TOOL_USE | Flags::HAS_TOOL_RESULT | Flags::HAS_OTHER_BLOCK;
     let flags = line.flags();
     line.kind().is_message() && flags.intersects(sent) && !flags.intersects(unsent)
-}
-
-/// Returns whether a decision about the tree can make the path differ from that of the client.
-fn changes_the_path(decision: &Decision) -> bool {
-    matches!(
-        decision,
-        Decision::Cycle { .. } | Decision::Splice { .. } | Decision::SpliceIgnored { .. }
-    )
 }

@@ -10,13 +10,10 @@ use hashbrown::hash_map::Entry;
 use transcript_format::scan::ToolRole;
 use transcript_reader::ToolKey;
 
-use crate::tree::{NodeId, Policy, Tree};
+use super::{NodeId, Policy, RepeatedCalls, Tree};
 
 /// The number of entries above a result that are looked at for the line of its call.
 const MAX_ABOVE: usize = 256;
-
-/// The lines that make a call with an id that another line has as well, in file order.
-pub(crate) type RepeatedCalls = HashMap<ToolKey, Vec<NodeId>>;
 
 impl Tree<'_> {
     /// Returns the line with the call that a result answers, if several lines have its id; `None` if

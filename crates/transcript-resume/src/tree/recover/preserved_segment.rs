@@ -10,30 +10,8 @@ use std::collections::HashSet;
 use transcript_format::scan::Flags;
 use transcript_reader::{Boundary, Id, Preserved};
 
-use crate::path::Walk;
-use crate::timeline::MAX_STEPS;
-use crate::tree::{NodeId, Parent, Tree};
-
-impl Walk<'_, '_> {
-    /// Counts the messages of the conversation before `boundary`, and before those that it follows,
-    /// that are not on the chain: those that compactions have summarized.
-    pub(crate) fn compacted_away(&self, boundary: NodeId) -> u32 {
-        let tree = self.tree;
-        let mut seen = vec![false; self.via.len()];
-        let mut hidden = 0;
-        let mut at = Some(boundary);
-        while let Some(node) = at.filter(|node| !std::mem::replace(&mut seen[node.at()], true)) {
-            let is_message = tree.entry(node).kind().is_message();
-            let is_kept = tree.is_spliced(node) && self.is_on_chain(node);
-            hidden += u32::from(is_message && !is_kept && !tree.is_tombstoned(node));
-            at = match tree.parent_before_splice(node) {
-                Parent::Node(parent) => Some(parent),
-                Parent::Root | Parent::Lost => tree.end_before(node).map(|(end, _)| end),
-            };
-        }
-        hidden
-    }
-}
+use crate::tree::timeline::MAX_STEPS;
+use crate::tree::{NodeId, Tree};
 
 impl Tree<'_> {
     /// Returns the anchor and the preserved entries of the boundary `node` when some of its names

@@ -8,7 +8,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, EntryRef, Id};
 
-use crate::decision::LeafReason;
+use crate::tree::decision::LeafReason;
 use crate::tree::{NodeId, Policy, Tree};
 
 impl Tree<'_> {

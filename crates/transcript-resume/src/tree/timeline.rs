@@ -1,10 +1,10 @@
 //! The entries around an entry in the tree: the messages above and below, calls and their results.
 
-use transcript_format::kind::EntryKind;
+use transcript_format::kind::{AttachmentKind, EntryKind};
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryRef, ToolKey};
 
-use crate::tree::{NodeId, Tree};
+use super::{NodeId, Policy, Tree};
 
 /// How many entries a walk looks at before it stops: correct files need only a few steps, and
 /// damaged ones must not make it slow.
@@ -22,6 +22,12 @@ pub(crate) fn tool_keys<'i>(
     let ends = entry.tools().iter();
     ends.filter(move |end| is_there && end.role() == role)
         .map(|end| end.key())
+}
+
+/// Returns whether an entry was queued while the agent worked, most often a prompt. Reads no body.
+#[must_use]
+pub fn is_queued(entry: &EntryRef<'_>) -> bool {
+    entry.attachment_kind() == Some(AttachmentKind::QueuedCommand)
 }
 
 impl Tree<'_> {
@@ -75,6 +81,66 @@ impl Tree<'_> {
                 }
             }
         }
+        found
+    }
+
+    /// Returns the calls that an assistant entry makes, or those that a user entry answers.
+    pub(crate) fn tool_keys(
+        &self,
+        node: NodeId,
+        role: ToolRole,
+    ) -> impl Iterator<Item = ToolKey> + '_ {
+        tool_keys(self.entry(node), role)
+    }
+
+    /// Returns whether an entry goes with the message that it is below: an attachment, a system
+    /// entry other than a boundary, or a user entry without a result that the client wrote
+    /// (CHAIN-9). Those of a subagent belong to its own messages.
+    pub(crate) fn is_loose(&self, node: NodeId) -> bool {
+        let entry = self.entry(node);
+        let is_loose = match entry.kind() {
+            EntryKind::Attachment => true,
+            EntryKind::System => !entry.is_boundary(),
+            EntryKind::User => {
+                entry.flags().contains(Flags::META)
+                    && self.tool_keys(node, ToolRole::Result).next().is_none()
+            }
+            _ => false,
+        };
+        is_loose && (self.policy() == Policy::Recover || !self.is_sidechain(node))
+    }
+
+    /// Returns the attachments below `node`, and those below these, in file order.
+    pub(crate) fn attachments_below(&self, node: NodeId) -> Vec<NodeId> {
+        self.entries_below(node, |child| {
+            self.entry(child).kind() == EntryKind::Attachment
+        })
+    }
+
+    /// Returns the entries below `node` that `counts` accepts, and those below these, in file order.
+    pub(crate) fn entries_below(
+        &self,
+        node: NodeId,
+        counts: impl Fn(NodeId) -> bool,
+    ) -> Vec<NodeId> {
+        let mut found = Vec::new();
+        let mut at = node;
+        let mut looked_at = 0;
+        loop {
+            for child in self.children(at) {
+                transcript_format::work::add(1);
+                // Each entry has one parent, so only a cycle through `node` could reach one twice.
+                if child != node && counts(child) {
+                    found.push(child);
+                }
+            }
+            let Some(next) = found.get(looked_at) else {
+                break;
+            };
+            at = *next;
+            looked_at += 1;
+        }
+        found.sort_unstable();
         found
     }
 }

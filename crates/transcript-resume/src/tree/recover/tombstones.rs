@@ -5,42 +5,12 @@
 //! tools wrote below them becomes a child of the nearest remaining ancestor, as with progress
 //! entries.
 
-use std::collections::{HashMap, HashSet};
-
+use hashbrown::{HashMap, HashSet};
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, EntryRef, Id, ToolKey};
 
 use crate::tree::{NodeId, ParentSlot, Tree};
-
-/// The removed entries; empty for nearly all files.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tombstones {
-    /// The uuids without an entry after their last tombstone.
-    tombstoned: Vec<Id>,
-    /// For each uuid that was written again after a tombstone: the last tombstone before the last
-    /// entry with that uuid.
-    superseded: HashMap<Id, EntryNo>,
-    /// The tombstoned entries, and those that are removed with them.
-    nodes: HashSet<NodeId>,
-    /// The remaining link above each of them.
-    above: HashMap<NodeId, ParentSlot>,
-    /// Entries that were children of a tombstoned entry, with that entry.
-    passed: HashMap<NodeId, NodeId>,
-}
-
-impl Tombstones {
-    /// Returns whether the line is older than the tombstone of its uuid, and a later line counts.
-    pub(crate) fn is_superseded(&self, line: &EntryRef<'_>) -> bool {
-        let is_before = |id: Id| Some(line.number() < *self.superseded.get(&id)?);
-        line.uuid().and_then(is_before).unwrap_or_default()
-    }
-
-    /// Returns whether the entry was a child of a tombstoned one.
-    pub(crate) fn was_below_tombstone(&self, child: NodeId) -> bool {
-        self.passed.contains_key(&child)
-    }
-}
 
 /// The link above a tombstoned entry.
 #[derive(Clone, Copy)]
@@ -51,12 +21,6 @@ struct Above {
 }
 
 impl Tree<'_> {
-    /// Returns whether the entry is tombstoned, or removed with one that is.
-    #[must_use]
-    pub fn is_tombstoned(&self, node: NodeId) -> bool {
-        self.recovery.tombstones.nodes.contains(&node)
-    }
-
     /// Returns the entry with this uuid; if that is tombstoned, its nearest remaining ancestor.
     pub(crate) fn find_live(&self, id: Id) -> Option<NodeId> {
         let is_there = |above: &NodeId| !self.is_removed(*above);

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use transcript_format::scan::Flags;
 
-use crate::path::{Via, Walk};
+use super::Via;
+use super::walk::Walk;
 use crate::tree::{NodeId, Tree};
 
 impl Walk<'_, '_> {

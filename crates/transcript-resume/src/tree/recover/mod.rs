@@ -5,78 +5,25 @@
 //! foreign entries are found before missing parents, so that no bridge leads to them; tombstones
 //! come last, as an entry that is removed may be the evidence for a bridge.
 //!
-//! [`lost_parents`](crate::lost_parents) replaces missing parents,
-//! [`preserved_segment`](crate::preserved_segment) completes what a boundary preserves,
-//! [`tombstones`](crate::tombstones) removes entries.
+//! [`lost_parents`] replaces missing parents, [`stranded`] joins branches that no person started,
+//! [`preserved_segment`] completes what a boundary preserves, [`tombstones`] removes entries.
+
+pub(super) mod changes;
+mod lost_parents;
+mod preserved_segment;
+mod stranded;
+mod tombstones;
 
 use hashbrown::{HashMap, HashSet};
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, Id, OtherFiles};
 
-use crate::components::{Components, Descendants};
-use crate::decision::{Decision, Evidence, GapReason};
-use crate::lost_parents::LostParents;
-use crate::timeline::MAX_STEPS;
-use crate::tombstones::Tombstones;
-use crate::tree::{NodeId, Parent, ParentSlot, Tree};
-
-/// The changes that were made to the links.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Recovery {
-    /// The lines of each uuid that is in the file more than once, in file order.
-    copies: HashMap<NodeId, Vec<EntryNo>>,
-    /// Entries whose parent is not the one that their line names, and the evidence for it.
-    pub(crate) bridges: HashMap<NodeId, Evidence>,
-    /// Entries whose parent remains missing, and why.
-    pub(crate) gaps: HashMap<NodeId, GapReason>,
-    /// Entries with a parent of `null` that cannot be without one.
-    pub(crate) false_roots: HashSet<NodeId>,
-    /// Entries that were written to a branch after a person had left it by a rewind: it is not
-    /// continued there.
-    pub(crate) late: HashSet<NodeId>,
-    /// Whether any entry named a parent that is not an entry of this file.
-    had_lost_parents: bool,
-    /// Entries of other sessions, in file order; empty when there are none.
-    foreign: Vec<NodeId>,
-    /// The entries that engine lines removed.
-    pub(crate) tombstones: Tombstones,
-}
-
-impl Recovery {
-    /// Records that line `copy` has the uuid of `node`, whose last line so far was `known`.
-    pub(crate) fn add_copy(&mut self, node: NodeId, known: EntryNo, copy: EntryNo) {
-        let copies = self.copies.entry(node).or_insert_with(|| vec![known]);
-        copies.push(copy);
-    }
-
-    /// Returns the lines of `node`, in file order; empty when there is only one.
-    pub(crate) fn copies(&self, node: NodeId) -> &[EntryNo] {
-        self.copies.get(&node).map_or(&[], Vec::as_slice)
-    }
-
-    pub(crate) fn bridge(&self, node: NodeId) -> Option<Evidence> {
-        self.bridges.get(&node).copied()
-    }
-
-    pub(crate) fn gap(&self, node: NodeId) -> Option<GapReason> {
-        self.gaps.get(&node).copied()
-    }
-
-    /// Returns whether any link differs from the one in the file.
-    pub(crate) fn has_changed_links(&self) -> bool {
-        self.had_lost_parents || !self.bridges.is_empty() || !self.foreign.is_empty()
-    }
-
-    /// Returns whether an entry named a parent that is not an entry of the file.
-    pub(crate) fn has_lost_parents(&self) -> bool {
-        self.had_lost_parents
-    }
-
-    pub(crate) fn foreign(&self) -> &[NodeId] {
-        &self.foreign
-    }
-}
+use super::components::{Components, Descendants};
+use super::decision::{Decision, Evidence};
+use super::timeline::MAX_STEPS;
+use super::{NodeId, Parent, ParentSlot, Tree};
+use lost_parents::LostParents;
 
 impl Tree<'_> {
     /// Repairs the links, which so far are those in the file.
@@ -164,19 +111,6 @@ impl Tree<'_> {
         let mut seen = HashSet::new();
         missing.retain(|id| self.index.with_uuid(*id).next().is_none() && seen.insert(*id));
         missing
-    }
-
-    /// Returns whether the entry belongs to another session and is not linked to this one.
-    #[must_use]
-    pub fn is_foreign(&self, node: NodeId) -> bool {
-        self.recovery.foreign.binary_search(&node).is_ok()
-    }
-
-    /// Returns the lines of an entry whose uuid is in the file more than once, in file order; empty
-    /// under `vendor`, and when there is only one.
-    #[must_use]
-    pub fn copies(&self, node: NodeId) -> &[EntryNo] {
-        self.recovery.copies(node)
     }
 
     /// Returns the decision of policy `recover` about the link above `node`: a bridge or a gap;

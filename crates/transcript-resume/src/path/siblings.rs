@@ -16,25 +16,22 @@ use std::ops::Range;
 
 use hashbrown::{HashMap, HashSet};
 use transcript_format::kind::EntryKind;
-use transcript_format::scan::{Flags, ToolRole};
+use transcript_format::scan::ToolRole;
 use transcript_reader::{MessageKey, ToolKey};
 
-use crate::decision::Decision;
-use crate::path::{Via, Walk};
-use crate::timeline::tool_keys;
+use super::Via;
+use super::walk::Walk;
+use crate::tree::decision::Decision;
 use crate::tree::{NodeId, Policy, Tree};
 
 impl Walk<'_, '_> {
-    /// Adds the entries outside the chain that belong to its messages.
-    pub(crate) fn add_siblings(&mut self) {
-        let mut siblings = match self.siblings.take() {
-            Some(siblings) => siblings,
-            None => Siblings::collect(self),
-        };
+    /// Adds the entries outside the chain that belong to its messages. They are collected here unless
+    /// they were for an earlier path.
+    pub(super) fn add_siblings(&mut self, siblings: &mut Option<Siblings>) {
+        let siblings = siblings.get_or_insert_with(|| Siblings::collect(self));
         if !siblings.is_empty {
-            self.add_from(&mut siblings);
+            self.add_from(siblings);
         }
-        self.siblings = Some(siblings);
     }
 
     fn add_from(&mut self, siblings: &mut Siblings) {
@@ -78,32 +75,6 @@ impl Walk<'_, '_> {
 }
 
 impl Tree<'_> {
-    /// Returns the calls that an assistant entry makes, or those that a user entry answers.
-    pub(crate) fn tool_keys(
-        &self,
-        node: NodeId,
-        role: ToolRole,
-    ) -> impl Iterator<Item = ToolKey> + '_ {
-        tool_keys(self.entry(node), role)
-    }
-
-    /// Returns whether an entry goes with the message that it is below: an attachment, a system
-    /// entry other than a boundary, or a user entry without a result that the client wrote
-    /// (CHAIN-9). Those of a subagent belong to its own messages.
-    pub(crate) fn is_loose(&self, node: NodeId) -> bool {
-        let entry = self.entry(node);
-        let is_loose = match entry.kind() {
-            EntryKind::Attachment => true,
-            EntryKind::System => !entry.is_boundary(),
-            EntryKind::User => {
-                entry.flags().contains(Flags::META)
-                    && self.tool_keys(node, ToolRole::Result).next().is_none()
-            }
-            _ => false,
-        };
-        is_loose && (self.policy() == Policy::Recover || !self.is_sidechain(node))
-    }
-
     /// Returns the first entry at or above `node` that is not loose.
     fn owner_of_loose(&self, node: NodeId) -> Option<NodeId> {
         self.ancestors(node).find(|above| !self.is_loose(*above))

@@ -10,9 +10,9 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{Boundary, EntryNo, EntryRef, Id, MessageKey, Preserved, ToolKey};
 
-use crate::components::Descendants;
-use crate::decision::{Decision, Evidence, GapReason};
-use crate::path::ConversationPath;
+use super::ConversationPath;
+use crate::tree::components::Descendants;
+use crate::tree::decision::{Decision, Evidence, GapReason};
 use crate::tree::{NodeId, Tree};
 
 impl Tree<'_> {

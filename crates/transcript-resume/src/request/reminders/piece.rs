@@ -1,0 +1,9 @@
+//! What the messages of an attachment are made of.
+
+/// A part of a message.
+pub(super) enum Piece {
+    /// The text of a reminder, without the tags around it.
+    Text(String),
+    /// An image or a document as JSON.
+    Media(String),
+}
