@@ -885,6 +885,17 @@ impl<'i> EntryRef<'i> {
         &tools[self.record.tools as usize..next.map_or(tools.len(), |next| next.tools as usize)]
     }
 
+    /// Returns the calls that an answer makes, or those that a user entry has the results of.
+    pub fn tool_keys(&self, role: ToolRole) -> impl Iterator<Item = ToolKey> + use<'i> {
+        let is_there = match role {
+            ToolRole::Use => self.kind() == EntryKind::Assistant,
+            _ => self.kind() == EntryKind::User,
+        };
+        let ends = self.tools().iter();
+        ends.filter(move |end| is_there && end.role() == role)
+            .map(|end| end.key())
+    }
+
     /// Returns the session that the line names.
     #[must_use]
     pub fn session(&self) -> Option<&'i str> {

@@ -1,20 +1,31 @@
-//! A read-only index over one transcript file.
+//! Reads sessions: an index over a transcript file, the tree of its entries, and the path of its
+//! conversation.
 //!
 //! Start with [`Source::open`], then [`Index::load`]: it reads the file once, in small buffers
 //! and never through a memory map, and keeps at most 96 bytes for each line. The index has every
 //! entry in file order, including duplicates and objects salvaged from damaged lines, and a
 //! [finding](transcript_format::finding) for every line that does not scan. It does not follow
-//! links: which duplicate counts and what replaces a missing parent depends on a policy.
-//! [`GrowingIndex`] is the same index while the file grows.
+//! links. [`GrowingIndex`] is the same index while the file grows.
+//!
+//! [`Tree::new`] links the entries of an index under a [`Policy`], which says which duplicate counts
+//! and what replaces a missing parent; [`Tree::path`] walks from the leaf to the start of the
+//! conversation, and reports the reason for each step. Neither reads a file or a clock: the same
+//! index always gives the same path. [`LiveConversation`] has the same path while the file grows.
+//!
+//! The rules of [`Policy::Vendor`] are those of clients 2.1.329 and 2.1.331 as observed from outside.
+//! They are listed in `docs/client-behaviour.md`; comments cite their ids, as in (LEAF-1). The tests
+//! compare the results with an independent, slow model of these rules.
 //!
 //! Bodies stay in the file. [`Bodies`] loads the JSON of single entries by their offset.
 //!
 //! ```no_run
-//! use transcript_reader::{Index, Source};
+//! use transcript_reader::{Index, Policy, Source, Tree};
 //!
 //! let source = Source::open("session.jsonl".as_ref())?;
 //! let index = Index::load(&source)?;
-//! for entry_ref in index.entries() {
+//! let tree = Tree::new(&index, Policy::Recover);
+//! for entry in tree.path().entries {
+//!     let entry_ref = index.entry(entry.entry_no());
 //!     println!("{} {:?}", entry_ref.line(), entry_ref.kind());
 //! }
 //! for finding in index.findings() {
@@ -41,9 +52,11 @@ mod growing;
 mod index;
 mod interner;
 mod listing;
+mod live;
 mod ordered;
 mod other_files;
 mod partial_index;
+mod path;
 mod prompt;
 mod said;
 mod session_state;
@@ -51,6 +64,8 @@ mod source;
 mod store_walk;
 mod subagents;
 mod summary_scan;
+pub mod tail_first;
+mod tree;
 mod unknown_keys;
 
 pub use bodies::{Bodies, BodyText};
@@ -65,8 +80,12 @@ pub use index::{
     ToolKey, is_stream_form,
 };
 pub use listing::{Listing, SessionRow, project_folders, title_beside};
+pub use live::{LiveConversation, LiveState};
 pub use ordered::in_order;
 pub use other_files::OtherFiles;
+pub use path::{
+    BranchOff, Chapter, ConversationPath, OmittedCalls, PathEntry, Refusal, Story, Via,
+};
 pub use prompt::{Prompt, shorten};
 pub use said::{Said, Words, question};
 pub use session_state::SessionState;
@@ -75,4 +94,8 @@ pub use store_walk::{Walked, walk_store};
 pub use subagents::{
     Subagent, all_subagents_on, own_subagents_on, session_of_subagent, subagents_on,
 };
+pub use tree::branches::{Branch, BranchStart, Branches, Sidechain, is_prompt};
+pub use tree::decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};
+pub use tree::timeline::is_queued;
+pub use tree::{KeptEntries, NodeId, Parent, Policy, Tree};
 pub use unknown_keys::UnknownKey;

@@ -40,13 +40,11 @@ use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::Flags;
 use transcript_reader::{
-    BodySource, Boundary, EntryNo, EntryRef, Id, Index, Preserved, Prompt, ToolKey,
+    BodySource, Boundary, ConversationPath, EntryNo, EntryRef, Id, Index, Policy, Preserved,
+    Prompt, ToolKey, Tree, is_prompt,
 };
 
-use crate::path::ConversationPath;
 use crate::state::{self, TitleSource};
-use crate::tree::branches::is_prompt;
-use crate::tree::{Policy, Tree};
 use line::{Edit, edited, edited_list};
 use links::entries;
 pub use missing::{MissingResults, missing_results};
@@ -196,8 +194,8 @@ impl<'c, 'i> PathCopy<'c, 'i> {
             Some((id, place as u32))
         };
         let open = match tree.policy() {
-            Policy::Recover => missing::unanswered(index, &entries),
             Policy::Vendor => HashSet::new(),
+            _ => missing::unanswered(index, &entries),
         };
         let (links, ends) = links::links(tree, &entries, &open);
         Self {

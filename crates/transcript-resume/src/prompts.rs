@@ -12,8 +12,8 @@ use transcript_format::object::{Object, Raw};
 use transcript_messages::builder::{PromptFingerprint, text_hash};
 use transcript_reader::{EntryRef, Id, Index};
 
-use crate::request::BodySource;
-use crate::story::Story;
+use transcript_reader::BodySource;
+use transcript_reader::Story;
 
 /// Passes each line that records a system prompt, or the texts of one, to `take`, in the order of
 /// the file. Lines that are damaged are omitted.

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use transcript_format::scan::Scanner;
+use transcript_reader::tail_first::is_turn_closed;
 use transcript_reader::{Error, Source};
-use transcript_resume::is_turn_closed;
 
 use crate::change::ChangeKind;
 use crate::event::EventKind;

@@ -12,8 +12,7 @@ use std::path::Path;
 use transcript_format::kind::EntryKind;
 use transcript_format::lines::Framed;
 use transcript_format::scan::{Envelope, Scanner};
-use transcript_reader::{EntryNo, EntryRef, Id, Index};
-use transcript_resume::{LiveConversation, LiveState};
+use transcript_reader::{EntryNo, EntryRef, Id, Index, LiveConversation, LiveState};
 
 use crate::change::{ChangeKind, ConversationChange};
 use crate::event::{EventKind, FollowedEntry};
@@ -42,7 +41,7 @@ pub struct LiveEntry {
 
 /// The conversation in a followed file.
 ///
-/// Leaf and path are those that policy `recover` of the resume crate finds in the lines so far
+/// Leaf and path are those that policy `recover` finds in the lines so far
 /// ([`LiveConversation`]), whatever the file.
 ///
 /// # What is not a move
@@ -85,7 +84,7 @@ impl<'c> ConversationState<'c> {
         Some(live_entry(&self.state.index.entry(leaf), self.state.index))
     }
 
-    /// Returns the path, oldest first, as `Tree::path` of the resume crate does.
+    /// Returns the path, oldest first, as [`Tree::path`](transcript_reader::Tree::path) does.
     pub fn path(&self) -> impl ExactSizeIterator<Item = LiveEntry> + use<'c> {
         let (path, index) = (self.state.path, self.state.index);
         path.iter()
@@ -404,7 +403,7 @@ fn entry_at(index: &Index, offset: u64) -> Option<EntryRef<'_>> {
 mod tests {
     use transcript_format::lines::Framer;
     use transcript_reader::Source;
-    use transcript_resume::{Policy, Tree};
+    use transcript_reader::{Policy, Tree};
 
     use super::*;
 

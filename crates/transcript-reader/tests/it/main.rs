@@ -1,12 +1,19 @@
 //! The integration tests of transcript-reader, one module per area.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod bad_files;
 mod bodies;
+mod branches;
+mod campaign;
 mod corpus;
 mod growing;
+mod healthy;
 mod listing;
+mod path;
 mod salvage;
 mod same_index;
+mod story;
 mod subagents;
 
 use std::fmt::Write as _;

@@ -5,11 +5,9 @@ use std::ops::Range;
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{EntryNo, EntryRef, Index, MessageKey, ToolKey};
-
-use crate::path::ConversationPath;
-use crate::tree::timeline::tool_keys;
-use crate::tree::{NodeId, Tree};
+use transcript_reader::{
+    ConversationPath, EntryNo, EntryRef, Index, MessageKey, NodeId, ToolKey, Tree,
+};
 
 /// Returns the entries that are copied, oldest first: those of the path except boundaries after its
 /// start. A compaction that was interrupted ended nothing, but a client that reached its boundary
@@ -120,7 +118,7 @@ impl<'t, 'i> Runs<'t, 'i> {
 
     /// Returns the calls that an answer makes, or those that a user entry has the results of.
     fn ends(&self, place: usize, role: ToolRole) -> impl Iterator<Item = ToolKey> + use<'i> {
-        tool_keys(self.entry(place), role)
+        self.entry(place).tool_keys(role)
     }
 
     /// Returns whether the last message is `isMeta`. The Python SDK then looks for another end of

@@ -11,13 +11,10 @@ use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Object;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{BodySource, EntryNo, EntryRef, Index, ToolKey};
+use transcript_reader::{BodySource, ConversationPath, EntryNo, EntryRef, Index, ToolKey, Tree};
 
 use super::links::{entries, links};
-use crate::path::ConversationPath;
 use crate::texts;
-use crate::tree::Tree;
-use crate::tree::timeline::tool_keys;
 
 /// A result that no entry of a path has.
 #[derive(Clone, Debug)]
@@ -101,7 +98,7 @@ pub(super) fn note(
 pub(super) fn unanswered(index: &Index, entries: &[EntryNo]) -> HashSet<ToolKey> {
     let ends = |role: ToolRole| {
         let lines = entries.iter().map(|entry| index.entry(*entry));
-        lines.flat_map(move |line| tool_keys(line, role))
+        lines.flat_map(move |line| line.tool_keys(role))
     };
     let mut open: HashSet<ToolKey> = ends(ToolRole::Use).collect();
     for result in ends(ToolRole::Result) {

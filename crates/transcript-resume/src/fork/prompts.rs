@@ -10,10 +10,10 @@ use transcript_reader::EntryNo;
 
 use super::PathCopy;
 use super::line::{Edit, edited};
-use crate::path::ConversationPath;
 use crate::prompts::{PromptFilter, each_line, fingerprint, is_text_of};
-use crate::request::BodySource;
-use crate::tree::Tree;
+use transcript_reader::BodySource;
+use transcript_reader::ConversationPath;
+use transcript_reader::Tree;
 
 /// Which lines are copied.
 #[derive(Default)]

@@ -10,7 +10,10 @@ use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_format::progress::AgentProgress;
 use transcript_format::scan::{Body, Flags};
 use transcript_format::tool_result::Agent;
-use transcript_reader::{BodySource, EntryNo, EntryRef, Id, Index};
+use transcript_reader::{
+    BodySource, ConversationPath, Decision, EntryNo, EntryRef, Id, Index, OmittedCalls, PathEntry,
+    Policy, Tree, Via,
+};
 
 use super::item_reader::{HeldBodies, kind_of};
 use super::nesting::prompt_hash;
@@ -19,10 +22,7 @@ use super::{
     CallGroup, CompactionItem, GroupKind, GroupRole, Item, ItemId, ItemKind, ItemList, ItemMarks,
     NONE, Span, Speaker, about,
 };
-use crate::path::{ConversationPath, OmittedCalls, PathEntry, Via};
 use crate::texts;
-use crate::tree::decision::Decision;
-use crate::tree::{Policy, Tree};
 
 /// The tools that start subagents: newer clients use the second name (MSG-15).
 const AGENT_TOOLS: [&str; 2] = ["Task", "Agent"];
@@ -397,7 +397,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         marks.set(ItemMarks::SALVAGED, line.is_salvaged());
         marks.set(
             ItemMarks::SIDECHAIN,
-            flags.contains(Flags::SIDECHAIN) && !self.tree.is_all_sidechain,
+            flags.contains(Flags::SIDECHAIN) && !self.tree.is_all_sidechain(),
         );
         let new = NewItem {
             id: ItemId::of_entry(self.index, line),

@@ -2,13 +2,11 @@
 
 use std::collections::HashSet;
 
-use transcript_reader::{BodySource, Id};
+use transcript_reader::{BodySource, ConversationPath, Id, Tree};
 
 use super::ItemList;
 use super::build::{self, Builder, Progress};
 use super::item_reader::HeldBodies;
-use crate::path::ConversationPath;
-use crate::tree::Tree;
 
 /// Makes the item lists of several paths of one tree: what holds for the whole file is computed
 /// once.

@@ -9,10 +9,9 @@ use transcript_format::kind::EntryKind;
 use transcript_format::object::{FromRaw, JsonKind, Object, Raw, Str};
 use transcript_format::scan::{Body, Flags};
 use transcript_format::tool_result::ToolUseResult;
-use transcript_reader::{BodySource, EntryNo, Index};
+use transcript_reader::{BodySource, ConversationPath, EntryNo, Index};
 
 use super::{Item, ItemKind, ItemList, ItemMarks};
-use crate::path::ConversationPath;
 
 /// How many bytes of bodies are kept for later items.
 const MAX_HELD: usize = 16 << 20;

@@ -56,15 +56,14 @@ use std::ops::Range;
 
 use bitflags::bitflags;
 use transcript_format::kind::EntryKind;
-use transcript_reader::EntryNo;
+use transcript_reader::{Decision, EntryNo, SpliceForm};
 
-use crate::tree::decision::{Decision, SpliceForm};
-pub use crate::tree::timeline::is_queued;
 pub use displays::Displays;
 pub use id::ItemId;
 pub use item_reader::{HeldBodies, HeldTexts, ItemReader, LoadedItem};
 pub use nesting::{Nesting, NestingStep, Origin, sidechains};
 pub use parts::{Cut, NamedCall, starts_turn};
+pub use transcript_reader::is_queued;
 
 /// The items of a path in display order.
 ///

@@ -4,11 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use transcript_format::object::Raw;
-use transcript_reader::Subagent;
+use transcript_reader::{ConversationPath, NodeId, PathEntry, Subagent, Tree, Via};
 
 use super::{GroupKind, GroupRole, ItemList};
-use crate::path::{ConversationPath, PathEntry, Via};
-use crate::tree::{NodeId, Tree};
 
 /// The known origin of a subagent: of a file by its name and its `.meta.json`, of a sidechain by
 /// its lines.

@@ -8,12 +8,12 @@ use transcript_format::entry::Entry;
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::object::{JsonKind, Raw};
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{BodySource, EntryMarks, EntryRef, ToolKey};
+use transcript_reader::{
+    BodySource, ConversationPath, Decision, EntryMarks, EntryRef, PathEntry, ToolKey,
+};
 
 use super::about;
 use super::displays::Displays;
-use crate::path::{ConversationPath, PathEntry};
-use crate::tree::decision::Decision;
 
 /// Where an id is named on a path.
 struct Named {
@@ -55,10 +55,8 @@ impl Displays<'_, '_> {
         let is_older = |entry: &PathEntry| entry.entry_no() < start.entry_no();
         // The last entry that belongs to one so far.
         let mut open = entries.iter().rposition(is_older).unwrap_or(0);
-        let part = ConversationPath {
-            omitted: path.omitted.clone(),
-            ..ConversationPath::default()
-        };
+        let mut part = ConversationPath::default();
+        part.omitted = path.omitted.clone();
         let mut parts = vec![part.clone()];
         let (mut size, mut least) = (0, sizes.start);
         for (place, entry) in entries.iter().enumerate() {

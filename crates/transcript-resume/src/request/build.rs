@@ -8,7 +8,7 @@ use transcript_messages::{
     Block, BlockStore, Log, Message, OmissionReason, Part, Provider, make_strict_part, pair,
     within_request_limits,
 };
-use transcript_reader::{BodySource, EntryNo};
+use transcript_reader::{BodySource, ConversationPath, EntryNo, Policy, Refusal, Tree};
 
 use super::load::{InFile, Loaded};
 use super::recorded_usage::{RecordedUsage, since_boundary};
@@ -16,9 +16,7 @@ use super::references::wants_system_role;
 use super::step::{Rules, Step, StepContext, StepKind, origin};
 use super::{Request, RequestOptions};
 use super::{answers, media, merge, references, repair, thinking};
-use crate::path::{ConversationPath, Refusal};
 use crate::state::{PathState, StateReader, Usage};
-use crate::tree::{Policy, Tree};
 
 impl RequestOptions {
     /// Returns the request for the conversation of `tree`.
@@ -129,8 +127,8 @@ impl RequestOptions {
                 recorded: since_boundary(loaded.recorded.found(), &path, tree.index()),
                 path,
                 provider: match policy {
-                    Policy::Recover => self.provider,
                     Policy::Vendor => Provider::Messages,
+                    _ => self.provider,
                 },
                 scale: None,
                 has_margin: false,
@@ -155,9 +153,10 @@ impl RequestOptions {
             Some(at) => path.cut_after(at).then_some(path),
             None => Some(path),
         });
-        let mut path = path.unwrap_or_else(|| ConversationPath {
-            refusal: Some(Refusal::NoConversation),
-            ..ConversationPath::default()
+        let mut path = path.unwrap_or_else(|| {
+            let mut path = ConversationPath::default();
+            path.refusal = Some(Refusal::NoConversation);
+            path
         });
         if tree.policy() == Policy::Vendor && self.leaf.is_none() && tree.has_only_sidechains() {
             path.refusal = path.refusal.or(Some(Refusal::OnlySidechains));
@@ -210,7 +209,7 @@ pub(super) fn messages(
     let messages = merge::merge(steps, model.is_some_and(wants_system_role), policy, log);
     match policy {
         Policy::Vendor => pair(messages, log),
-        Policy::Recover => make_strict_part(messages, part, provider, log),
+        _ => make_strict_part(messages, part, provider, log),
     }
 }
 

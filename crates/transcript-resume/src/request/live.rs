@@ -20,7 +20,9 @@ use std::sync::Arc;
 use transcript_messages::{
     Block, BlockKind, FRESH_ID, Log, Message, Part, Role, within_request_limits,
 };
-use transcript_reader::{BodySource, EntryNo, Index};
+use transcript_reader::{
+    BodySource, ConversationPath, EntryNo, Index, LiveConversation, PathEntry, Policy,
+};
 
 use super::load::read_entry;
 use super::recorded_usage::{RecordedTokens, since_boundary};
@@ -28,9 +30,6 @@ use super::repair::may_be_silent;
 use super::step::{Rules, Step, StepContext, StepKind};
 use super::thinking::Thought;
 use super::{Request, RequestOptions};
-use crate::live::LiveConversation;
-use crate::path::{ConversationPath, PathEntry};
-use crate::tree::Policy;
 
 /// The request of a [`LiveConversation`], kept up to date: each body of the path is read once.
 ///
@@ -126,11 +125,9 @@ impl LiveRequest {
         bodies: &mut B,
     ) -> Result<Option<Request>, B::Error> {
         let leaf = live.leaf();
-        let path = ConversationPath {
-            entries: live.path().to_vec(),
-            leaf,
-            ..ConversationPath::default()
-        };
+        let mut path = ConversationPath::default();
+        path.entries = live.path().to_vec();
+        path.leaf = leaf;
         let index = live.index();
         if path.entries.is_empty() {
             // An empty session may be continued or not; that is not a question of its path.

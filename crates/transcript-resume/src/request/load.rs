@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use transcript_format::scan::Flags;
 use transcript_messages::{BlockStore, Log, OmissionReason};
-use transcript_reader::{BodySource, EntryNo, EntryRef, Index, Source};
+use transcript_reader::{
+    BodySource, ConversationPath, EntryNo, EntryRef, Index, PathEntry, Policy, Source, Tree,
+};
 
 use super::recorded_usage::{RecordedTokens, RecordedUsage};
 use super::step::{Reading, Step, StepContext, Unusable, origin};
 use super::thinking;
-use crate::path::{ConversationPath, PathEntry};
 use crate::sent::may_be_sent;
 use crate::state::StateReader;
-use crate::tree::{Policy, Tree};
 
 /// The file that long blocks stay in.
 #[derive(Debug)]

@@ -12,14 +12,12 @@ use transcript_messages::{
     Block, BlockKind, BlockStore, Log, Message, OmissionReason, Provider, Role, SyntheticKind,
     within_request_limits, without_refused_media,
 };
-use transcript_reader::{BodySource, EntryNo};
+use transcript_reader::{BodySource, ConversationPath, EntryNo, Policy, Tree};
 
 use super::answers;
 use super::load::{InFile, Loaded};
 use super::reminders::is_sent_of_queued;
 use super::step::{Rules, Step, StepContext, StepKind};
-use crate::path::ConversationPath;
-use crate::tree::{Policy, Tree};
 
 /// Removes the images or documents that the API refused from the entry that contained them, as the
 /// API would refuse every later request too (ERR-2, ERR-3).
@@ -29,7 +27,7 @@ use crate::tree::{Policy, Tree};
 pub(super) fn remove_rejected(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) {
     match policy {
         Policy::Vendor => remove_as_client(steps, log),
-        Policy::Recover => replace_refused(steps, log),
+        _ => replace_refused(steps, log),
     }
     // A prompt with nothing left is not sent (ERR-4).
     steps.retain(|step| step.kind != StepKind::User || !step.blocks.is_empty());

@@ -9,9 +9,10 @@ use transcript_messages::block::{ApiTool, kind_of, with_newline};
 use transcript_messages::text::{js_trim, quoted, wrapped};
 use transcript_messages::{Block, BlockKind, Log, Message, OmissionReason, Role};
 
+use transcript_reader::Policy;
+
 use super::reminders::{is_attribution, unwrapped};
 use super::step::{Reminder, Step, StepKind};
-use crate::tree::Policy;
 
 /// A message that is still growing.
 #[derive(Debug)]

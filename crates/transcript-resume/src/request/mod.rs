@@ -62,9 +62,8 @@ use std::collections::BTreeSet;
 use transcript_messages::builder::RequestSettings;
 use transcript_messages::{Lint, Log, Message, Omission, Provider, Synthetic, lint_for};
 pub use transcript_reader::BodySource;
-use transcript_reader::{EntryNo, Source};
+use transcript_reader::{ConversationPath, EntryNo, Source};
 
-use crate::path::ConversationPath;
 use fit::Scale;
 pub use fit::{Fit, RequestTokens};
 pub use live::LiveRequest;

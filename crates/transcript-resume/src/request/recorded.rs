@@ -17,15 +17,13 @@ use transcript_format::named;
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_messages::text::quoted;
 use transcript_messages::{Block, Log, Message, Part, Provider, Role};
-use transcript_reader::{BodySource, EntryNo, Id, Index};
+use transcript_reader::{BodySource, EntryNo, Id, Index, NodeId, Policy, Tree};
 
 use super::build::messages;
 use super::load::Loaded;
 use super::references::{self, wants_system_role};
 use super::repair;
 use super::step::{Rules, StepContext};
-use crate::path::leaf::MessagesAbove;
-use crate::tree::{NodeId, Policy, Tree};
 
 /// One recorded request, and whether its messages could be built again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -525,7 +523,7 @@ impl Blobs {
 /// the last tip of that time.
 fn leaf_of(tree: &Tree<'_>, index: &Index, under: Option<Option<Id>>) -> Option<NodeId> {
     let Some(parent) = under else {
-        return Some(tree.last_tip(&mut MessagesAbove::new(tree))?.0);
+        return Some(tree.last_tip()?.0);
     };
     // Between the request and its answer the client writes attachments that were not sent with it,
     // such as the definitions of tools (REQ-4).

@@ -3,9 +3,7 @@
 use transcript_format::object::{Object, Raw};
 use transcript_format::usage::Usage;
 
-use transcript_reader::Index;
-
-use crate::path::ConversationPath;
+use transcript_reader::{ConversationPath, Index};
 
 /// The most bytes that are kept unread.
 const MAX_UNREAD: usize = 16 << 10;

@@ -6,8 +6,9 @@ use transcript_format::object::{Object, Raw};
 use transcript_format::{client_tools, texts};
 use transcript_messages::{Block, BlockKind, Log, OmissionReason, Role, SyntheticKind};
 
+use transcript_reader::Policy;
+
 use super::step::{Step, StepKind};
-use crate::tree::Policy;
 
 /// Removes the references to tools that the request does not have, and adds a text after the blocks
 /// of an entry that refers to one, as the API requires user content there (MSG-14).

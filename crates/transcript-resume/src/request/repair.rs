@@ -9,8 +9,9 @@ use transcript_format::texts;
 use transcript_messages::text::js_trim;
 use transcript_messages::{Block, BlockKind, Log, OmissionReason, Role, SyntheticKind};
 
+use transcript_reader::Policy;
+
 use super::step::{Step, StepKind};
-use crate::tree::Policy;
 
 /// A call of the last answer without a result.
 pub(super) struct OpenCall {

@@ -11,14 +11,12 @@ use transcript_messages::text::quoted;
 use transcript_messages::{
     Block, BlockKind, BlockStore, Log, OmissionReason, Place, within_limits,
 };
-use transcript_reader::{EntryMarks, EntryNo, EntryRef, Index};
+use transcript_reader::{EntryMarks, EntryNo, EntryRef, Index, Policy, Tree, is_queued};
 
 use super::frames;
 use super::recorded_usage::{RecordedTokens, RecordedUsage};
 use super::reminders::Attachment;
 use crate::state::{NO_MODEL, StateReader};
-use crate::tree::timeline::is_queued;
-use crate::tree::{Policy, Tree};
 
 /// The model of answers that the client made itself.
 const SYNTHETIC_MODEL: &str = NO_MODEL;

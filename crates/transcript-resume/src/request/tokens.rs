@@ -2,11 +2,10 @@
 
 use transcript_format::scan::Flags;
 use transcript_messages::{FitLimit, Log, Origins, fit, within_request_limits};
-use transcript_reader::{EntryNo, Index};
+use transcript_reader::{EntryNo, Index, is_prompt};
 
 use super::Request;
 use super::fit::{Estimate, Fit, RequestTokens, Scale};
-use crate::tree::branches::is_prompt;
 
 impl Request {
     /// Estimates the tokens of the request, by [`TokenEstimate`] and by what the API counted for the last answer: the

@@ -4,10 +4,9 @@ use std::collections::HashSet;
 
 use transcript_format::kind::{AttachmentKind, EntryKind};
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{EntryNo, EntryRef, Index};
+use transcript_reader::{ConversationPath, EntryNo, EntryRef, Index};
 
 use super::sweep::Sweep;
-use crate::path::ConversationPath;
 
 /// Returns the boundary of the compaction that `path` starts at; `None` without one, and if only the
 /// end of the file was read.

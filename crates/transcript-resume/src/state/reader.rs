@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use transcript_format::kind::{AttachmentKind, EntryKind};
 use transcript_format::object::{Raw, Str};
 use transcript_format::scan::Body;
-use transcript_reader::{BodySource, EntryNo, EntryRef, Index};
+use transcript_reader::{BodySource, ConversationPath, EntryNo, EntryRef, Index, Tree};
 
 use super::calls::{Denial, OpenCalls, ResultBlock, is_commit};
 use super::files::{KnownFiles, Place};
@@ -14,9 +14,7 @@ use super::sweep::{self, Sweep};
 use super::todos::Todos;
 use super::usage::{NO_MODEL, Usage, UsageTotals};
 use super::{PathState, earlier, set};
-use crate::path::ConversationPath;
 use crate::sent::may_be_sent;
-use crate::tree::Tree;
 
 impl PathState {
     /// Reads the state at the end of `path`, and the usage of its answers, by model ordered by

@@ -11,13 +11,12 @@ use transcript_format::object::{Object, Raw, Str};
 use transcript_format::system::{MicrocompactBoundary, TurnDuration};
 use transcript_format::title::{NEAR, TitleLines, TitleSource};
 use transcript_reader::{
-    BodySource, EntryNo, EntryRef, Id, Index, SessionFile, SessionRow, title_beside,
+    BodySource, ConversationPath, EntryNo, EntryRef, Id, Index, SessionFile, SessionRow, is_prompt,
+    title_beside,
 };
 
 use super::metadata::{Costs, FileHistory, PullRequest, QueuedPrompt, owned, worktree};
 use super::{ModelFallback, PathState, set};
-use crate::path::ConversationPath;
-use crate::tree::branches::is_prompt;
 
 /// Fills in the fields that do not come from the path. `permission_mode_at` is the entry of the path
 /// that names the permission mode, if any does.

@@ -1176,11 +1176,11 @@ fn copies_of_damaged_sessions_show_what_their_paths_showed() {
 fn copies_of_fixtures_and_shared_files_show_what_their_paths_showed() {
     let mut files = Vec::new();
     let fixtures = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1");
-    crate::path::transcripts_under(&fixtures, &mut files);
+    crate::transcripts_under(&fixtures, &mut files);
     match shared() {
         Some(shared) => {
-            crate::path::transcripts_under(&shared.join("corpus/files"), &mut files);
-            crate::path::transcripts_under(&shared.join("oracle"), &mut files);
+            crate::transcripts_under(&shared.join("corpus/files"), &mut files);
+            crate::transcripts_under(&shared.join("oracle"), &mut files);
         }
         None => println!("skipped: no shared data"),
     }

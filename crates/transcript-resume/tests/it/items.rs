@@ -18,7 +18,7 @@ use transcript_resume::{ConversationPath, Decision, Policy, Tree};
 use transcript_testkit::rng::Rng;
 use transcript_testkit::{damage, generate, oracle, shared};
 
-use crate::path::transcripts_under;
+use crate::transcripts_under;
 
 const POLICIES: [Policy; 2] = [Policy::Vendor, Policy::Recover];
 

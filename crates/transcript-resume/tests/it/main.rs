@@ -3,21 +3,17 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod attachments;
-mod branches;
 mod builder;
-mod campaign;
 mod client;
 mod closing;
 mod fit;
 mod fork;
 mod guarantee;
-mod healthy;
 mod items;
 mod live;
 mod live_request;
 mod media;
 mod pains;
-mod path;
 mod provider;
 mod recovered;
 mod request;
@@ -25,7 +21,6 @@ mod request_forms;
 mod sent;
 mod state;
 mod stored;
-mod story;
 mod stream_form;
 mod strict;
 mod superset;
@@ -34,7 +29,9 @@ mod tombstones;
 mod usage;
 mod work;
 
+use std::fs;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use transcript_reader::{Index, Source};
 
@@ -45,4 +42,23 @@ fn load(bytes: &[u8]) -> (tempfile::NamedTempFile, Source, Index) {
     let source = Source::open(file.path()).unwrap();
     let index = Index::load(&source).unwrap();
     (file, source, index)
+}
+
+/// Adds the transcripts in a folder and below, in order.
+fn transcripts_under(folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            transcripts_under(&path, found);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "jsonl")
+        {
+            found.push(path);
+        }
+    }
 }

@@ -14,8 +14,8 @@ use transcript_resume::request::RequestOptions;
 use transcript_testkit::rng::Rng;
 use transcript_testkit::shared;
 
-use crate::path::transcripts_under;
 use crate::strict::{Loaded, for_each_session};
+use crate::transcripts_under;
 
 // ---------------------------------------------------------------------------------------------
 // The API

@@ -848,7 +848,7 @@ fn under_recover_what_hurts_a_session_is_brought_back_where_it_can_be_proved() {
 fn every_fixture_has_its_expectation() {
     let folder = folder();
     let mut files = Vec::new();
-    crate::path::transcripts_under(&folder, &mut files);
+    crate::transcripts_under(&folder, &mut files);
     let files: Vec<_> = files
         .iter()
         .map(|file| file.strip_prefix(&folder).unwrap())

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::Write;
 
-use crate::path::check_seeds;
 use serde_json::Value;
 use transcript_messages::Message;
 use transcript_reader::{Bodies, Index, Source};
@@ -69,6 +68,25 @@ fn check_oracle(folder: &str) {
         cases.len(),
         different.join("\n")
     );
+}
+
+/// Sessions of the generator: the seeds are the numbers below the bound.
+const GENERATED: u64 = 2_000;
+
+/// Compares engine and model on sessions generated from seeds. On the seeds in `undecided` the two
+/// are known to differ and no recorded request of the client shows which is right: a seed that is
+/// not among them fails, and so does one that is and no longer differs.
+fn check_seeds(undecided: &[u64], mut difference: impl FnMut(u64) -> Option<String>) {
+    let mut wrong = String::new();
+    for seed in 0..GENERATED {
+        let difference = difference(seed);
+        match (difference, undecided.contains(&seed)) {
+            (Some(difference), false) => wrong += &format!("seed {seed}: {difference}\n"),
+            (None, true) => wrong += &format!("seed {seed} is undecided no more\n"),
+            _ => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
 }
 
 #[test]
@@ -147,9 +165,9 @@ fn requests_of_shared_files_are_those_of_the_model() {
         return;
     };
     let mut files = Vec::new();
-    crate::path::transcripts_under(&shared.join("corpus/files"), &mut files);
+    crate::transcripts_under(&shared.join("corpus/files"), &mut files);
     for folder in oracle::FOLDERS {
-        crate::path::transcripts_under(&shared.join(folder), &mut files);
+        crate::transcripts_under(&shared.join(folder), &mut files);
     }
     let mut different = Vec::new();
     for file in files {

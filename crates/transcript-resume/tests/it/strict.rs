@@ -32,8 +32,8 @@ fn seeds() -> u64 {
 pub(crate) fn for_each_session(seeds: u64, mut look: impl FnMut(&str, &[u8])) {
     if let Some(shared) = shared() {
         let mut files = Vec::new();
-        crate::path::transcripts_under(&shared.join("corpus/files"), &mut files);
-        crate::path::transcripts_under(&shared.join("oracle"), &mut files);
+        crate::transcripts_under(&shared.join("corpus/files"), &mut files);
+        crate::transcripts_under(&shared.join("oracle"), &mut files);
         for file in files {
             look(&file.display().to_string(), &fs::read(&file).unwrap());
         }

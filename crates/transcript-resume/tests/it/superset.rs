@@ -320,7 +320,7 @@ fn check_folder(folder: &str) {
         return;
     };
     let mut files = Vec::new();
-    crate::path::transcripts_under(&folder, &mut files);
+    crate::transcripts_under(&folder, &mut files);
     check(files.into_iter().map(|file| {
         let bytes = fs::read(&file).unwrap();
         (file.display().to_string(), bytes, "NEXT".to_owned())
@@ -368,7 +368,7 @@ fn recover_holds_every_message_of_real_sessions() {
 fn recover_holds_every_message_of_the_fixtures_of_rules() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/client");
     let mut files = Vec::new();
-    crate::path::transcripts_under(&folder, &mut files);
+    crate::transcripts_under(&folder, &mut files);
     assert!(files.len() > 150, "{}", files.len());
     // Where the client guesses by time, or by a repeated line, `recover` may show another of several
     // answers to one prompt, and it knows errors about media by the start of their text.

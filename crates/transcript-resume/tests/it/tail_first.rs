@@ -217,7 +217,7 @@ fn check_all(what: &str, files: impl IntoIterator<Item = (String, Vec<u8>)>) -> 
 
 fn files_under(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
-    crate::path::transcripts_under(folder, &mut files);
+    crate::transcripts_under(folder, &mut files);
     files.sort();
     let read = |file: PathBuf| (file.display().to_string(), fs::read(file).unwrap());
     files.into_iter().map(read).collect()

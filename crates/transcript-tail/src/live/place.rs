@@ -3,8 +3,7 @@
 use bitflags::bitflags;
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::ContentKind;
-use transcript_reader::{EntryNo, EntryRef, Id, Index};
-use transcript_resume::{LiveState, PathEntry};
+use transcript_reader::{EntryNo, EntryRef, Id, Index, LiveState, PathEntry};
 
 bitflags! {
     #[derive(Clone, Copy, Debug, Default)]
