@@ -53,7 +53,7 @@ pub struct SearchSettings {
     pub output: SearchOutput,
     /// Whether what is known about the files is kept and used.
     pub cache: Option<bool>,
-    /// Whether archived sessions whose files are gone are left out.
+    /// Whether archived sessions whose files are gone are omitted.
     #[serde(skip)]
     pub is_live_only: bool,
 }

@@ -39,7 +39,7 @@ pub struct UsageSettings {
     pub project: Option<PathBuf>,
     /// Whether what is known about the files is kept and used.
     pub cache: Option<bool>,
-    /// Whether archived sessions whose files are gone are left out.
+    /// Whether archived sessions whose files are gone are omitted.
     #[serde(skip)]
     pub is_live_only: bool,
     /// Whether the sums of deleted sessions are kept and counted, if all sessions are.
