@@ -1,6 +1,5 @@
 //! An open session, and its commands.
 
-use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -10,14 +9,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transcript_engine::catalog::usage::{CallPrices, Prices};
-use transcript_engine::serve::{append_each_then, drafts, execute};
-use transcript_engine::wire::{self, Append, Command, CommandError, Json};
+use transcript_engine::serve::{append_each_then, drafts, embedded_prices, execute, request_text};
+use transcript_engine::wire::{self, Command, CommandError};
 use transcript_engine::{
-    AgentId, AgentMeta, Counters, Draft, ErrorKind, ForkOptions, History, OnBusy, Repair, Request,
-    Session, SessionOptions, SyncPolicy, TurnEnd, Written, stream,
+    AgentId, AgentMeta, Draft, OnBusy, Repair, Session, SessionOptions, SyncPolicy, Written, stream,
 };
-use transcript_format::object::{Object, Raw};
-use transcript_reader::Index;
+use transcript_format::object::Object;
 
 use transcript_ops::context::ArchiveChoice;
 use transcript_ops::failure::read_options;
@@ -171,7 +168,7 @@ impl OpenOptions {
             Some(path) => {
                 Prices::read(path).map_err(|error| Failure::options(error.to_string()))?
             }
-            None => Prices::embedded(),
+            None => return Ok(embedded_prices()),
         };
         Ok(Arc::new(CallPrices::new(prices)))
     }
@@ -350,13 +347,6 @@ impl SessionHandle {
         })
     }
 
-    /// Counts the replies that a kill kept from being counted; only the first call reads the file.
-    fn count_missed(&self, session: &Session) -> Result<(), Failure> {
-        let prices = Arc::clone(&self.prices);
-        session.count_missed(move |model, usage| prices.cost(model, usage))?;
-        Ok(())
-    }
-
     fn lock(&self) -> MutexGuard<'_, Option<Session>> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -395,170 +385,8 @@ impl SessionHandle {
             return Ok("{\"ok\":true}".to_owned());
         }
         let session = guard.as_ref().ok_or_else(|| self.closed())?;
-        let text = |name: &str| optional_text(&object, name);
-        match op.as_deref() {
-            Some("queue") => {
-                let mut last = None;
-                for draft in drafts(&unquoted(Append::of_object(&object)?))? {
-                    last = session.queue(draft)?.uuid().map(ToString::to_string);
-                }
-                Ok(json!({ "ok": true, "uuid": last }).to_string())
-            }
-            Some("appendAll") => {
-                let entries = object.array("entries").unwrap_or_default().into_iter();
-                let drafts = entries.enumerate().map(|(number, entry)| {
-                    Draft::entry(unquote(entry.into()).text()).map_err(|error| {
-                        let mut failure = Failure::from(error);
-                        failure.message = format!("entries[{number}]: {}", failure.message);
-                        failure
-                    })
-                });
-                let written = session.append_all(drafts.collect::<Result<Vec<_>, _>>()?)?;
-                Ok(wire::text(&wire::Answer::written(written))?)
-            }
-            Some("title") => {
-                let title = text("title")?.ok_or_else(|| not_text("title"))?;
-                let written = session.set_title(&title)?;
-                Ok(wire::text(&wire::Answer::written(vec![written]))?)
-            }
-            Some("tag") => {
-                // Without a tag it is cleared, but not by mistake.
-                if object.get("tag").is_none() {
-                    return Err(not_text("tag").into());
-                }
-                let written = session.set_tag(&text("tag")?.unwrap_or_default())?;
-                Ok(wire::text(&wire::Answer::written(vec![written]))?)
-            }
-            Some("endTurn") => {
-                let mut turn = TurnEnd::new();
-                if let Some(prompt) = text("prompt")? {
-                    turn = turn.prompt(prompt);
-                }
-                let written = session.end_turn(turn)?;
-                Ok(wire::text(&wire::Answer::written(written))?)
-            }
-            Some("count") => {
-                let fields = [
-                    "op",
-                    "reply",
-                    "apiMs",
-                    "failedApiMs",
-                    "toolMs",
-                    "linesAdded",
-                    "linesRemoved",
-                ];
-                refuse_others(&object, &fields)?;
-                let counted = Counted::read(&object, &self.prices)?;
-                self.count_missed(session)?;
-                let counters = session.count(|counters| {
-                    counted.add_to(counters);
-                    counters.clone()
-                });
-                Ok(counters_text(&counters))
-            }
-            Some("counters") => {
-                self.count_missed(session)?;
-                Ok(counters_text(&session.counters()))
-            }
-            Some("completeCalls") => {
-                let text = text("text")?.ok_or_else(|| not_text("text"))?;
-                let written = session.complete_calls(&text)?;
-                Ok(wire::text(&wire::Answer::written(written))?)
-            }
-            Some("context") => {
-                refuse_others(&object, &["op", "gitBranch", "entrypoint"])?;
-                if let Some(branch) = text("gitBranch")? {
-                    session.set_git_branch(&branch)?;
-                }
-                if let Some(entrypoint) = text("entrypoint")? {
-                    session.set_entrypoint(&entrypoint)?;
-                }
-                Ok("{\"ok\":true}".to_owned())
-            }
-            Some("state") => Ok(json!({ "ok": true, "state": session.state()? }).to_string()),
-            Some("fork") => {
-                refuse_others(&object, &["op", "at", "title", "out"])?;
-                let mut options = ForkOptions::new();
-                let line = object.get("at").and_then(Raw::u64);
-                let at = match line.map(|line| line.to_string()) {
-                    None => text("at")?,
-                    line => line,
-                };
-                if let Some(at) = at {
-                    options = options.at(session.find_entry(&at)?);
-                }
-                if let Some(title) = text("title")? {
-                    options = options.title(title);
-                }
-                if let Some(out) = text("out")? {
-                    options = options.out(out);
-                }
-                let path = session.fork(&options)?;
-                Ok(json!({ "ok": true, "path": path.to_string_lossy() }).to_string())
-            }
-            Some("request") => {
-                let text =
-                    session.request_with(|request, index| request_text(&request, index))??;
-                Ok(format!("{{\"ok\":true,\"request\":{text}}}"))
-            }
-            Some("entries") => {
-                let listed = session.entries()?;
-                let entries = listed.iter().map(|entry| {
-                    json!({
-                        "uuid": entry.id.as_ref().map(ToString::to_string),
-                        "type": entry.kind.name(),
-                        "role": entry.role.map(|role| role.name()),
-                        "isPrompt": entry.is_prompt,
-                        "preview": entry.preview,
-                        "contextTokens": entry.context_tokens,
-                        "outputTokens": entry.output_tokens,
-                    })
-                });
-                let entries: Vec<_> = entries.collect();
-                Ok(json!({ "ok": true, "list": entries }).to_string())
-            }
-            Some("usage") => {
-                let usage = match History::open(&self.path) {
-                    Ok(history) => history.usage()?,
-                    // A session without an entry has no file yet.
-                    Err(error)
-                        if session.leaf().is_none()
-                            && matches!(
-                                error.kind(),
-                                ErrorKind::Read(transcript_reader::ErrorKind::NotFound)
-                            ) =>
-                    {
-                        Vec::new()
-                    }
-                    Err(error) => return Err(error.into()),
-                };
-                Ok(json!({ "ok": true, "models": usage }).to_string())
-            }
-            Some("leaf") => {
-                let leaf = session.leaf().map(|leaf| leaf.to_string());
-                Ok(json!({ "ok": true, "uuid": leaf }).to_string())
-            }
-            _ => {
-                match op.as_deref() {
-                    Some("compact") => {
-                        let fields = ["op", "summary", "trigger", "preserved", "preTokens"];
-                        refuse_others(&object, &fields)?;
-                    }
-                    Some("prompt" | "changes") => {
-                        refuse_others(&object, &["op", "sections", "separator"])?;
-                    }
-                    _ => {}
-                }
-                let command = match Command::of_object(&object)? {
-                    Command::Append(append) => Command::Append(unquoted(append)),
-                    Command::Record { messages } => Command::Record {
-                        messages: messages.into_iter().map(unquote).collect(),
-                    },
-                    command => command,
-                };
-                reply(&self.path, execute(session, &command))
-            }
-        }
+        let command = Command::of_object(&object)?;
+        reply(&self.path, execute(session, &self.prices, &command))
     }
 }
 
@@ -585,122 +413,8 @@ fn reply(path: &Path, answer: Result<wire::Answer<'static>, CommandError>) -> Re
 pub(crate) fn appended(command: &str) -> Option<Vec<Draft>> {
     let object = Object::parse(command).ok()?;
     match Command::of_object(&object).ok()? {
-        Command::Append(append) => drafts(&unquoted(append)).ok(),
+        Command::Append(append) => drafts(&append).ok(),
         _ => None,
-    }
-}
-
-/// Returns the JSON of an entry. A string has it as its text: whatever the text, it adds nothing to the command around it.
-fn unquote(entry: Json<'_>) -> Json<'_> {
-    if !entry.text().starts_with('"') {
-        return entry;
-    }
-    let text = Raw::parse(entry.text()).ok().and_then(Raw::str);
-    match text.map(Cow::into_owned) {
-        Some(text) => Json::new(text),
-        None => entry,
-    }
-}
-
-fn unquoted(append: Append<'_>) -> Append<'_> {
-    match append {
-        Append::Entry(entry) => Append::Entry(unquote(entry)),
-        Append::Assistant(message) => Append::Assistant(unquote(message)),
-        append => append,
-    }
-}
-
-/// What a command adds to the counters of a session.
-struct Counted<'a> {
-    /// The model of a reply, its usage, and its cost.
-    reply: Option<(String, Object<'a>, Option<u128>)>,
-    api: Duration,
-    failed_api: Option<Duration>,
-    tool: Option<Duration>,
-    lines: [u64; 2],
-}
-
-impl<'a> Counted<'a> {
-    fn read(command: &Object<'a>, prices: &CallPrices) -> Result<Self, CommandError> {
-        let given = |name: &str| command.get(name).filter(|value| !value.is_null());
-        let lines = |name: &str| match given(name) {
-            None => Ok(0),
-            Some(value) => value.u64().ok_or_else(|| {
-                CommandError::bad_command(format!("`{name}` must be a whole number, 0 or more"))
-            }),
-        };
-        // Clocks measure fractions of a millisecond.
-        let millis = |name: &str| {
-            let Some(value) = given(name) else {
-                return Ok(None);
-            };
-            let seconds = value.f64().map(|millis| millis / 1000.0);
-            let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-            let wrong = || format!("`{name}` must be a number of milliseconds, 0 or more");
-            time.map(Some)
-                .ok_or_else(|| CommandError::bad_command(wrong()))
-        };
-        let message = command.get("reply").filter(|value| !value.is_null());
-        let reply = message.map(|message| {
-            let message = message.object();
-            let usage = message.as_ref().and_then(|message| message.object("usage"));
-            let model = message.and_then(|message| message.str("model"));
-            let (Some(model), Some(usage)) = (model, usage) else {
-                return Err(CommandError::bad_command(
-                    "`reply` must be a message of the API, with its `model` and `usage`",
-                ));
-            };
-            let cost = prices.cost(&model, &usage);
-            Ok((model.into_owned(), usage, cost))
-        });
-        Ok(Self {
-            reply: reply.transpose()?,
-            api: millis("apiMs")?.unwrap_or_default(),
-            failed_api: millis("failedApiMs")?,
-            tool: millis("toolMs")?,
-            lines: [lines("linesAdded")?, lines("linesRemoved")?],
-        })
-    }
-
-    fn add_to(&self, counters: &mut Counters) {
-        if let Some((model, usage, cost)) = &self.reply {
-            counters.add_reply(model, usage, *cost, self.api);
-        }
-        if let Some(took) = self.failed_api {
-            counters.add_failed_request(took);
-        }
-        if let Some(took) = self.tool {
-            counters.add_tool(took);
-        }
-        let [added, removed] = self.lines;
-        counters.add_lines(added, removed);
-    }
-}
-
-fn counters_text(counters: &Counters) -> String {
-    json!({ "ok": true, "counters": counters.costs() }).to_string()
-}
-
-fn optional_text(object: &Object<'_>, name: &str) -> Result<Option<String>, CommandError> {
-    match object.get(name).filter(|value| !value.is_null()) {
-        None => Ok(None),
-        Some(value) => match value.str() {
-            Some(text) => Ok(Some(text.into_owned())),
-            None => Err(not_text(name)),
-        },
-    }
-}
-
-fn not_text(name: &str) -> CommandError {
-    CommandError::bad_command(format!("`{name}` must be a string"))
-}
-
-/// A misspelt option would otherwise be ignored.
-fn refuse_others(object: &Object<'_>, known: &[&str]) -> Result<(), Failure> {
-    let mut names = object.members().iter().map(|(name, _)| name);
-    match names.find(|name| !known.contains(&name.as_ref())) {
-        None => Ok(()),
-        Some(name) => Err(Failure::options(format!("there is no option `{name}`"))),
     }
 }
 
@@ -722,29 +436,6 @@ fn repair_record(repair: &Repair) -> Value {
 fn ids(written: &[Written]) -> Vec<Option<String>> {
     let ids = written.iter().map(|entry| entry.uuid.as_ref());
     ids.map(|id| id.map(ToString::to_string)).collect()
-}
-
-/// Returns the record of a request: its messages, and what it has that the file has not, and the reverse.
-fn request_text(request: &Request, index: &Index) -> Result<String, Failure> {
-    let mut text = Vec::new();
-    wire::write_messages(&mut text, &request.messages, |json| json.into())?;
-    let model = json!(request.model);
-    let provider = request.provider.name();
-    let resumable = request.is_resumable();
-    let window = request
-        .model
-        .as_deref()
-        .and_then(transcript_engine::context_window);
-    let tokens = wire::TokensRecord::new(&request.tokens(), window, None);
-    let ok = resumable && request.lint().is_ok() && tokens.over.is_none();
-    let tokens = wire::text(&tokens)?;
-    let text = String::from_utf8_lossy(&text);
-    let diagnostics = wire::RequestDiagnostics::new(index, request);
-    let diagnostics = wire::text(&diagnostics)?;
-    let diagnostics = diagnostics.trim_start_matches('{');
-    Ok(format!(
-        "{{\"model\":{model},\"provider\":\"{provider}\",\"resumable\":{resumable},\"accepted\":{ok},\"tokens\":{tokens},\"messages\":{text},{diagnostics}"
-    ))
 }
 
 /// Runs what may panic: a defect of this program is a failure of the call, not the end of the process.

@@ -2,15 +2,23 @@
 //! `docs/cli.md` specifies the protocol; [`wire`] has its types.
 
 use std::io::{self, BufRead, Write};
+use std::sync::{Arc, OnceLock};
 
+use serde::Serialize;
+use serde_json::json;
+use transcript_catalog::usage::{CallPrices, Prices};
 use transcript_format::kind::EntryKind;
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
 use transcript_format::object::{Object, Raw};
 use transcript_writer::{Draft, EntryId, ErrorKind, RecordOptions, Rescue, Written};
 
 use crate::wire::{self, Answer, Append, Command, CommandError, Json};
+use transcript_reader::Index;
 use transcript_session::make::Compaction;
-use transcript_session::{Error, Session};
+use transcript_session::{
+    ConversationEntry, Error, ForkOptions, History, Request as SessionRequest, Session, TurnEnd,
+    Usage, context_window,
+};
 
 /// The version in the answer to `hello`.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -39,6 +47,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[derive(Debug)]
 pub struct CommandServer<W: Write> {
     session: Session,
+    /// What replies cost that are counted.
+    prices: Arc<CallPrices>,
     /// Appends that were read but not written yet.
     pending: Vec<PendingAppend>,
     out: W,
@@ -94,6 +104,7 @@ impl<W: Write> CommandServer<W> {
     pub fn new(session: Session, out: W) -> Self {
         Self {
             session,
+            prices: embedded_prices(),
             pending: Vec::new(),
             out,
             any_failed: false,
@@ -177,7 +188,10 @@ impl<W: Write> CommandServer<W> {
                 self.write_waiting()?;
                 return Ok(Some(End::Asked(id.cloned().map(Json::into_owned))));
             }
-            Ok(command) => self.answer(id, |session| execute(session, &command))?,
+            Ok(command) => {
+                let prices = Arc::clone(&self.prices);
+                self.answer(id, |session| execute(session, &prices, &command))?;
+            }
             Err(error) => self.answer(id, |_| Err(error))?,
         }
         Ok(None)
@@ -237,12 +251,24 @@ impl<W: Write> CommandServer<W> {
     }
 }
 
-/// Runs one command on a session.
+/// Returns the prices that are part of the program.
+#[must_use]
+pub fn embedded_prices() -> Arc<CallPrices> {
+    static PRICES: OnceLock<Arc<CallPrices>> = OnceLock::new();
+    let prices = PRICES.get_or_init(|| Arc::new(CallPrices::new(Prices::embedded())));
+    Arc::clone(prices)
+}
+
+/// Runs one command on a session. `prices` say what replies cost that are counted.
 ///
 /// # Errors
 /// Why it failed, as the answer says it. `close` ends a server, not a session: it is an error here.
-pub fn execute(session: &Session, command: &Command<'_>) -> Result<Answer<'static>, CommandError> {
-    run(session, command).map(|answer| with_fork(session, answer))
+pub fn execute(
+    session: &Session,
+    prices: &Arc<CallPrices>,
+    command: &Command<'_>,
+) -> Result<Answer<'static>, CommandError> {
+    run(session, prices, command).map(|answer| with_fork(session, answer))
 }
 
 /// Adds to an answer that a fork is written.
@@ -253,7 +279,11 @@ fn with_fork(session: &Session, answer: Answer<'static>) -> Answer<'static> {
     }
 }
 
-fn run(session: &Session, command: &Command<'_>) -> Result<Answer<'static>, CommandError> {
+fn run(
+    session: &Session,
+    prices: &Arc<CallPrices>,
+    command: &Command<'_>,
+) -> Result<Answer<'static>, CommandError> {
     match command {
         Command::Append(append) => append_batch(session, drafts(append)?),
         Command::Meta { entry } => Ok(Answer::written(session.append_all(metadata(entry)?)?)),
@@ -292,7 +322,157 @@ fn run(session: &Session, command: &Command<'_>) -> Result<Answer<'static>, Comm
             let new = prompt.assembled().fingerprint();
             Ok(Answer::of_changes(session.prompt_changes(&new)?))
         }
+        Command::Queue(append) => {
+            let mut last = None;
+            for draft in drafts(append)? {
+                last = session.queue(draft)?.uuid().cloned();
+            }
+            Ok(Answer::written_with_leaf(Vec::new(), last))
+        }
+        Command::AppendAll { entries } => append_all(session, entries),
+        Command::Title { title } => Ok(Answer::written(vec![session.set_title(title)?])),
+        Command::Tag { tag } => {
+            let written = session.set_tag(tag.as_deref().unwrap_or_default())?;
+            Ok(Answer::written(vec![written]))
+        }
+        Command::EndTurn { prompt } => {
+            let turn = prompt.iter().fold(TurnEnd::new(), |turn, prompt| {
+                turn.prompt(prompt.to_string())
+            });
+            Ok(Answer::written(session.end_turn(turn)?))
+        }
+        Command::Count(count) => {
+            count_missed(session, prices)?;
+            let counters = session.count(|counters| {
+                count.add_to(counters, prices);
+                counters.clone()
+            });
+            Answer::done().with_counters(&counters.costs())
+        }
+        Command::Counters => {
+            count_missed(session, prices)?;
+            Answer::done().with_counters(&session.counters().costs())
+        }
+        Command::CompleteCalls { text } => Ok(Answer::written(session.complete_calls(text)?)),
+        Command::Context {
+            git_branch,
+            entrypoint,
+        } => {
+            if let Some(branch) = git_branch {
+                session.set_git_branch(branch)?;
+            }
+            if let Some(entrypoint) = entrypoint {
+                session.set_entrypoint(entrypoint)?;
+            }
+            Ok(Answer::done())
+        }
+        Command::State => Answer::done().with_state(&session.state()?),
+        Command::Fork { at, title, out } => {
+            let mut options = ForkOptions::new();
+            if let Some(at) = at {
+                options = options.at(session.find_entry(at)?);
+            }
+            if let Some(title) = title {
+                options = options.title(title.to_string());
+            }
+            if let Some(out) = out {
+                options = options.out(&**out);
+            }
+            Ok(Answer::done().with_path(session.fork(&options)?))
+        }
+        Command::Request => {
+            let text = session.request_with(|request, index| request_text(&request, index))?;
+            Ok(Answer::done().with_request(Json::new(text.map_err(of_json)?)))
+        }
+        Command::Entries => {
+            let entries = session.entries()?;
+            let list: Vec<_> = entries.iter().map(EntryPreview::new).collect();
+            Answer::done().with_list(&list)
+        }
+        Command::Usage => Answer::done().with_models(&usage(session)?),
+        Command::Leaf => Ok(Answer::written_with_leaf(Vec::new(), session.leaf())),
         Command::Close => Err(CommandError::bad_command("close ends the server")),
+    }
+}
+
+/// Counts the replies that a kill kept from being counted; only the first call reads the file.
+fn count_missed(session: &Session, prices: &Arc<CallPrices>) -> Result<(), Error> {
+    let prices = Arc::clone(prices);
+    session.count_missed(move |model, usage| prices.cost(model, usage))?;
+    Ok(())
+}
+
+fn append_all(session: &Session, entries: &[Json<'_>]) -> Result<Answer<'static>, CommandError> {
+    let drafts = entries.iter().enumerate().map(|(number, entry)| {
+        Draft::entry(entry.text()).map_err(|error| {
+            let mut error = CommandError::from(error);
+            error.message = format!("entries[{number}]: {}", error.message);
+            error
+        })
+    });
+    let written = session.append_all(drafts.collect::<Result<Vec<_>, _>>()?)?;
+    Ok(Answer::written(written))
+}
+
+/// Returns what the answers of the file report. A session without an entry has no file yet.
+fn usage(session: &Session) -> Result<Vec<Usage>, Error> {
+    let missing = transcript_session::ErrorKind::Read(transcript_reader::ErrorKind::NotFound);
+    match History::open(session.path()) {
+        Err(error) if session.leaf().is_none() && error.kind() == missing => Ok(Vec::new()),
+        history => history?.usage(),
+    }
+}
+
+/// Returns the record of a request: its messages, and what it has that the file has not, and the reverse.
+///
+/// # Errors
+/// When the messages cannot be written as JSON.
+pub fn request_text(request: &SessionRequest, index: &Index) -> io::Result<String> {
+    let mut messages = Vec::new();
+    wire::write_messages(&mut messages, &request.messages, |json| json.into())?;
+    let messages = String::from_utf8_lossy(&messages);
+    let (model, provider) = (json!(request.model), request.provider.name());
+    let resumable = request.is_resumable();
+    let window = request.model.as_deref().and_then(context_window);
+    let tokens = wire::TokensRecord::new(&request.tokens(), window, None);
+    let accepted = resumable && request.lint().is_ok() && tokens.over.is_none();
+    let tokens = wire::text(&tokens)?;
+    let diagnostics = wire::text(&wire::RequestDiagnostics::new(index, request))?;
+    let diagnostics = diagnostics.trim_start_matches('{');
+    Ok(format!(
+        "{{\"model\":{model},\"provider\":\"{provider}\",\"resumable\":{resumable},\"accepted\":{accepted},\"tokens\":{tokens},\"messages\":{messages},{diagnostics}"
+    ))
+}
+
+fn of_json(error: io::Error) -> CommandError {
+    CommandError::bad_record(error.to_string())
+}
+
+/// An entry as the command `entries` lists it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EntryPreview<'e> {
+    uuid: Option<String>,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    role: Option<&'static str>,
+    is_prompt: bool,
+    preview: &'e str,
+    context_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+}
+
+impl<'e> EntryPreview<'e> {
+    fn new(entry: &'e ConversationEntry) -> Self {
+        Self {
+            uuid: entry.id.as_ref().map(ToString::to_string),
+            kind: entry.kind.name(),
+            role: entry.role.map(|role| role.name()),
+            is_prompt: entry.is_prompt,
+            preview: &entry.preview,
+            context_tokens: entry.context_tokens,
+            output_tokens: entry.output_tokens,
+        }
     }
 }
 

@@ -116,3 +116,79 @@ fn a_command_is_executed_even_if_its_answer_cannot_be_written() {
     let text = std::fs::read_to_string(&place.path).unwrap();
     assert!(text.contains("leap day") && text.ends_with('\n'));
 }
+
+/// Each command, in an order in which it succeeds.
+const COMMANDS: [&str; 24] = [
+    r#"{"op":"hello"}"#,
+    r#"{"op":"append","user":"Which years have a leap day?"}"#,
+    r#"{"op":"append","entry":"{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"And 1900?\"}}"}"#,
+    r#"{"op":"appendAll","entries":[{"type":"user","message":{"role":"user","content":"And 2000?"}}]}"#,
+    r#"{"op":"queue","user":"And 2100?"}"#,
+    r#"{"op":"title","title":"Leap days"}"#,
+    r#"{"op":"tag","tag":"dates"}"#,
+    r#"{"op":"tag","tag":null}"#,
+    r#"{"op":"endTurn","prompt":"And 2100?"}"#,
+    r#"{"op":"count","reply":{"model":"m","usage":{"output_tokens":2}},"apiMs":1.5,"linesAdded":3}"#,
+    r#"{"op":"counters"}"#,
+    r#"{"op":"completeCalls","text":"It did not run."}"#,
+    r#"{"op":"context","gitBranch":"main"}"#,
+    r#"{"op":"state"}"#,
+    r#"{"op":"fork","at":1,"title":"Copy"}"#,
+    r#"{"op":"request"}"#,
+    r#"{"op":"entries"}"#,
+    r#"{"op":"usage"}"#,
+    r#"{"op":"leaf"}"#,
+    r#"{"op":"prompt","sections":[{"name":"base","text":"Be short."}]}"#,
+    r#"{"op":"changes","sections":[{"name":"base","text":"Be brief."}]}"#,
+    r#"{"op":"record","messages":[]}"#,
+    r#"{"op":"sync"}"#,
+    r#"{"op":"rewind","to":null}"#,
+];
+
+#[test]
+fn a_program_in_any_language_has_every_command_that_python_and_node_have() {
+    let (served, answers) = serve(COMMANDS.join("\n").as_bytes(), false);
+    let failed: Vec<_> = answers.iter().filter(|answer| !answer.ok).collect();
+    assert!(served.result.is_ok() && failed.is_empty(), "{failed:?}");
+    let has = |at: usize| &answers[at];
+    assert_eq!(
+        has(4).written.as_ref().map(|written| written.entries.len()),
+        Some(0)
+    );
+    assert!(has(9).counters.is_some() && has(10).counters == has(9).counters);
+    assert!(has(13).state.is_some() && has(14).path.is_some() && has(17).models.is_some());
+    let request = has(15)
+        .request
+        .as_ref()
+        .map(|request| request.text().to_owned());
+    assert!(request.is_some_and(|request| request.contains("And 2100?")));
+    let list = has(16).list.as_ref().map(|list| list.text().to_owned());
+    let list: serde_json::Value = serde_json::from_str(&list.unwrap()).unwrap();
+    assert_eq!(list.as_array().map(Vec::len), Some(4));
+    let changes = has(20).changes.as_ref();
+    assert_eq!(
+        changes.map(|changes| changes.changed.clone()),
+        Some(vec!["base".to_owned()])
+    );
+}
+
+#[test]
+fn a_misspelt_field_is_refused_in_every_command() {
+    for command in COMMANDS {
+        let misspelt = command.replacen(',', r#","othr":1,"#, 1);
+        let misspelt = match misspelt == command {
+            true => command.replace('}', r#","othr":1}"#),
+            false => misspelt,
+        };
+        let (_, answers) = serve(misspelt.as_bytes(), false);
+        let error = answers[0]
+            .error
+            .as_ref()
+            .map(|error| (&*error.kind, &*error.message));
+        assert!(
+            error
+                .is_some_and(|(kind, message)| kind == "bad-command" && message.contains("`othr`")),
+            "{misspelt}: {error:?}"
+        );
+    }
+}

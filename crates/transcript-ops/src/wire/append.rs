@@ -10,6 +10,7 @@ use transcript_writer::{EntryId, Skipped, Written};
 
 use super::client::ClientAction;
 use super::command_error::CommandError;
+use super::count::CountCommand;
 use super::text::Json;
 use super::{Name, SCHEMA};
 use transcript_session::make::Trigger;
@@ -28,7 +29,7 @@ pub struct CommandLine<'a> {
 
 /// A command of `append`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "op", rename_all = "lowercase")]
+#[serde(tag = "op", rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Command<'a> {
     /// Asks for the versions of the protocol and of the program.
@@ -61,6 +62,70 @@ pub enum Command<'a> {
     Prompt(PromptCommand<'a>),
     /// Compares a system prompt with the one that was recorded last.
     Changes(PromptCommand<'a>),
+    /// Adds to the conversation with a later write, of what was queued in between as well.
+    Queue(Append<'a>),
+    /// Adds entries in one write.
+    AppendAll {
+        /// The entries, oldest first.
+        entries: Vec<Json<'a>>,
+    },
+    /// Gives the session a title.
+    Title {
+        /// The title.
+        title: Str<'a>,
+    },
+    /// Gives the session a tag, or takes it.
+    Tag {
+        /// The tag; `None` takes it.
+        tag: Option<Str<'a>>,
+    },
+    /// Ends a turn: writes what a client keeps at its end.
+    EndTurn {
+        /// The last prompt, if it is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prompt: Option<Str<'a>>,
+    },
+    /// Counts what a turn cost.
+    Count(CountCommand<'a>),
+    /// Returns what was counted.
+    Counters,
+    /// Adds a result with this text for each call that has none.
+    CompleteCalls {
+        /// The text.
+        text: Str<'a>,
+    },
+    /// Changes what the entries that follow say about where they were written.
+    #[serde(rename_all = "camelCase")]
+    Context {
+        /// The branch of git.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        git_branch: Option<Str<'a>>,
+        /// How the client was started.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        entrypoint: Option<Str<'a>>,
+    },
+    /// Returns the state of the session.
+    State,
+    /// Copies the conversation into a session of its own.
+    Fork {
+        /// The last entry of the copy; that of the conversation if it is absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        at: Option<Str<'a>>,
+        /// Its title.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<Str<'a>>,
+        /// Its file.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        out: Option<Str<'a>>,
+    },
+    /// Returns the request that continues the conversation.
+    Request,
+    /// Lists the entries of the conversation.
+    Entries,
+    /// Returns what the answers of the file report.
+    Usage,
+    /// Returns the last entry of the conversation.
+    Leaf,
     /// Waits until everything so far is synced.
     Sync,
     /// Syncs and ends the process.
@@ -142,43 +207,61 @@ impl<'de: 'a, 'a> Deserialize<'de> for CommandLine<'a> {
 }
 
 /// The answer to an op that there is not.
-const UNKNOWN: &str = "unknown op; there are hello, append, meta, record, compact, tombstone, rewind, prompt, changes, sync and close";
+const UNKNOWN: &str = "unknown op; there are hello, append, appendAll, queue, meta, record, compact, tombstone, rewind, prompt, \
+                       changes, title, tag, endTurn, count, counters, completeCalls, context, state, fork, request, entries, \
+                       usage, leaf, sync and close";
 
 /// The answer to an action of a client that is not one.
 const UNKNOWN_ACTION: &str = "`client` must be an object with one of interrupt, rejection, cancelled, \
                               command, shell, memoryNote and prompt, each an object with its fields";
 
 impl<'a> Command<'a> {
-    /// Reads the command that a line of the input contains; its `id` and unknown fields do not matter.
+    /// Reads the command that a line of the input contains, beside its `id`.
     ///
     /// # Errors
-    /// The answer to a line that is not a command.
+    /// The answer to a line that is not a command, or has a field that the command does not have.
     pub fn of_object(object: &Object<'a>) -> Result<Self, CommandError> {
-        Ok(match object.str("op").as_deref() {
-            Some("hello") => Self::Hello,
-            Some("append") => Self::Append(Append::of_object(object)?),
-            Some("meta") => {
+        let op = object.str("op");
+        let op = op.as_deref();
+        let op = op.ok_or_else(|| CommandError::bad_command("missing op"))?;
+        let known = Self::fields(op).ok_or_else(|| CommandError::bad_command(UNKNOWN))?;
+        // A misspelt field would otherwise be ignored.
+        let names = object.members().iter().map(|(name, _)| name.as_ref());
+        let mut others = names.filter(|name| !["id", "op"].contains(name) && !known.contains(name));
+        if let Some(other) = others.next() {
+            let message = format!("{op} has no field `{other}`");
+            return Err(CommandError::bad_command(message));
+        }
+        let text = |name: &'static str| optional_text(object, name);
+        Ok(match op {
+            "hello" => Self::Hello,
+            "append" => Self::Append(Append::of_object(object)?),
+            "queue" => Self::Queue(Append::of_object(object)?),
+            "meta" => {
                 let entry = object.get("entry");
                 let entry = entry.filter(|raw| raw.kind() == JsonKind::Object);
                 let entry = field(entry, "`entry` must be an object")?.into();
                 Self::Meta { entry }
             }
-            Some("sync") => Self::Sync,
-            Some("close") => Self::Close,
-            Some("record") => {
+            "record" => {
                 let messages = field(object.array("messages"), "`messages` must be a list")?;
-                let messages = messages.into_iter().map(Json::from).collect();
+                let messages = messages.into_iter().map(unquoted).collect();
                 Self::Record { messages }
             }
-            Some("compact") => Self::Compact(CompactCommand::read(object)?),
-            Some("prompt") => Self::Prompt(PromptCommand::read(object)?),
-            Some("changes") => Self::Changes(PromptCommand::read(object)?),
-            Some("tombstone") => {
+            "appendAll" => {
+                let entries = field(object.array("entries"), "`entries` must be a list")?;
+                let entries = entries.into_iter().map(unquoted).collect();
+                Self::AppendAll { entries }
+            }
+            "compact" => Self::Compact(CompactCommand::read(object)?),
+            "prompt" => Self::Prompt(PromptCommand::read(object)?),
+            "changes" => Self::Changes(PromptCommand::read(object)?),
+            "tombstone" => {
                 let uuid = object.get("uuid").and_then(entry_name);
                 let uuid = field(uuid, "`uuid` must name an entry")?;
                 Self::Tombstone { uuid }
             }
-            Some("rewind") => {
+            "rewind" => {
                 let to = match object.get("to") {
                     Some(raw) if raw.is_null() => Some(None),
                     to => to.and_then(entry_name).map(Some),
@@ -186,8 +269,70 @@ impl<'a> Command<'a> {
                 let to = field(to, "`to` must name an entry or be null")?;
                 Self::Rewind { to }
             }
-            Some(_) => return Err(CommandError::bad_command(UNKNOWN)),
-            None => return Err(CommandError::bad_command("missing op")),
+            "title" => {
+                let title = field(object.str("title"), "`title` must be a string")?;
+                Self::Title { title }
+            }
+            // Without a tag it is taken, but not by mistake.
+            "tag" if object.get("tag").is_none() => {
+                return Err(CommandError::bad_command("`tag` must be a string or null"));
+            }
+            "tag" => Self::Tag { tag: text("tag")? },
+            "endTurn" => {
+                let prompt = text("prompt")?;
+                Self::EndTurn { prompt }
+            }
+            "count" => Self::Count(CountCommand::read(object)?),
+            "counters" => Self::Counters,
+            "completeCalls" => {
+                let text = field(object.str("text"), "`text` must be a string")?;
+                Self::CompleteCalls { text }
+            }
+            "context" => Self::Context {
+                git_branch: text("gitBranch")?,
+                entrypoint: text("entrypoint")?,
+            },
+            "state" => Self::State,
+            "fork" => {
+                let at = object.get("at").filter(|raw| !raw.is_null());
+                let at = at.map(|at| field(entry_name(at), "`at` must name an entry"));
+                Self::Fork {
+                    at: at.transpose()?,
+                    title: text("title")?,
+                    out: text("out")?,
+                }
+            }
+            "request" => Self::Request,
+            "entries" => Self::Entries,
+            "usage" => Self::Usage,
+            "leaf" => Self::Leaf,
+            "sync" => Self::Sync,
+            "close" => Self::Close,
+            _ => return Err(CommandError::bad_command(UNKNOWN)),
+        })
+    }
+
+    /// Returns the names of the fields of a command, without `id` and `op`; `None` if there is no such command.
+    fn fields(op: &str) -> Option<&'static [&'static str]> {
+        Some(match op {
+            "append" | "queue" => &["entry", "user", "assistant", "client"],
+            "appendAll" => &["entries"],
+            "meta" => &["entry"],
+            "record" => &["messages"],
+            "compact" => &["summary", "trigger", "preserved", "preTokens"],
+            "prompt" | "changes" => &["sections", "separator"],
+            "tombstone" => &["uuid"],
+            "rewind" => &["to"],
+            "title" => &["title"],
+            "tag" => &["tag"],
+            "endTurn" => &["prompt"],
+            "count" => &CountCommand::FIELDS,
+            "completeCalls" => &["text"],
+            "context" => &["gitBranch", "entrypoint"],
+            "fork" => &["at", "title", "out"],
+            "hello" | "counters" | "state" | "request" | "entries" | "usage" | "leaf" | "sync"
+            | "close" => &[],
+            _ => return None,
         })
     }
 }
@@ -200,11 +345,11 @@ impl<'a> Append<'a> {
     pub fn of_object(object: &Object<'a>) -> Result<Self, CommandError> {
         let added = ["entry", "user", "assistant", "client"].map(|key| object.get(key));
         match added {
-            [Some(entry), None, None, None] => Ok(Self::Entry(entry.into())),
+            [Some(entry), None, None, None] => Ok(Self::Entry(unquoted(entry))),
             [None, Some(user), None, None] => {
                 field(user.str(), "`user` must be a string").map(Self::User)
             }
-            [None, None, Some(message), None] => Ok(Self::Assistant(message.into())),
+            [None, None, Some(message), None] => Ok(Self::Assistant(unquoted(message))),
             [None, None, None, Some(action)] => {
                 let action = serde_json::from_str(action.text()).ok();
                 field(action, UNKNOWN_ACTION).map(Self::Client)
@@ -268,6 +413,26 @@ impl<'a> PromptCommand<'a> {
     }
 }
 
+/// Returns the JSON of an entry. A string has it as its text: whatever the text, it adds nothing to the command around it.
+fn unquoted(entry: Raw<'_>) -> Json<'_> {
+    match entry.str() {
+        Some(text) => Json::new(text.into_owned()),
+        None => entry.into(),
+    }
+}
+
+fn optional_text<'a>(
+    object: &Object<'a>,
+    name: &'static str,
+) -> Result<Option<Str<'a>>, CommandError> {
+    let value = object.get(name).filter(|value| !value.is_null());
+    let text = value.map(|value| {
+        let wrong = || CommandError::bad_command(format!("`{name}` must be a string"));
+        value.str().ok_or_else(wrong)
+    });
+    text.transpose()
+}
+
 /// Reads the name of an entry: a text, or the number of a line.
 fn entry_name(raw: Raw<'_>) -> Option<Str<'_>> {
     let number = || raw.u64().map(|line| Str::Owned(line.to_string()));
@@ -313,6 +478,24 @@ pub struct Answer<'a> {
     /// `changes`, and absent if none was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<PromptChangesRecord>,
+    /// The path of a copy; only of `fork`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// What was counted; only of `count` and `counters`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counters: Option<Json<'a>>,
+    /// The state of the session; only of `state`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<Json<'a>>,
+    /// The request with its messages; only of `request`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<Json<'a>>,
+    /// The entries of the conversation; only of `entries`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub list: Option<Json<'a>>,
+    /// What the answers of each model report; only of `usage`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<Json<'a>>,
     /// The new session that is written, because the given one is in use; only with
     /// [`OnBusy::Fork`](crate::OnBusy::Fork).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -405,6 +588,12 @@ pub struct WrittenEntry {
     pub len: u64,
 }
 
+fn record(value: &impl Serialize) -> Result<Json<'static>, CommandError> {
+    let text = super::text(value);
+    text.map(Json::new)
+        .map_err(|error| CommandError::bad_record(error.to_string()))
+}
+
 /// Reads a field that is present, even if it is `null`.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json<'static>>, D::Error> {
     Json::deserialize(deserializer).map(Some)
@@ -460,6 +649,36 @@ impl Answer<'_> {
             changes: changes.map(PromptChangesRecord::from),
             ..Self::done()
         }
+    }
+
+    pub(crate) fn with_path(mut self, path: PathBuf) -> Self {
+        self.path = Some(path);
+        self
+    }
+
+    pub(crate) fn with_request(mut self, request: Json<'static>) -> Self {
+        self.request = Some(request);
+        self
+    }
+
+    pub(crate) fn with_counters(mut self, counters: &impl Serialize) -> Result<Self, CommandError> {
+        self.counters = Some(record(counters)?);
+        Ok(self)
+    }
+
+    pub(crate) fn with_state(mut self, state: &impl Serialize) -> Result<Self, CommandError> {
+        self.state = Some(record(state)?);
+        Ok(self)
+    }
+
+    pub(crate) fn with_list(mut self, list: &impl Serialize) -> Result<Self, CommandError> {
+        self.list = Some(record(list)?);
+        Ok(self)
+    }
+
+    pub(crate) fn with_models(mut self, models: &impl Serialize) -> Result<Self, CommandError> {
+        self.models = Some(record(models)?);
+        Ok(self)
     }
 
     /// The same answer, with the messages that were not written.

@@ -30,6 +30,16 @@ impl CommandError {
     }
 }
 
+impl CommandError {
+    /// The error of an answer that cannot be written as JSON, which no entry that was read causes.
+    pub(crate) fn bad_record(message: impl Into<String>) -> Self {
+        Self {
+            kind: "bad-record".into(),
+            ..Self::bad_command(message)
+        }
+    }
+}
+
 impl From<InvalidEntry> for CommandError {
     fn from(invalid: InvalidEntry) -> Self {
         Self {

@@ -26,6 +26,7 @@ mod append;
 mod archive;
 mod client;
 mod command_error;
+mod count;
 mod entry;
 mod fork;
 mod list;
@@ -56,6 +57,7 @@ pub use archive::{
 };
 pub use client::{ClientAction, ReferenceRecord};
 pub use command_error::CommandError;
+pub use count::CountCommand;
 pub use entry::EntryRecord;
 pub use fork::ForkRecord;
 pub use list::SessionRecord;
