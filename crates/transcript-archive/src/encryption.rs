@@ -4,7 +4,6 @@
 //! folder of this machine, which has the sessions in the clear anyway.
 
 use std::fmt;
-use std::fs;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::str::FromStr;
@@ -13,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use age::secrecy::ExposeSecret;
 use age::stream::StreamReader;
 use age::{Decryptor, Encryptor, x25519};
-use transcript_storage::{Disk, File, Metadata, ReadFile};
+use transcript_storage::{Disk, File, Metadata, NamedInput, ReadFile, Reader};
 
 use crate::error::{AtPath, Error, ErrorKind};
 use crate::files::{append_all, lock, remove_if_there};
@@ -73,7 +72,7 @@ impl Identities {
     /// When the system fails to read; [`ErrorKind::NotAKey`].
     pub fn read(path: &Path) -> Result<Self, Error> {
         let mut text = String::new();
-        let file = fs::File::open(path).at(path)?;
+        let file = NamedInput::open(path).at(path)?;
         file.take(MAX_KEYS).read_to_string(&mut text).at(path)?;
         let lines = text.lines().map(str::trim);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -104,7 +103,7 @@ impl Identities {
 
     fn decrypt(&self, file: &Arc<dyn ReadFile>) -> io::Result<Stream> {
         let file = Arc::clone(file);
-        let reader = BufReader::with_capacity(BUFFER, Position { file, at: 0 });
+        let reader = BufReader::with_capacity(BUFFER, Reader::new(file));
         let decryptor = Decryptor::new_buffered(reader).map_err(invalid)?;
         let keys = self.0.iter().map(|key| key as &dyn age::Identity);
         decryptor.decrypt(keys).map_err(invalid)
@@ -207,32 +206,6 @@ fn invalid(error: age::DecryptError) -> io::Error {
     }
 }
 
-/// A file, and where it is read next.
-struct Position {
-    file: Arc<dyn ReadFile>,
-    at: u64,
-}
-
-impl Read for Position {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(self.at, buffer)?;
-        self.at += read as u64;
-        Ok(read)
-    }
-}
-
-impl Seek for Position {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
-            SeekFrom::End(by) => self.file.metadata()?.len.checked_add_signed(by),
-        };
-        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.at)
-    }
-}
-
 /// An encrypted file, decrypted where it is read.
 struct Decrypted {
     file: Arc<dyn ReadFile>,
@@ -242,7 +215,7 @@ struct Decrypted {
     stream: Mutex<Option<Stream>>,
 }
 
-type Stream = StreamReader<BufReader<Position>>;
+type Stream = StreamReader<BufReader<Reader>>;
 
 impl fmt::Debug for Decrypted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -104,7 +104,7 @@ impl ArchiveDisk {
     fn inside(&self, path: &Path) -> Option<String> {
         let name = self.layout.path_in_archive(path)?;
         // Where there is no archive, the folder is one like any other.
-        let is_archive = self.archive.get().is_some() || self.layout.marker().exists();
+        let is_archive = self.archive.get().is_some() || self.real.exists(&self.layout.marker());
         is_archive.then_some(name)
     }
 

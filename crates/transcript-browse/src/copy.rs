@@ -1,7 +1,6 @@
 //! Puts a text where the person can paste it.
 
 use std::env;
-use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -9,6 +8,7 @@ use std::process::{Command, Stdio};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use transcript_format::units::size;
+use transcript_storage::{Disk, NewFile, ReadDisk, RealDisk};
 
 /// A longer sequence is not sent, because terminals drop it.
 const MAX_CLIPBOARD: usize = 74_994;
@@ -73,18 +73,18 @@ fn is_taken() -> bool {
 /// Writes a text to a file that only this user can read, in place of the last copied one.
 fn write(text: &str) -> io::Result<PathBuf> {
     let folder = folder().ok_or_else(|| io::Error::other("no folder for it is known"))?;
-    fs::create_dir_all(&folder)?;
-    let mut file = tempfile::NamedTempFile::new_in(&folder)?;
-    file.write_all(text.as_bytes())?;
+    RealDisk.create_folder(&folder)?;
     let path = folder.join("copied.txt");
-    file.persist(&path)?;
+    let mut file = NewFile::output_beside(&path)?;
+    file.write_all(text.as_bytes())?;
+    file.replace(&path)?;
     Ok(path)
 }
 
 /// The folder of this user for files that need not stay: one that ends with the login, or the cache.
 fn folder() -> Option<PathBuf> {
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let runtime = runtime.filter(|folder| folder.is_absolute() && folder.is_dir());
+    let runtime = runtime.filter(|folder| folder.is_absolute() && RealDisk.is_folder(folder));
     let runtime = runtime.map(|folder| folder.join("transcript"));
     runtime.or_else(transcript_engine::cache_folder)
 }

@@ -8,12 +8,12 @@
 //! cuts it off.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use transcript_storage::{Metadata, ReadDisk};
+use transcript_storage::{Disk, File, Metadata, ReadDisk, ReadFile, RealDisk};
 
 use crate::fuse::mix;
 
@@ -44,7 +44,7 @@ const MAX_RECORD: usize = 64 << 20;
 /// The size of reads, in bytes.
 const READ: usize = 1 << 20;
 /// The longest header, in bytes.
-const MAX_HEADER: u64 = 16 << 10;
+const MAX_HEADER: usize = 16 << 10;
 /// Files of this size are not worth a rewrite, in bytes.
 const SMALL: u64 = 64 << 10;
 
@@ -295,7 +295,7 @@ impl Sidecar {
         };
         // What cannot be read is as if it were not there.
         if let Some(file) = open_to_read(&self.path) {
-            let _ = self.each(&file, |bytes, checksum, end| {
+            let _ = self.each(&*file, |bytes, checksum, end| {
                 let Some(record) = parse(bytes, &mut see) else {
                     return false;
                 };
@@ -317,13 +317,14 @@ impl Sidecar {
     /// Returns where the last one ends, 0 if the header is not that of this file.
     fn each(
         &self,
-        mut file: &File,
+        file: &dyn ReadFile,
         mut see: impl FnMut(&[u8], u64, u64) -> bool,
     ) -> io::Result<u64> {
         let header = self.header();
-        let size = file.metadata()?.len();
+        let size = file.metadata()?.len;
         let mut buffer = vec![0; READ.min(usize::try_from(size).unwrap_or(READ))];
         let (mut filled, mut at, mut offset) = (0, 0, 0);
+        let mut read_to = 0;
         let mut needed = header.len();
         let mut is_first = true;
         loop {
@@ -333,10 +334,12 @@ impl Sidecar {
                 if needed > buffer.len() {
                     buffer.resize(needed, 0);
                 }
-                match file.read(&mut buffer[filled..])? {
-                    0 => return Ok(offset),
-                    read => filled += read,
+                let read = file.read_at(read_to, &mut buffer[filled..])?;
+                if read == 0 {
+                    return Ok(offset);
                 }
+                filled += read;
+                read_to += read as u64;
             }
             if is_first {
                 if buffer[..header.len()] != header {
@@ -372,26 +375,24 @@ impl Sidecar {
     /// Appends records. `known` is where the records end as far as the caller knows; it is where they end
     /// afterwards. If another process writes at this moment, nothing is written.
     pub(crate) fn append(&self, known: &mut u64, bytes: &[u8]) -> io::Result<()> {
-        let Some(mut file) = self.open_to_write()? else {
+        let Some(file) = self.open_to_write()? else {
             return Ok(());
         };
-        let len = file.metadata()?.len();
+        let len = file.metadata()?.len;
         if *known == 0 || len != *known {
             // Another process has written, or the end is damaged.
-            file.seek(SeekFrom::Start(0))?;
-            *known = self.each(&file, |_, _, _| true)?;
-            file.set_len(*known)?;
+            *known = self.each(&*file, |_, _, _| true)?;
+            file.truncate(*known)?;
         }
-        file.seek(SeekFrom::Start(*known))?;
         let header = if *known == 0 {
             self.header()
         } else {
             Vec::new()
         };
-        let written = file.write_all(&header).and_then(|()| file.write_all(bytes));
+        let written = append_all(&*file, &header).and_then(|()| append_all(&*file, bytes));
         if written.is_err() {
             // The disk is full: what was there is kept.
-            file.set_len(*known)?;
+            file.truncate(*known)?;
         } else {
             *known += (header.len() + bytes.len()) as u64;
         }
@@ -421,11 +422,11 @@ impl Sidecar {
             return Ok(());
         }
         kept.sort_unstable();
-        let Some(mut file) = self.open_to_write()? else {
+        let Some(file) = self.open_to_write()? else {
             return Ok(());
         };
         let mut bytes = self.header();
-        self.each(&file, |record, checksum, _| {
+        self.each(&*file, |record, checksum, _| {
             // Of two that are the same, one is enough.
             if let Ok(at) = kept.binary_search(&checksum) {
                 kept.remove(at);
@@ -436,9 +437,8 @@ impl Sidecar {
             true
         })?;
         // A crash leaves a shorter file: what is lost is made again.
-        file.set_len(0)?;
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(&bytes)
+        file.truncate(0)?;
+        append_all(&*file, &bytes)
     }
 
     fn has(&self, disk: &dyn ReadDisk, path: &[u8]) -> bool {
@@ -449,12 +449,12 @@ impl Sidecar {
     /// Writes the file with these bytes of records, whatever they are.
     #[cfg(test)]
     pub(crate) fn write_all(&self, records: &[u8]) {
-        fs::write(&self.path, [&self.header(), records].concat()).unwrap();
+        std::fs::write(&self.path, [&self.header(), records].concat()).unwrap();
     }
 
     #[cfg(test)]
     pub(crate) fn read_all(&self) -> Vec<u8> {
-        fs::read(&self.path).unwrap()
+        std::fs::read(&self.path).unwrap()
     }
 
     /// Creates the folder and the file if they are missing.
@@ -463,26 +463,16 @@ impl Sidecar {
     /// When the file cannot be written.
     pub(crate) fn check_writable(&self) -> io::Result<()> {
         if let Some(folder) = self.path.parent() {
-            create_folder(folder)?;
+            RealDisk.create_folder(folder)?;
         }
-        self.open().map(drop)
+        RealDisk.open_cache(&self.path).map(drop)
     }
 
     /// Opens the file and locks it; `None` if it is locked.
-    fn open_to_write(&self) -> io::Result<Option<File>> {
-        let file = self.open()?;
-        Ok(file.try_lock().is_ok().then_some(file))
-    }
-
-    fn open(&self) -> io::Result<File> {
-        if fs::symlink_metadata(&self.path).is_ok_and(|found| !found.is_file()) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&self.path)
+    fn open_to_write(&self) -> io::Result<Option<Arc<dyn File>>> {
+        let file = RealDisk.open_cache(&self.path)?;
+        let is_locked = file.try_lock().unwrap_or(false);
+        Ok(is_locked.then_some(file))
     }
 
     /// Removes the files next to this one that are about folders which are gone, and those of other versions.
@@ -497,7 +487,7 @@ impl Sidecar {
         let older = older.flat_map(|older| Self::all(older.kind, cache));
         for (path, _) in gone.chain(older) {
             // Another process may have removed it.
-            let _ = fs::remove_file(&path);
+            let _ = RealDisk.remove(&path);
         }
     }
 
@@ -513,16 +503,16 @@ impl Sidecar {
 
     /// Returns the files of a kind in `cache`; with `None` those that are of another version.
     pub(crate) fn all(kind: Kind, cache: &Path) -> Vec<(PathBuf, Option<Self>)> {
-        let paths = fs::read_dir(cache).into_iter().flatten().flatten();
-        let paths = paths.map(|entry| entry.path());
+        let entries = RealDisk.list(cache).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| cache.join(entry.name));
         let is_of_kind = |path: &PathBuf| {
             let extension = path.extension();
             extension.is_some_and(|extension| extension == kind.extension)
         };
         let read = |path: PathBuf| {
-            let mut start = Vec::new();
-            let file = open_to_read(&path)?;
-            file.take(MAX_HEADER).read_to_end(&mut start).ok()?;
+            let mut start = vec![0; MAX_HEADER];
+            let read = open_to_read(&path)?.fill(0, &mut start).ok()?;
+            start.truncate(read);
             let mut lines = start.splitn(3, |byte| *byte == b'\n');
             let folder = lines.nth(1);
             let folder = folder.and_then(|folder| std::str::from_utf8(folder).ok());
@@ -540,17 +530,22 @@ impl Sidecar {
     }
 }
 
-fn open_to_read(path: &Path) -> Option<File> {
-    let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
-    is_file.then(|| File::open(path).ok())?
+fn open_to_read(path: &Path) -> Option<Arc<dyn ReadFile>> {
+    let found = RealDisk.link_metadata(path);
+    let is_file = found.is_ok_and(|found| found.is_file());
+    is_file.then(|| RealDisk.open_to_read(path).ok())?
 }
 
-fn create_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+fn append_all(file: &dyn File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.append(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// A checksum: whatever changes in the bytes changes it. Others than us may choose the bytes, but not to
@@ -625,7 +620,7 @@ mod tests {
         };
         let read = |body: &[u8], len: u32| {
             let frame = [&len.to_le_bytes()[..], &hash(body).to_le_bytes(), body].concat();
-            fs::write(&sidecar.path, [sidecar.header(), frame].concat()).unwrap();
+            std::fs::write(&sidecar.path, [sidecar.header(), frame].concat()).unwrap();
             sidecar.read(see).chain(b"s.jsonl").len()
         };
         let body = &framed[FRAME..];

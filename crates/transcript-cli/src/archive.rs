@@ -8,6 +8,7 @@ use transcript_engine::places::archived_sessions;
 use transcript_engine::{Listing, MIN_PREFIX, list_archived};
 use transcript_format::names::is_id;
 use transcript_reader::SessionFiles;
+use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::ui::Ui;
 
@@ -17,7 +18,7 @@ const NAMED: usize = 3;
 /// Returns whether there is an archive.
 pub(crate) fn exists(ui: &Ui) -> bool {
     ui.archive_folder()
-        .is_ok_and(|folder| folder.join("archive.json").exists())
+        .is_ok_and(|folder| RealDisk.exists(&folder.join("archive.json")))
 }
 
 /// Names what of an archive cannot be read: the sessions in it are as if they were not there. Returns whether there is

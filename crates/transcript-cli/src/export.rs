@@ -142,8 +142,8 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
 /// Returns whether two outputs are one file, whatever leads there.
 fn is_same_output(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| {
-        let in_folder = || Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
-        path.canonicalize().ok().or_else(in_folder)
+        let real = |path| RealDisk.real_path(path).ok();
+        real(path).or_else(|| Some(real(folder_of(path))?.join(path.file_name()?)))
     };
     let identity = |path: &Path| RealDisk.metadata(path).ok().map(|found| found.identity);
     let is_same_file = identity(one).is_some() && identity(one) == identity(other);

@@ -1,6 +1,5 @@
 //! `transcript import`: gets a session back from its page.
 
-use std::fs::File;
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +7,7 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use transcript_page::{Error, read_lines};
 use transcript_render::count;
+use transcript_storage::NamedInput;
 
 use crate::exit;
 use crate::pager::Output;
@@ -34,7 +34,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         return Ok(exit::NO);
     }
     let named = || args.page.display().to_string();
-    let mut page = BufReader::with_capacity(1 << 20, File::open(&args.page).with_context(named)?);
+    let mut page =
+        BufReader::with_capacity(1 << 20, NamedInput::open(&args.page).with_context(named)?);
     let mut out = match is_file {
         true => Output::to_file(&args.out, args.force)
             .with_context(|| args.out.display().to_string())?,

@@ -14,6 +14,7 @@ use transcript_engine::verify::cleanup_days;
 use transcript_engine::wire::KeepReport;
 use transcript_format::units::size;
 use transcript_render::count;
+use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::progress::Progress;
 use crate::ui::Ui;
@@ -61,13 +62,13 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     let store = session::store(ui)?;
     let root = std::path::absolute(store.root()).context("the projects folder")?;
-    if !root.is_dir() {
+    if !RealDisk.is_folder(&root) {
         bail!("there are no sessions yet: {} is not there", root.display());
     }
     let mut options = ui.archive_options()?;
     if let Some(key) = &args.encrypt {
         // Before a key is made that nothing would use.
-        if !key.starts_with("age1") && !Path::new(key).exists() && archive::exists(ui) {
+        if !key.starts_with("age1") && !RealDisk.exists(Path::new(key)) && archive::exists(ui) {
             bail!(
                 "{}: the archive exists, and is encrypted to other keys or to none; make another one in a new folder",
                 folder.display()
@@ -120,7 +121,7 @@ fn recipients(ui: &Ui, key: &str) -> Result<Vec<Recipient>> {
         ]);
     }
     let file = Path::new(key);
-    if !file.exists() {
+    if !RealDisk.exists(file) {
         let identities = Identities::generate();
         identities.write_new(file)?;
         ui.warn(&format!(

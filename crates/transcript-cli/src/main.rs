@@ -8,6 +8,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use transcript_storage::{ReadDisk, RealDisk};
+
 use clap::{CommandFactory, Parser, Subcommand};
 
 mod append;
@@ -97,7 +99,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = dash_paths::with_paths(env::args_os(), |path| path.symlink_metadata().is_ok());
+    let arguments = dash_paths::with_paths(env::args_os(), |path| RealDisk.has_name(path));
     let arguments = match arguments {
         Ok(arguments) => arguments,
         Err(why) => {

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use transcript_engine::ErrorKind;
 use transcript_engine::wire::{MergeReport, NotCopiedRecord};
+use transcript_storage::RealDisk;
 
 use crate::progress::Progress;
 use crate::ui::Ui;
@@ -37,7 +38,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let [a, b] = [&args.a, &args.b].map(|argument| session::find(ui, argument));
     let (a, b) = (a?, b?);
     let progress = Progress::start(ui);
-    let merged = transcript_engine::merge_on(&ui.disk(), &a, &b, &args.out);
+    let merged = transcript_engine::merge_on(&ui.disk(), [&a, &b], &RealDisk, &args.out);
     drop(progress);
     let merged = match merged {
         Ok(merged) => merged,

@@ -8,6 +8,8 @@ use clap::Args as ClapArgs;
 use transcript_engine::wire::MoveReport;
 use transcript_engine::{MoveOptions, Moves};
 
+use transcript_storage::{ReadDisk, RealDisk};
+
 use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{exit, record, session};
@@ -61,7 +63,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         print(ui, &mut out, &moves, args)?;
     }
     let target = if args.undo { &args.old } else { &args.new };
-    if !moves.moved.is_empty() && !target.is_dir() {
+    if !moves.moved.is_empty() && !RealDisk.is_folder(target) {
         let target = ui
             .escaping
             .escape(&target.display().to_string())

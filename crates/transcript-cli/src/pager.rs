@@ -2,7 +2,6 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use transcript_storage::outside_names::{OutputKind, is_session_in, output_at};
-use transcript_storage::{NewFile, folder_of};
+use transcript_storage::{Disk, NewFile, ReadDisk, RealDisk, folder_of, open_stream};
 
 use crate::closed::is_closed_pipe;
 use crate::progress::Progress;
@@ -52,15 +51,14 @@ impl Output {
     pub(crate) fn to_file(path: &Path, replaces: bool) -> io::Result<Self> {
         let path = match output_at(path)? {
             OutputKind::Stream => {
-                let stream = fs::OpenOptions::new().write(true).open(path)?;
-                return Ok(Self::new(stream, None));
+                return Ok(Self::new(open_stream(path)?, None));
             }
             // The file that a link leads to, and not the link.
             OutputKind::File(path) => path,
             _ => path.to_owned(),
         };
         let folder = folder_of(&path);
-        if !folder.is_dir() {
+        if !RealDisk.is_folder(folder) {
             // Not the name of a file that nobody asked for.
             let what = format!("the folder {} does not exist", folder.display());
             return Err(io::Error::new(io::ErrorKind::NotFound, what));
@@ -131,7 +129,7 @@ impl Output {
         let written = self.flush();
         if let Some((new, path, replaces)) = self.file {
             written?;
-            let replaces = replaces && fs::symlink_metadata(&path).is_ok();
+            let replaces = replaces && RealDisk.has_name(&path);
             let placed = match replaces {
                 true => new.replace(&path),
                 false => new.keep(&path),
@@ -185,8 +183,8 @@ fn of(path: &Path, error: &io::Error) -> io::Error {
 
 /// Removes a file after the other one, that belongs to it, failed. Returns the error, which then names what is left.
 fn without(path: &Path, error: io::Error) -> io::Error {
-    match fs::remove_file(path) {
-        Err(_) if fs::symlink_metadata(path).is_ok() => {
+    match RealDisk.remove(path) {
+        Err(_) if RealDisk.has_name(path) => {
             let what = format!("{error}; {} is written", path.display());
             io::Error::new(error.kind(), what)
         }

@@ -7,6 +7,8 @@ use anyhow::Result;
 use transcript_engine::wire::RepairReport;
 use transcript_engine::{ErrorKind, SessionSalvage};
 
+use transcript_storage::{ReadDisk, RealDisk};
+
 use crate::health::{refuse, write_health};
 use crate::progress::Progress;
 use crate::ui::Ui;
@@ -50,10 +52,10 @@ pub(crate) fn run(ui: &Ui, argument: &Path, out: Option<&Path>, json: bool) -> R
 /// Returns the path of the session that `argument` names, which may be that of a missing file: by
 /// the file, the folder of the session, or its id.
 fn find(ui: &Ui, argument: &Path) -> Result<PathBuf> {
-    if argument.is_dir() {
+    if RealDisk.is_folder(argument) {
         return Ok(argument.with_extension("jsonl"));
     }
-    if argument.with_extension("").is_dir() {
+    if RealDisk.is_folder(&argument.with_extension("")) {
         return Ok(argument.to_owned());
     }
     session::find(ui, argument).or_else(|error| {

@@ -1,8 +1,7 @@
 //! Finds and opens the session named on the command line.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, Seek};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use transcript_ops::context::LATEST;
 use transcript_ops::{self as ops, FindError, FoundBy, FoundSession};
 use transcript_reader::{Source, subagents_on};
 use transcript_render::{clock, cut_text};
+use transcript_storage::{ReadDisk, ReadFile, RealDisk, TemporaryFile};
 
 use crate::archive;
 use crate::progress::Progress;
@@ -27,7 +27,7 @@ const MATCH: usize = 160;
 pub(crate) fn store(ui: &Ui) -> Result<Store> {
     let root = ui.root.as_ref();
     // The default folder may not exist yet (the client creates it); an explicit --root must.
-    if let Some(missing) = root.filter(|root| !root.exists()) {
+    if let Some(missing) = root.filter(|root| !RealDisk.exists(root)) {
         bail!("--root: {}: no such directory", missing.display());
     }
     let store = root.map(Store::new).or_else(Store::from_env);
@@ -84,7 +84,7 @@ pub(crate) fn find(ui: &Ui, argument: &Path) -> Result<PathBuf> {
 /// Finds a session that is to be written to, as [`find`] does. One that is only archived is an error.
 pub(crate) fn find_on_disk(ui: &Ui, argument: &Path) -> Result<PathBuf> {
     let path = find(ui, argument)?;
-    if !path.exists() {
+    if !RealDisk.exists(&path) {
         // How to put it back was said when it was found.
         bail!(
             "{}: the session is only archived, and cannot be written to before it is restored",
@@ -147,7 +147,7 @@ fn not_found(ui: &Ui, argument: &Path, error: FindError) -> anyhow::Error {
 pub(crate) fn with_line(argument: &Path) -> Option<(PathBuf, u64)> {
     let (session, line) = argument.to_str()?.rsplit_once(':')?;
     let is_number = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
-    if session.is_empty() || !is_number || argument.exists() {
+    if session.is_empty() || !is_number || RealDisk.exists(argument) {
         return None;
     }
     Some((session.into(), line.parse().ok()?))
@@ -220,10 +220,9 @@ fn explained(ui: &Ui, id: &str, error: Error) -> anyhow::Error {
 
 /// Copies a stream to a temporary file that has no name and that only we can read, so that it can
 /// be read with random access.
-fn spool(mut input: impl io::Read) -> Result<File> {
+fn spool(mut input: impl io::Read) -> Result<Arc<dyn ReadFile>> {
     let mut file =
-        tempfile::tempfile().context("cannot create a temporary file for standard input")?;
+        TemporaryFile::new().context("cannot create a temporary file for standard input")?;
     io::copy(&mut input, &mut file).context("cannot copy standard input to a temporary file")?;
-    file.rewind().context("cannot read the temporary file")?;
-    Ok(file)
+    Ok(file.into_reader())
 }

@@ -286,7 +286,7 @@ impl Targets {
             false => &args.targets,
         };
         for target in named {
-            if target.is_dir() {
+            if RealDisk.is_folder(target) {
                 if project.is_some() {
                     bail!("--project: name a session or nothing, not a folder");
                 }
@@ -299,7 +299,7 @@ impl Targets {
                 true => target.clone(),
                 false => session::find_in(ui, target, project)?,
             };
-            if !may_come || file.exists() {
+            if !may_come || RealDisk.exists(&file) {
                 check(ui, &file)?;
             }
             let file = std::path::absolute(&file);
@@ -416,7 +416,7 @@ impl TailCommand<'_, '_> {
         // The first call makes the watcher list the files. Those that cannot be read are named below.
         let first = watcher.try_next();
         if let Err(error) = first
-            && (!self.targets.has_folder() || error.path().is_dir())
+            && (!self.targets.has_folder() || RealDisk.is_folder(error.path()))
         {
             return Err(error.into());
         }

@@ -24,6 +24,7 @@ use transcript_ops::wire::{CostRecord, StatusRecord};
 use transcript_ops::{Failure, Selection};
 use transcript_reader::{Listing, SessionFile, SessionFiles};
 use transcript_render::{count, cut_text};
+use transcript_storage::{ReadDisk, RealDisk};
 use unicode_width::UnicodeWidthStr;
 
 use crate::pager::Output;
@@ -317,7 +318,7 @@ impl Reporter<'_> {
         let by = &self.args.by;
         if by.is_empty() {
             return match (&self.args.places[..], self.counted.catalog.sessions()) {
-                ([place], [_]) if !place.is_dir() => self.print_session(out),
+                ([place], [_]) if !RealDisk.is_folder(place) => self.print_session(out),
                 _ => self.print_overview(out),
             };
         }
@@ -916,7 +917,7 @@ fn named_on_stdin(ui: &Ui) -> Result<Option<PathBuf>> {
     };
     let text = |key: &str| passed.get(key).and_then(|value| value.as_str());
     if let Some(path) = text("transcript_path").map(PathBuf::from)
-        && path.is_file()
+        && RealDisk.is_file(&path)
     {
         return Ok(Some(path));
     }

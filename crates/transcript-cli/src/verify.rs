@@ -15,6 +15,7 @@ use transcript_engine::wire::{ArchiveCheckReport, LossRecord, VerifyRecord, Veri
 use transcript_format::units::size;
 use transcript_ops::verify::{VerifySettings, each_report};
 use transcript_render::{TextStyle, count};
+use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::pager::Output;
 use crate::progress::Progress;
@@ -66,7 +67,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         is_json: args.json,
         is_table: false,
         folder: match &args.sessions[..] {
-            [folder] if folder.is_dir() => Some(folder.clone()),
+            [folder] if RealDisk.is_folder(folder) => Some(folder.clone()),
             _ => None,
         },
         details: Vec::new(),
@@ -178,7 +179,10 @@ impl Printer<'_> {
             sweep: Some(args.sweep),
             ..VerifySettings::default()
         };
-        let is_folder = args.sessions.iter().any(|session| session.is_dir());
+        let is_folder = args
+            .sessions
+            .iter()
+            .any(|session| RealDisk.is_folder(session));
         self.is_table = is_folder || args.sessions.len() > 1;
         if self.is_table && !self.is_json {
             let dim = self.ui.render.styles().dim;
@@ -218,7 +222,7 @@ impl Printer<'_> {
         let progress = Progress::start(self.ui);
         let context = progress.of(session::context(self.ui));
         let options = settings.options(&context);
-        if argument.is_dir() {
+        if RealDisk.is_folder(argument) {
             let mut printed = Ok(());
             let mut each = |report: Result<Report, _>| {
                 if printed.is_ok() {

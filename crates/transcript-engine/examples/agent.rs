@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// accepts the request. Replies of a turn that a kill interrupted are counted now.
 async fn open(path: &Path) -> Result<AsyncSession, Box<dyn Error>> {
     let options = SessionOptions::new().cwd(env::current_dir()?.to_string_lossy());
-    if path.metadata().map_or(true, |found| found.len() == 0) {
+    if std::fs::metadata(path).map_or(true, |found| found.len() == 0) {
         return Ok(AsyncSession::create(path, &options).await?);
     }
     let resumed = AsyncSession::resume(path, &options).await?;

@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,10 +11,7 @@ use memchr::memmem;
 use transcript_format::object::Object;
 use transcript_reader::all_subagents_on;
 use transcript_storage::outside_names::{NameRefusal, check_side_file, safe_mode};
-use transcript_storage::{
-    Disk, FileKind, Metadata, NewFile, ReadDisk, ReadFile, RealDisk, folder_of,
-    remove_folder_with_content,
-};
+use transcript_storage::{Disk, FileKind, Metadata, ReadDisk, ReadFile, Reader, folder_of};
 use uuid::Uuid;
 
 use transcript_session::Error;
@@ -56,35 +52,64 @@ pub(crate) fn checked(
     })
 }
 
-/// Files and folders that were made, to be removed when what they belong to fails.
-#[derive(Debug, Default)]
-pub(crate) struct Made(Vec<PathBuf>);
+/// Returns the folders that do not exist yet of a folder and those above it, from the top.
+fn missing_folders<'f>(disk: &dyn Disk, folder: &'f Path) -> Vec<&'f Path> {
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !disk.exists(folder);
+    let mut missing: Vec<_> = folder.ancestors().take_while(is_missing).collect();
+    missing.reverse();
+    missing
+}
 
-impl Made {
+/// Creates a folder and those above it, with the mode that the system gives. They may exist.
+fn create_folders(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
+    for folder in missing_folders(disk, folder) {
+        match disk.create_new_folder(folder, None) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => created?,
+        }
+    }
+    // What is there may be a file.
+    match disk.is_folder(folder) {
+        true => Ok(()),
+        false => Err(io::ErrorKind::AlreadyExists.into()),
+    }
+}
+
+/// Files and folders that were made on a disk, to be removed when what they belong to fails.
+#[derive(Debug)]
+pub(crate) struct Made<'d> {
+    disk: &'d dyn Disk,
+    paths: Vec<PathBuf>,
+}
+
+impl<'d> Made<'d> {
+    pub(crate) fn on(disk: &'d dyn Disk) -> Self {
+        let paths = Vec::new();
+        Self { disk, paths }
+    }
+
     /// Creates a folder and those above it.
     pub(crate) fn create_folder(&mut self, folder: &Path) -> io::Result<()> {
-        let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
-        let missing: Vec<_> = folder.ancestors().take_while(is_missing).collect();
-        for folder in missing.into_iter().rev() {
-            fs::create_dir(folder)?;
+        for folder in missing_folders(self.disk, folder) {
+            self.disk.create_new_folder(folder, None)?;
             self.add(folder);
         }
         Ok(())
     }
 
     pub(crate) fn add(&mut self, path: &Path) {
-        self.0.push(path.to_owned());
+        self.paths.push(path.to_owned());
     }
 
     /// Removes them. Returns the error, which then names what is left.
     pub(crate) fn remove(&self, error: Error) -> Error {
         let mut left = Vec::new();
-        for path in self.0.iter().rev() {
-            let removed = match path.is_dir() {
-                true => transcript_storage::remove_folder(path),
-                false => fs::remove_file(path),
+        for path in self.paths.iter().rev() {
+            let removed = match self.disk.is_folder(path) {
+                true => self.disk.remove_folder(path),
+                false => self.disk.remove(path),
             };
-            if removed.is_err() && fs::symlink_metadata(path).is_ok() {
+            if removed.is_err() && self.disk.has_name(path) {
                 left.push(path.clone());
             }
         }
@@ -94,13 +119,14 @@ impl Made {
 
 /// Calls `each` for every line of a file, without its newline.
 pub(crate) fn each_line(
+    disk: &dyn ReadDisk,
     path: &Path,
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
-    each_line_of(fs::File::open(path)?, each)
+    each_line_of(Reader::new(disk.open_to_read(path)?), each)
 }
 
-fn each_line_of(file: impl Read, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+fn each_line_of(file: Reader, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(BLOCK, file);
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line)? > 0 {
@@ -145,106 +171,44 @@ pub(crate) fn derived_id_before(id: &str, place: &Path) -> String {
         .to_string()
 }
 
-/// A file of a disk, read from its start.
-struct FromStart {
-    file: Arc<dyn ReadFile>,
-    at: u64,
-}
-
-impl FromStart {
-    fn open(disk: &dyn ReadDisk, path: &Path) -> io::Result<Self> {
-        let file = disk.open_to_read(path)?;
-        Ok(Self { file, at: 0 })
-    }
-}
-
-impl Read for FromStart {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(self.at, buffer)?;
-        self.at += read as u64;
-        Ok(read)
-    }
-}
-
-/// Copies a session on `disk` with its folder to `to`, under the id that `to` names, and adds `line`. The file
-/// of the session comes last; what a killed call left is completed. Returns what is not copied.
+/// Copies a session on `disk` with its folder to `to` on the same disk, under the id that `to` names, and adds `line`. The
+/// file of the session comes last; what a killed call left is completed. Returns what is not copied.
 ///
 /// # Errors
 /// When the system fails. The copy is not there then, and nothing of its folder, unless a killed call had made that; what
 /// cannot be removed, the error names.
 pub(crate) fn copy_session(
-    disk: &Arc<dyn ReadDisk>,
+    disk: &Arc<dyn Disk>,
     from: &Path,
     to: &Path,
     line: &str,
 ) -> io::Result<Vec<NotCopied>> {
-    let ids = Ids::new(stem(from), stem(to));
+    let copying = Copying {
+        from: &(Arc::clone(disk) as _),
+        to: &**disk,
+        ids: &Ids::new(stem(from), stem(to)),
+    };
     let folder = to.with_extension("");
-    let is_begun = fs::symlink_metadata(&folder).is_ok();
-    let copied = copy_side_files(disk, from, to, &ids).and_then(|not_copied| {
-        copy_file(&**disk, from, to, &ids, Some(line))?;
+    let is_begun = disk.has_name(&folder);
+    let copied = copying.side_files(from, to).and_then(|not_copied| {
+        copying.file(from, to, Some(line))?;
         Ok(not_copied)
     });
     copied.map_err(|error| match is_begun {
         true => error,
-        false => remove_folder(&folder, error),
+        false => remove_folder(&**disk, &folder, error),
     })
 }
 
 /// Removes a folder that was made for a copy which failed. Returns the error, which then names what is left.
-fn remove_folder(folder: &Path, error: io::Error) -> io::Error {
-    match remove_folder_with_content(folder) {
-        Err(_) if fs::symlink_metadata(folder).is_ok() => {
+fn remove_folder(disk: &dyn Disk, folder: &Path, error: io::Error) -> io::Error {
+    match disk.remove_folder_with_content(folder) {
+        Err(_) if disk.has_name(folder) => {
             let what = format!("{error}; {} cannot be removed", folder.display());
             io::Error::new(error.kind(), what)
         }
         _ => error,
     }
-}
-
-/// Copies the folder of a session on `disk` and its subagents for the session at `to`. What is there stays. Returns what is not
-/// copied.
-///
-/// # Errors
-/// When the system fails; a part of the files may be there then.
-pub(crate) fn copy_side_files(
-    disk: &Arc<dyn ReadDisk>,
-    from: &Path,
-    to: &Path,
-    ids: &Ids,
-) -> io::Result<Vec<NotCopied>> {
-    let (old_folder, new_folder) = (from.with_extension(""), to.with_extension(""));
-    let mut not_copied = Vec::new();
-    if disk.has_folder(&old_folder)? {
-        let folders = (&*old_folder, &*new_folder);
-        copy_folder(&**disk, folders, Path::new(""), ids, &mut not_copied)?;
-    }
-    let agents =
-        all_subagents_on(disk, from).map_err(|error| io::Error::other(error.to_string()))?;
-    for agent in agents
-        .iter()
-        .filter(|agent| folder_of(&agent.path) == folder_of(from))
-    {
-        // Where clients have looked first since 2.1.2.
-        let folder = new_folder.join("subagents");
-        fs::create_dir_all(&folder)?;
-        for path in [agent.path.clone(), agent.path.with_extension("meta.json")] {
-            let Some(name) = path.file_name() else {
-                continue;
-            };
-            match checked(&**disk, &path, Path::new(name)) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                found => match found? {
-                    Ok(found) if found.is_file() => {
-                        copy_file(&**disk, &path, &folder.join(name), ids, None)?;
-                    }
-                    Ok(_) => {}
-                    Err(refusal) => not_copied.push(NotCopied { path, refusal }),
-                },
-            }
-        }
-    }
-    Ok(not_copied)
 }
 
 /// What lines of a copy have new names for.
@@ -271,71 +235,115 @@ pub(crate) fn stem(path: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-fn copy_folder(
-    disk: &dyn ReadDisk,
-    (old, new): (&Path, &Path),
-    below: &Path,
-    ids: &Ids,
-    not_copied: &mut Vec<NotCopied>,
-) -> io::Result<()> {
-    let (from, to) = (old.join(below), new.join(below));
-    fs::create_dir_all(&to)?;
-    let mode = disk.metadata(&from)?.mode;
-    RealDisk.set_properties(&to, None, mode.map(safe_mode))?;
-    for entry in disk.list(&from)? {
-        let name = entry?.name;
-        let (path, below) = (from.join(&name), below.join(&name));
-        match checked(disk, &path, &below)? {
-            Err(refusal) => not_copied.push(NotCopied { path, refusal }),
-            Ok(found) if found.is_folder() => {
-                copy_folder(disk, (old, new), &below, ids, not_copied)?;
-            }
-            Ok(_) => copy_file(disk, &path, &to.join(name), ids, None)?,
-        }
-    }
-    Ok(())
+/// Copies what belongs to a session to a disk.
+pub(crate) struct Copying<'c> {
+    /// The disk of the session.
+    pub(crate) from: &'c Arc<dyn ReadDisk>,
+    /// The disk of the copy.
+    pub(crate) to: &'c dyn Disk,
+    pub(crate) ids: &'c Ids,
 }
 
-/// Copies a file with its times and, as far as that is [safe](safe_mode), its mode. The lines of a session get the new id.
-fn copy_file(
-    disk: &dyn ReadDisk,
-    from: &Path,
-    to: &Path,
-    ids: &Ids,
-    line: Option<&str>,
-) -> io::Result<()> {
-    let source = FromStart::open(disk, from)?;
-    let metadata = source.file.metadata()?;
-    let mut file = BufWriter::with_capacity(BLOCK, NewFile::beside(to)?);
-    if from
-        .extension()
-        .is_some_and(|extension| extension == "jsonl")
-    {
-        let is_ended = ends_with_newline(&*source.file, &metadata)?;
-        let mut is_first = true;
-        each_line_of(source, &mut |line| {
-            if !std::mem::take(&mut is_first) {
+impl Copying<'_> {
+    /// Copies the folder of a session and its subagents for the session at `to`. What is there stays. Returns what is not
+    /// copied.
+    ///
+    /// # Errors
+    /// When the system fails; a part of the files may be there then.
+    pub(crate) fn side_files(&self, from: &Path, to: &Path) -> io::Result<Vec<NotCopied>> {
+        let (old_folder, new_folder) = (from.with_extension(""), to.with_extension(""));
+        let mut not_copied = Vec::new();
+        if self.from.has_folder(&old_folder)? {
+            let folders = (&*old_folder, &*new_folder);
+            self.folder(folders, Path::new(""), &mut not_copied)?;
+        }
+        let agents = all_subagents_on(self.from, from)
+            .map_err(|error| io::Error::other(error.to_string()))?;
+        for agent in agents
+            .iter()
+            .filter(|agent| folder_of(&agent.path) == folder_of(from))
+        {
+            // Where clients have looked first since 2.1.2.
+            let folder = new_folder.join("subagents");
+            create_folders(self.to, &folder)?;
+            for path in [agent.path.clone(), agent.path.with_extension("meta.json")] {
+                let Some(name) = path.file_name() else {
+                    continue;
+                };
+                match checked(&**self.from, &path, Path::new(name)) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    found => match found? {
+                        Ok(found) if found.is_file() => {
+                            self.file(&path, &folder.join(name), None)?;
+                        }
+                        Ok(_) => {}
+                        Err(refusal) => not_copied.push(NotCopied { path, refusal }),
+                    },
+                }
+            }
+        }
+        Ok(not_copied)
+    }
+
+    fn folder(
+        &self,
+        (old, new): (&Path, &Path),
+        below: &Path,
+        not_copied: &mut Vec<NotCopied>,
+    ) -> io::Result<()> {
+        let (from, to) = (old.join(below), new.join(below));
+        create_folders(self.to, &to)?;
+        let mode = self.from.metadata(&from)?.mode;
+        self.to.set_properties(&to, None, mode.map(safe_mode))?;
+        for entry in self.from.list(&from)? {
+            let name = entry?.name;
+            let (path, below) = (from.join(&name), below.join(&name));
+            match checked(&**self.from, &path, &below)? {
+                Err(refusal) => not_copied.push(NotCopied { path, refusal }),
+                Ok(found) if found.is_folder() => self.folder((old, new), &below, not_copied)?,
+                Ok(_) => self.file(&path, &to.join(name), None)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a file with its times and, as far as that is [safe](safe_mode), its mode. The lines of a session get the new
+    /// id.
+    fn file(&self, from: &Path, to: &Path, line: Option<&str>) -> io::Result<()> {
+        let source = self.from.open_to_read(from)?;
+        let metadata = source.metadata()?;
+        let mut file = BufWriter::with_capacity(BLOCK, self.to.new_file(to)?);
+        if from
+            .extension()
+            .is_some_and(|extension| extension == "jsonl")
+        {
+            let is_ended = ends_with_newline(&*source, &metadata)?;
+            let mut is_first = true;
+            each_line_of(Reader::new(source), &mut |line| {
+                if !std::mem::take(&mut is_first) {
+                    file.write_all(b"\n")?;
+                }
+                file.write_all(&with_new_id(line, self.ids))
+            })?;
+            // A last line without one is torn, or is still being written.
+            if !is_first && (line.is_some() || is_ended) {
                 file.write_all(b"\n")?;
             }
-            file.write_all(&with_new_id(line, ids))
-        })?;
-        // A last line without one is torn, or is still being written.
-        if !is_first && (line.is_some() || is_ended) {
-            file.write_all(b"\n")?;
+        } else {
+            let mut source = BufReader::with_capacity(BLOCK, Reader::new(source));
+            io::copy(&mut source, &mut file)?;
         }
-    } else {
-        io::copy(&mut BufReader::with_capacity(BLOCK, source), &mut file)?;
-    }
-    if let Some(line) = line {
-        writeln!(file, "{line}")?;
-    }
-    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-    // Before it has its name: after that it is whole, and nobody would set them any more.
-    file.set_properties(metadata.modified, metadata.mode.map(safe_mode))?;
-    match file.keep(to) {
-        // A killed call made it.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && line.is_none() => Ok(()),
-        kept => kept,
+        if let Some(line) = line {
+            writeln!(file, "{line}")?;
+        }
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        // Before it has its name: after that it is whole, and nobody would set them any more.
+        file.set_properties(metadata.modified, metadata.mode.map(safe_mode))?;
+        match file.keep(to) {
+            // A killed call made it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && line.is_none() => Ok(()),
+            kept => kept,
+        }
     }
 }
 
@@ -375,7 +383,10 @@ fn with_new_id(line: &[u8], ids: &Ids) -> Vec<u8> {
 
 /// Returns whether the shorter of two files, each on its disk, is the start of the longer one.
 pub(crate) fn is_prefix(a: (&dyn ReadDisk, &Path), b: (&dyn ReadDisk, &Path)) -> io::Result<bool> {
-    let mut files = [a, b].map(|(disk, path)| FromStart::open(disk, path).map(BufReader::new));
+    let mut files = [a, b].map(|(disk, path)| {
+        let file = disk.open_to_read(path);
+        file.map(|file| BufReader::new(Reader::new(file)))
+    });
     let [Ok(a), Ok(b)] = &mut files else {
         let [a, b] = files;
         a?;
@@ -396,10 +407,13 @@ pub(crate) fn is_prefix(a: (&dyn ReadDisk, &Path), b: (&dyn ReadDisk, &Path)) ->
     }
 }
 
-/// Writes the bytes of `from` to a new file.
-pub(crate) fn copy_bytes(disk: &dyn ReadDisk, from: &Path, to: &Path) -> io::Result<()> {
-    let mut file = NewFile::beside(to)?;
-    let from = FromStart::open(disk, from)?;
+/// Writes the bytes of a file to a new one, each on its disk.
+pub(crate) fn copy_bytes(
+    (disk, from): (&dyn ReadDisk, &Path),
+    (other, to): (&dyn Disk, &Path),
+) -> io::Result<()> {
+    let mut file = other.new_file(to)?;
+    let from = Reader::new(disk.open_to_read(from)?);
     io::copy(&mut BufReader::with_capacity(BLOCK, from), &mut file)?;
     file.keep(to)
 }

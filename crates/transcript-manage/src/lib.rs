@@ -18,7 +18,7 @@ pub use archived::{add_archived, list_archived, summarize};
 pub use copying::NotCopied;
 pub use merging::{Conflict, Merged, merge, merge_on};
 pub use moving::{MoveOptions, MoveRefusal, MovedFile, Moves, RefusedMove, move_project};
-pub use repair_files::{SessionRepair, undo_repair};
+pub use repair_files::{SessionRepair, undo_repair, undo_repair_on};
 pub use salvage_files::SessionSalvage;
 
 #[cfg(feature = "archive")]

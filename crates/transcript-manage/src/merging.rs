@@ -1,7 +1,6 @@
 //! Merges two copies of one session that were continued apart (see `docs/moving.md`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fs;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
@@ -17,7 +16,7 @@ use transcript_format::time;
 use transcript_reader::{EntryNo, EntryRef, Id, Source};
 use transcript_resume::Policy;
 use transcript_storage::outside_names::check_folders;
-use transcript_storage::{NewFile, ReadDisk, RealDisk, folder_of};
+use transcript_storage::{Disk, NewFile, ReadDisk, RealDisk, folder_of};
 
 use crate::copying::{self, Made, NotCopied};
 use transcript_session::History;
@@ -94,20 +93,25 @@ pub struct Conflict {
 /// has the same name in both and other content, and neither continues the other;
 /// [`ErrorKind::Fork`] when `out` cannot be written.
 pub fn merge(a: &Path, b: &Path, out: &Path) -> Result<Merged, Error> {
-    merge_on(&(Arc::new(RealDisk) as _), a, b, out)
+    merge_on(&(Arc::new(RealDisk) as _), [a, b], &RealDisk, out)
 }
 
-/// Joins two copies of one session on `disk`, such as that of an archive, as [`merge`] does on the disk of this machine, where
-/// `out` is in any case.
+/// Merges two copies of one session on `disk`, such as that of an archive, into a new file on the disk `to`, as [`merge`] does on
+/// the disk of this machine.
 ///
 /// # Errors
 /// As [`merge`].
-pub fn merge_on(disk: &Arc<dyn ReadDisk>, a: &Path, b: &Path, out: &Path) -> Result<Merged, Error> {
+pub fn merge_on(
+    disk: &Arc<dyn ReadDisk>,
+    [a, b]: [&Path; 2],
+    to: &dyn Disk,
+    out: &Path,
+) -> Result<Merged, Error> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, out),
         _ => Error::fork(out, error),
     };
-    if fs::symlink_metadata(out).is_ok() {
+    if to.has_name(out) {
         return Err(Error::new(ErrorKind::Exists, out));
     }
     let histories = [History::open_on(disk, a)?, History::open_on(disk, b)?];
@@ -133,13 +137,13 @@ pub fn merge_on(disk: &Arc<dyn ReadDisk>, a: &Path, b: &Path, out: &Path) -> Res
     if order.both == 0 && is_fork {
         return Err(Error::new(ErrorKind::OtherSession, b));
     }
-    let (side_files, not_copied) = side_files(&**disk, a, b, out)?;
+    let (side_files, not_copied) = side_files(&**disk, [a, b], to, out)?;
     let newest = &files[order.newest];
     let leaf = leaf_of(&newest.history, Policy::Recover);
-    NewFile::remove_stale(folder_of(out));
-    let mut file = NewFile::beside(out).map_err(failed)?;
+    to.remove_stale(folder_of(out));
+    let mut file = to.new_file(out).map_err(failed)?;
     let is_ended = order.write(&files, &mut file).map_err(failed)?;
-    let written = Source::from_file(file.try_clone().map_err(failed)?, out)?;
+    let written = Source::from_file(file.reader().map_err(failed)?, out)?;
     let written = History::read(written)?;
     let policies = [Policy::Vendor, Policy::Recover];
     // The policies may have differed before.
@@ -154,12 +158,12 @@ pub fn merge_on(disk: &Arc<dyn ReadDisk>, a: &Path, b: &Path, out: &Path) -> Res
         writeln!(file, "{newline}{line}").map_err(failed)?;
     }
     drop(written);
-    let mut made = Made::default();
-    for (from, to) in &side_files {
-        write_side_file(&**disk, from, to, &mut made).map_err(|error| {
+    let mut made = Made::on(to);
+    for (from, name) in &side_files {
+        write_side_file((&**disk, from), (to, name), &mut made).map_err(|error| {
             made.remove(match error.kind() {
-                io::ErrorKind::AlreadyExists => Error::side_files(out, vec![to.clone()]),
-                _ => Error::fork(to, error),
+                io::ErrorKind::AlreadyExists => Error::side_files(out, vec![name.clone()]),
+                _ => Error::fork(name, error),
             })
         })?;
     }
@@ -617,8 +621,13 @@ type SideFiles = (Vec<(PathBuf, PathBuf)>, Vec<NotCopied>);
 
 /// Returns what to copy from where to where: the side files of both sessions. A file that continues
 /// that of the other session counts alone. Also returns what is not copied.
-fn side_files(disk: &dyn ReadDisk, a: &Path, b: &Path, out: &Path) -> Result<SideFiles, Error> {
-    let folders = [a, b].map(|path| path.with_extension(""));
+fn side_files(
+    disk: &dyn ReadDisk,
+    sessions: [&Path; 2],
+    other: &dyn Disk,
+    out: &Path,
+) -> Result<SideFiles, Error> {
+    let folders = sessions.map(|path| path.with_extension(""));
     let target = out.with_extension("");
     let failed = |error: io::Error| Error::fork(&target, error);
     let (mut names, mut not_copied) = (BTreeSet::new(), Vec::new());
@@ -642,17 +651,17 @@ fn side_files(disk: &dyn ReadDisk, a: &Path, b: &Path, out: &Path) -> Result<Sid
             (None, _) => of_b,
         };
         let to = target.join(&name);
-        let is_taken = fs::symlink_metadata(&to).is_ok();
+        let is_taken = other.has_name(&to);
         if is_taken
-            && !(len_on(&RealDisk, &to) == len(&from)
-                && copying::is_prefix((disk, &from), (&RealDisk, &to)).map_err(failed)?)
+            && !(len_on(other, &to) == len(&from)
+                && copying::is_prefix((disk, &from), (other, &to)).map_err(failed)?)
         {
             differ.extend([from, to]);
             continue;
         }
         if !is_taken {
             let base = out.parent().unwrap_or(Path::new(""));
-            match check_folders(&RealDisk, base, &to).map_err(failed)? {
+            match check_folders(other, base, &to).map_err(failed)? {
                 Ok(()) => files.push((from, to)),
                 Err(refusal) => not_copied.push(NotCopied {
                     path: from,
@@ -699,9 +708,13 @@ fn collect(
     Ok(())
 }
 
-fn write_side_file(disk: &dyn ReadDisk, from: &Path, to: &Path, made: &mut Made) -> io::Result<()> {
-    made.create_folder(folder_of(to))?;
-    copying::copy_bytes(disk, from, to)?;
-    made.add(to);
+fn write_side_file(
+    from: (&dyn ReadDisk, &Path),
+    to: (&dyn Disk, &Path),
+    made: &mut Made<'_>,
+) -> io::Result<()> {
+    made.create_folder(folder_of(to.1))?;
+    copying::copy_bytes(from, to)?;
+    made.add(to.1);
     Ok(())
 }

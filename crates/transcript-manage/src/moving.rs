@@ -1,7 +1,6 @@
 //! Moves the sessions of a working folder that was moved or renamed (see `docs/moving.md`).
 
 use std::collections::HashSet;
-use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -12,9 +11,7 @@ use transcript_format::make;
 use transcript_format::names::{self, is_key_of, is_windows, project_key, rest_below};
 use transcript_format::object::Object;
 use transcript_reader::{Listing, SessionRow, all_subagents_on};
-use transcript_storage::{
-    Client, Disk, File, Identity, ReadDisk, RealDisk, folder_of, is_absent, remove_folder,
-};
+use transcript_storage::{Client, Disk, File, FileKind, ReadDisk, RealDisk, folder_of, is_absent};
 
 use crate::copying;
 use transcript_session::Store;
@@ -178,15 +175,16 @@ fn move_in_steps(
     let (plans, mut left) = match options.undo {
         false => plans(store.root(), &listing, &old, &new),
         true => {
-            let plans = plans_back(store.root(), &listing, &old, &new, &mut done.refused);
+            let plans = plans_back(store, &listing, &old, &new, &mut done.refused);
             (plans, Vec::new())
         }
     };
-    let steps = Steps { before };
+    let disk = store.disk();
+    let steps = Steps { disk, before };
     for plan in &plans {
         let result = match (options.copy, options.dry_run) {
-            (true, dry_run) => copy(plan, dry_run, &mut left),
-            (false, true) => plan.check().map(|_| plan.to.clone()),
+            (true, dry_run) => copy(disk, plan, dry_run, &mut left),
+            (false, true) => plan.check(disk).map(|_| plan.to.clone()),
             (false, false) => plan.carry_out(&steps).map(|()| plan.to.clone()),
         };
         match result {
@@ -208,7 +206,7 @@ fn move_in_steps(
         let source = if options.undo { &new } else { &old };
         left.extend(steps.remove_empty_projects(store.root(), source, &plans));
     }
-    left.extend(memory_folders(&plans));
+    left.extend(memory_folders(&**disk, &plans));
     left.sort();
     left.dedup();
     done.left = left;
@@ -286,10 +284,11 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Resolves the links of the part of a path that exists: a folder that was renamed does not.
+/// Resolves the links of the part of a path that exists: a folder that was renamed does not. Working folders are those of this
+/// machine, wherever the sessions are.
 fn real_path(path: &Path) -> PathBuf {
     for above in path.ancestors() {
-        if let (Ok(real), Ok(rest)) = (fs::canonicalize(above), path.strip_prefix(above)) {
+        if let (Ok(real), Ok(rest)) = (RealDisk.real_path(above), path.strip_prefix(above)) {
             let real = real.to_string_lossy();
             return below(Path::new(&*names::plain(&real)), rest);
         }
@@ -334,7 +333,7 @@ fn plans(root: &Path, listing: &Listing, old: &Folder, new: &Folder) -> (Vec<Pla
 /// Returns what to do to undo what was moved from `old` to `new`. What cannot be read may have been moved as well: it is
 /// refused.
 fn plans_back(
-    root: &Path,
+    store: &Store,
     listing: &Listing,
     old: &Folder,
     new: &Folder,
@@ -346,7 +345,7 @@ fn plans_back(
         if !is_here && !new.has_key(&row.project, Path::new("")) {
             continue;
         }
-        let mark = match Mark::last_in(&row.path) {
+        let mark = match Mark::last_in(&**store.disk(), &row.path) {
             Ok(Some(mark)) => mark,
             Ok(None) => continue,
             Err(error) => {
@@ -364,7 +363,7 @@ fn plans_back(
         }
         plans.push(Plan {
             from: row.path.clone(),
-            to: moved_to(root, row, &mark.project),
+            to: moved_to(store.root(), row, &mark.project),
             was: mark.to,
             cwd: mark.from,
             has_file: true,
@@ -426,7 +425,7 @@ fn place(row: &SessionRow, listing: &Listing, old: &Folder, new: &Folder) -> Pla
     };
     let Some(rest) = old.rest(cwd) else {
         // A project folder that was renamed by hand has sessions with older folders.
-        let is_stale = !is_key_of(&row.project, cwd) && !Path::new(cwd).is_dir();
+        let is_stale = !is_key_of(&row.project, cwd) && !RealDisk.is_folder(Path::new(cwd));
         return match old.has_key(&row.project, top) {
             false => Place::Elsewhere,
             true if is_stale => new_project(top),
@@ -470,12 +469,12 @@ impl Plan {
     fn carry_out(&self, steps: &Steps<'_>) -> Result<(), Refused> {
         let mut held = None;
         if self.from != self.to {
-            let belongings = self.check()?;
-            let was_linked = self.is_linked()?;
+            let belongings = self.check(steps.disk)?;
+            let was_linked = self.is_linked(&**steps.disk)?;
             if self.has_file && !was_linked {
-                held = Some(open(&self.from)?);
+                held = Some(open(&**steps.disk, &self.from)?);
             }
-            let made = NewFolder::of(&self.to);
+            let made = NewFolder::of(&**steps.disk, &self.to);
             if let Err(error) = steps.link_all(self, &belongings) {
                 if !was_linked {
                     // Whole at the old place; nothing is to be left at the new one.
@@ -498,62 +497,62 @@ impl Plan {
         }
         let file = match held {
             Some(file) => file,
-            None => open(&self.to)?,
+            None => open(&**steps.disk, &self.to)?,
         };
         Ok(self.record(&*file, steps)?)
     }
 
     /// Returns whether an earlier call was killed after it had made everything at the new place.
-    fn is_linked(&self) -> io::Result<bool> {
-        Ok(self.has_file && same(&self.from, &self.to)?)
+    fn is_linked(&self, disk: &dyn Disk) -> io::Result<bool> {
+        Ok(self.has_file && same(disk, &self.from, &self.to)?)
     }
 
     /// Returns what belongs to the session besides its file, folders before their content. Refuses
     /// when a name is taken at the new place.
-    fn check(&self) -> Result<Vec<Belonging>, Refused> {
+    fn check(&self, disk: &Arc<dyn Disk>) -> Result<Vec<Belonging>, Refused> {
         let mut all = Vec::new();
         if self.from == self.to {
             return Ok(all);
         }
-        let is_link = fs::symlink_metadata(&self.from).is_ok_and(|found| found.is_symlink());
-        if is_link {
+        let found = disk.link_metadata(&self.from);
+        if found.is_ok_and(|found| found.kind == FileKind::Link) {
             let why = "it is a symbolic link; move the file that it leads to".to_owned();
             return Err(Refused(MoveRefusal::Unusable, why));
         }
         let (old, new) = (folder_of(&self.from), folder_of(&self.to));
         let id = id_of(&self.from);
-        for entry in fs::read_dir(old)? {
-            let name = entry?.file_name();
+        for entry in disk.list(old)? {
+            let name = entry?.name;
             let text = name.to_string_lossy();
             let rest = text.strip_prefix(&*id);
             let is_its = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
             if is_its && text != format!("{id}.jsonl") {
-                add(&mut all, &old.join(&name), &new.join(&name))?;
+                add(&**disk, &mut all, &old.join(&name), &new.join(&name))?;
             }
         }
-        let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
-        let agents = all_subagents_on(&disk, &self.from)
+        let shared: Arc<dyn ReadDisk> = Arc::clone(disk) as _;
+        let agents = all_subagents_on(&shared, &self.from)
             .map_err(|error| io::Error::other(error.to_string()))?;
         for agent in agents.iter().filter(|agent| folder_of(&agent.path) == old) {
             for path in [agent.path.clone(), agent.path.with_extension("meta.json")] {
-                if let (Ok(_), Some(name)) = (fs::symlink_metadata(&path), path.file_name()) {
-                    add(&mut all, &path, &new.join(name))?;
+                if let (Ok(_), Some(name)) = (disk.link_metadata(&path), path.file_name()) {
+                    add(&**disk, &mut all, &path, &new.join(name))?;
                 }
             }
         }
         let main = self.main();
         // A call that was killed has made a part of it, or has removed a part of the old names.
-        let is_first = self.has_file && !self.is_linked()?;
+        let is_first = self.has_file && !self.is_linked(&**disk)?;
         let is_taken = |one: &Belonging| -> io::Result<bool> {
-            let found = match fs::symlink_metadata(&one.to) {
+            let found = match disk.link_metadata(&one.to) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
                 found => found?,
             };
             match one.is_folder {
-                true if !found.is_dir() => Ok(true),
-                true if is_first => has_strange_files(&one.from, &one.to),
+                true if !found.is_folder() => Ok(true),
+                true if is_first => has_strange_files(&**disk, &one.from, &one.to),
                 true => Ok(false),
-                false => Ok(!same(&one.from, &one.to)?),
+                false => Ok(!same(&**disk, &one.from, &one.to)?),
             }
         };
         for one in all.iter().chain([&main]) {
@@ -582,7 +581,8 @@ impl Plan {
         if mark.as_ref().is_some_and(|mark| mark.to == self.cwd) {
             return Ok(());
         }
-        let modified = fs::metadata(&self.to)?.modified()?;
+        let modified = steps.disk.metadata(&self.to)?.modified;
+        let modified = modified.ok_or(io::ErrorKind::Unsupported)?;
         (steps.before)()?;
         match mark {
             Some(mark) if mark.from == self.cwd && (mark.at == start || mark.at + 1 == start) => {
@@ -599,7 +599,7 @@ impl Plan {
         }
         file.sync()?;
         // Clients delete sessions by this time, and lists are sorted by it.
-        RealDisk.set_properties(&self.to, Some(modified), None)
+        steps.disk.set_properties(&self.to, Some(modified), None)
     }
 
     fn line(&self, len: u64) -> String {
@@ -660,9 +660,9 @@ impl Mark {
     }
 
     /// Returns the last one in a file.
-    fn last_in(path: &Path) -> io::Result<Option<Self>> {
+    fn last_in(disk: &dyn Disk, path: &Path) -> io::Result<Option<Self>> {
         let mut found = None;
-        copying::each_line(path, &mut |line| {
+        copying::each_line(disk, path, &mut |line| {
             if line.starts_with(b"{\"type\":\"relocated\"") {
                 found = Self::parse(line).or(found.take());
             }
@@ -692,12 +692,12 @@ fn last_line(file: &dyn File, len: u64) -> io::Result<(u64, Vec<u8>, bool)> {
 }
 
 /// Opens the file of a session, unless another process works with it.
-fn open(path: &Path) -> Result<Arc<dyn File>, Refused> {
+fn open(disk: &dyn Disk, path: &Path) -> Result<Arc<dyn File>, Refused> {
     let busy = |by: &str| Refused(MoveRefusal::Busy, by.to_owned());
-    if let Some(process) = Client::of_session(&RealDisk, path).running {
+    if let Some(process) = Client::of_session(disk, path).running {
         return Err(busy(&format!("process {process} runs it; end it first")));
     }
-    let opened = Disk::open(&RealDisk, path, false).map_err(|error| match error.kind() {
+    let opened = disk.open(path, false).map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => busy("another process opens it"),
         io::ErrorKind::InvalidInput => Refused(MoveRefusal::Unusable, error.to_string()),
         _ => Refused::from(error),
@@ -709,26 +709,26 @@ fn open(path: &Path) -> Result<Arc<dyn File>, Refused> {
 }
 
 /// Adds a file or folder and all that is in it.
-fn add(all: &mut Vec<Belonging>, from: &Path, to: &Path) -> io::Result<()> {
-    let is_folder = fs::symlink_metadata(from)?.is_dir();
+fn add(disk: &dyn Disk, all: &mut Vec<Belonging>, from: &Path, to: &Path) -> io::Result<()> {
+    let is_folder = disk.link_metadata(from)?.is_folder();
     all.push(Belonging {
         from: from.to_owned(),
         to: to.to_owned(),
         is_folder,
     });
     if is_folder {
-        for entry in fs::read_dir(from)? {
-            let name = entry?.file_name();
-            add(all, &from.join(&name), &to.join(&name))?;
+        for entry in disk.list(from)? {
+            let name = entry?.name;
+            add(disk, all, &from.join(&name), &to.join(&name))?;
         }
     }
     Ok(())
 }
 
 /// Returns whether `to` has something that is not in `from`.
-fn has_strange_files(from: &Path, to: &Path) -> io::Result<bool> {
-    for entry in fs::read_dir(to)? {
-        match fs::symlink_metadata(from.join(entry?.file_name())) {
+fn has_strange_files(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<bool> {
+    for entry in disk.list(to)? {
+        match disk.link_metadata(&from.join(entry?.name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
             found => _ = found?,
         }
@@ -738,20 +738,14 @@ fn has_strange_files(from: &Path, to: &Path) -> io::Result<bool> {
 
 /// Returns whether two names lead to the same file. What cannot be looked at is an error and no answer: a name is removed
 /// because the other one is there.
-fn same(a: &Path, b: &Path) -> io::Result<bool> {
-    let identity = |path: &Path| -> io::Result<Option<Identity>> {
-        match RealDisk.link_metadata(path) {
-            Ok(found) => Ok(Some(found.identity)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
-    };
-    let (a, b) = (identity(a)?, identity(b)?);
+fn same(disk: &dyn Disk, a: &Path, b: &Path) -> io::Result<bool> {
+    let (a, b) = (disk.identity(a)?, disk.identity(b)?);
     Ok(a.is_some() && a == b)
 }
 
 /// The changes of the file system, each preceded by a call that tests let fail.
 struct Steps<'b> {
+    disk: &'b Arc<dyn Disk>,
     before: &'b dyn Fn() -> io::Result<()>,
 }
 
@@ -770,12 +764,12 @@ impl Steps<'_> {
             }
         }
         for folder in belongings.iter().filter(|one| one.is_folder) {
-            sync_folder(&folder.to)?;
+            self.disk.sync_folder(&folder.to)?;
         }
         if plan.has_file {
             self.link(&plan.from, &plan.to)?;
         }
-        sync_folder(folder_of(&plan.to))
+        self.disk.sync_folder(folder_of(&plan.to))
     }
 
     /// Removes the names at the old place, that of the session last: as long as it is there, the
@@ -785,20 +779,20 @@ impl Steps<'_> {
     /// Everything has its new name then, and a part its old one, too.
     fn unlink_all(&self, plan: &Plan, belongings: &[Belonging]) -> io::Result<()> {
         for one in belongings.iter().filter(|one| one.is_folder) {
-            keep_time(&one.from, &one.to);
+            self.keep_time(&one.from, &one.to);
         }
         for one in belongings.iter().rev() {
             self.remove(one)?;
         }
         if plan.has_file {
             (self.before)()?;
-            if !same(&plan.from, &plan.to)? {
+            if !self.same(&plan.from, &plan.to)? {
                 let what = "it is not at the new place; nothing of it was removed";
                 return Err(io::Error::other(what));
             }
-            fs::remove_file(&plan.from)?;
+            self.disk.remove(&plan.from)?;
         }
-        sync_folder(folder_of(&plan.from))
+        self.disk.sync_folder(folder_of(&plan.from))
     }
 
     /// Removes what was made of an attempt that failed.
@@ -808,11 +802,13 @@ impl Steps<'_> {
             let is_ours = match one.is_folder {
                 true => (self.before)().is_ok(),
                 // What cannot be looked at stays.
-                false => same(&one.from, &one.to).is_ok_and(|same| same) && (self.before)().is_ok(),
+                false => {
+                    self.same(&one.from, &one.to).is_ok_and(|same| same) && (self.before)().is_ok()
+                }
             };
             let _ = match (is_ours, one.is_folder) {
-                (true, true) => remove_folder(&one.to),
-                (true, false) => fs::remove_file(&one.to),
+                (true, true) => self.disk.remove_folder(&one.to),
+                (true, false) => self.disk.remove(&one.to),
                 (false, _) => Ok(()),
             };
         }
@@ -822,32 +818,42 @@ impl Steps<'_> {
         (self.before)()?;
         match one.is_folder {
             // Something was put into it since: it stays, and the next call moves it.
-            true => match remove_folder(&one.from) {
+            true => match self.disk.remove_folder(&one.from) {
                 Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
                 removed => removed,
             },
-            false if same(&one.from, &one.to)? => fs::remove_file(&one.from),
+            false if self.same(&one.from, &one.to)? => self.disk.remove(&one.from),
             false => Ok(()),
         }
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        if same(from, to)? {
+        if self.same(from, to)? {
             return Ok(());
         }
         (self.before)()?;
-        fs::hard_link(from, to)
+        self.disk.link(from, to)
     }
 
     /// Makes a folder with the mode of another one.
     fn make_folder(&self, like: &Path, folder: &Path) -> io::Result<()> {
-        if folder.is_dir() {
+        if self.disk.is_folder(folder) {
             return Ok(());
         }
         (self.before)()?;
-        fs::create_dir(folder)?;
-        fs::set_permissions(folder, fs::metadata(like)?.permissions())?;
-        sync_folder(folder_of(folder))
+        let mode = self.disk.metadata(like)?.mode;
+        self.disk.create_new_folder(folder, mode)?;
+        self.disk.sync_folder(folder_of(folder))
+    }
+
+    /// Gives a folder the time of another one, where the system allows it.
+    fn keep_time(&self, like: &Path, folder: &Path) {
+        let time = self.disk.metadata(like).map(|found| found.modified);
+        let _ = time.and_then(|time| self.disk.set_properties(folder, time, None));
+    }
+
+    fn same(&self, a: &Path, b: &Path) -> io::Result<bool> {
+        same(&**self.disk, a, b)
     }
 
     /// Removes the projects from which everything was moved, now or by an earlier call. Returns those that it cannot remove
@@ -859,9 +865,10 @@ impl Steps<'_> {
         let own = source.0.iter().map(|name| project_key(&text(name)));
         folders.extend(own.map(|key| root.join(key)));
         folders.retain(|folder| {
-            let removed = (self.before)().and_then(|()| remove_folder(folder));
+            let removed = (self.before)().and_then(|()| self.disk.remove_folder(folder));
             // Fails, as it should, if something is left in it.
-            let is_empty = || fs::read_dir(folder).is_ok_and(|mut left| left.next().is_none());
+            let list = || self.disk.list(folder);
+            let is_empty = || list().is_ok_and(|mut left| left.next().is_none());
             removed.is_err() && is_empty()
         });
         folders.into_iter().collect()
@@ -869,37 +876,46 @@ impl Steps<'_> {
 }
 
 /// The project folder of a session at its new place, if it is not there yet.
-struct NewFolder<'p>(Option<&'p Path>);
+struct NewFolder<'p> {
+    disk: &'p dyn Disk,
+    folder: Option<&'p Path>,
+}
 
 impl<'p> NewFolder<'p> {
-    fn of(file: &'p Path) -> Self {
+    fn of(disk: &'p dyn Disk, file: &'p Path) -> Self {
         let folder = folder_of(file);
-        let found = RealDisk.link_metadata(folder);
+        let found = disk.link_metadata(folder);
         let is_new = found.is_err_and(|error| is_absent(&error));
-        Self(is_new.then_some(folder))
+        let folder = is_new.then_some(folder);
+        Self { disk, folder }
     }
 
     /// Removes it after an error, unless it is in use by now.
     fn remove(&self) {
-        if let Some(folder) = self.0 {
-            let _ = remove_folder(folder);
+        if let Some(folder) = self.folder {
+            let _ = self.disk.remove_folder(folder);
         }
     }
 }
 
 /// Copies a session under a new id; returns its path.
-fn copy(plan: &Plan, dry_run: bool, left: &mut Vec<PathBuf>) -> Result<PathBuf, Refused> {
+fn copy(
+    disk: &Arc<dyn Disk>,
+    plan: &Plan,
+    dry_run: bool,
+    left: &mut Vec<PathBuf>,
+) -> Result<PathBuf, Refused> {
     let id = id_of(&plan.from);
     // The same id each time, so that the same call finishes a copy that was interrupted.
     let named = |id: &str| plan.to.with_file_name(format!("{id}.jsonl"));
     let old_id = copying::derived_id_before(&id, &plan.to);
-    let is_begun = |file: &Path| file.exists() || file.with_extension("").exists();
+    let is_begun = |file: &Path| disk.exists(file) || disk.exists(&file.with_extension(""));
     let new_id = match is_begun(&named(&old_id)) {
         true => old_id,
         false => copying::derived_id(&id, &plan.to),
     };
     let to = named(&new_id);
-    if to.exists() {
+    if disk.exists(&to) {
         return Err(Refused(
             MoveRefusal::Exists,
             format!("copied before: {}", to.display()),
@@ -907,8 +923,11 @@ fn copy(plan: &Plan, dry_run: bool, left: &mut Vec<PathBuf>) -> Result<PathBuf, 
     }
     if !dry_run {
         let source = folder_of(&plan.from);
-        let steps = Steps { before: &|| Ok(()) };
-        let made = NewFolder::of(&to);
+        let steps = Steps {
+            disk,
+            before: &|| Ok(()),
+        };
+        let made = NewFolder::of(&**disk, &to);
         let unmake = |_: &io::Error| made.remove();
         let folder = steps.make_folder(source, folder_of(&to));
         folder.inspect_err(unmake)?;
@@ -917,8 +936,7 @@ fn copy(plan: &Plan, dry_run: bool, left: &mut Vec<PathBuf>) -> Result<PathBuf, 
             .with("sessionId", id.as_str());
         let fields = ObjectBuf::new().with("copied", copied);
         let line = relocated(&plan.cwd, &new_id, &fields);
-        let disk = Arc::new(RealDisk) as _;
-        let copied = copying::copy_session(&disk, &plan.from, &to, &line);
+        let copied = copying::copy_session(disk, &plan.from, &to, &line);
         let not_copied = copied.inspect_err(unmake)?;
         left.extend(not_copied.into_iter().map(|file| file.path));
     }
@@ -926,10 +944,10 @@ fn copy(plan: &Plan, dry_run: bool, left: &mut Vec<PathBuf>) -> Result<PathBuf, 
 }
 
 /// The memory of a project belongs to the folder and not to a session.
-fn memory_folders(plans: &[Plan]) -> impl Iterator<Item = PathBuf> {
+fn memory_folders(disk: &dyn Disk, plans: &[Plan]) -> impl Iterator<Item = PathBuf> {
     let moved = plans.iter().filter(|plan| plan.from != plan.to);
     let memories = moved.map(|plan| folder_of(&plan.from).join("memory"));
-    memories.filter(|folder| folder.exists())
+    memories.filter(|folder| disk.exists(folder))
 }
 
 fn id_of(path: &Path) -> String {
@@ -938,20 +956,6 @@ fn id_of(path: &Path) -> String {
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-/// Gives a folder the time of another one, where the system allows it.
-fn keep_time(like: &Path, folder: &Path) {
-    let time = fs::metadata(like).and_then(|found| found.modified());
-    let _ = time.and_then(|time| RealDisk.set_properties(folder, Some(time), None));
-}
-
-/// Makes the names in a folder survive a power cut, where folders can be synced.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    match cfg!(unix) {
-        true => fs::File::open(folder)?.sync_all(),
-        false => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Writes repaired sessions to files.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,13 +9,10 @@ use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
 use transcript_reader::{Bodies, Id, Index, Source, all_subagents_on};
 use transcript_resume::fork::with_new_ids;
-use transcript_storage::{
-    Metadata, NewFile, ReadDisk, ReadFile, RealDisk, Replacement, finish_exchange, folder_of,
-    remove_folder_with_content, undo,
-};
+use transcript_storage::{Disk, Metadata, NewFile, ReadDisk, RealDisk, folder_of};
 use transcript_verify::repair::Repair;
 
-use crate::copying::{self, Ids, NotCopied, stem};
+use crate::copying::{Copying, Ids, NotCopied, stem};
 use transcript_session::{Error, ErrorKind};
 
 const BLOCK: usize = 256 << 10;
@@ -26,6 +22,8 @@ const BLOCK: usize = 256 << 10;
 pub struct SessionRepair {
     repair: Repair,
     disk: Arc<dyn ReadDisk>,
+    /// What is written is written here.
+    target: Arc<dyn Disk>,
     path: PathBuf,
     read: Metadata,
     not_copied: Mutex<Vec<NotCopied>>,
@@ -58,7 +56,8 @@ impl SessionRepair {
     }
 
     /// Plans the repair of the session at `path` on `disk`, such as that of an archive, as [`plan`](Self::plan) does on
-    /// the disk of this machine. What is not on that disk can be written elsewhere, but not replaced.
+    /// the disk of this machine. A session that is not on the disk [written to](Self::write_to) can be written there, but not
+    /// replaced.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -71,10 +70,18 @@ impl SessionRepair {
         Ok(Self {
             repair: Repair::new(source, &now, &mut new_id)?,
             disk: Arc::clone(disk),
+            target: Arc::new(RealDisk),
             path: path.to_owned(),
             read,
             not_copied: Mutex::default(),
         })
+    }
+
+    /// Writes to `disk`; to that of this machine by default.
+    #[must_use]
+    pub fn write_to(mut self, disk: Arc<dyn Disk>) -> Self {
+        self.target = disk;
+        self
     }
 
     /// Also moves lines that no resume needs to an archive, when it is proved that the session
@@ -125,13 +132,14 @@ impl SessionRepair {
         write: &dyn Fn(&mut dyn Write) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.check()?;
-        if out.exists() {
+        let disk = &*self.target;
+        if disk.exists(out) {
             return Err(Error::new(ErrorKind::Exists, out));
         }
-        let file = write_file(out, write)?;
+        let file = write_file(disk, out, write)?;
         let folder = self.copy_side_files(out, ids)?;
         let undo_copy = |error| match &folder {
-            Some(folder) => remove_folder(folder, error),
+            Some(folder) => remove_folder(disk, folder, error),
             None => error,
         };
         let beside = self.write_rest(out).map_err(undo_copy)?;
@@ -140,7 +148,7 @@ impl SessionRepair {
                 io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, out),
                 _ => Error::repair(out, error),
             };
-            undo_copy(beside.remove(error))
+            undo_copy(beside.remove(disk, error))
         })
     }
 
@@ -155,17 +163,26 @@ impl SessionRepair {
             return Ok(None);
         }
         // After an error the folder is removed, so it has to be one that was made here.
-        fs::create_dir(&folder).map_err(|error| match error.kind() {
+        let created = self.target.create_new_folder(&folder, None);
+        created.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, &folder),
             _ => Error::repair(&folder, error),
         })?;
-        match copying::copy_side_files(&self.disk, &self.path, out, ids) {
+        let copying = Copying {
+            from: &self.disk,
+            to: &*self.target,
+            ids,
+        };
+        match copying.side_files(&self.path, out) {
             Ok(not_copied) => {
                 let known = self.not_copied.lock();
                 *known.unwrap_or_else(PoisonError::into_inner) = not_copied;
                 Ok(Some(folder))
             }
-            Err(error) => Err(remove_folder(&folder, Error::repair(&folder, error))),
+            Err(error) => {
+                let error = Error::repair(&folder, error);
+                Err(remove_folder(&*self.target, &folder, error))
+            }
         }
     }
 
@@ -231,14 +248,17 @@ impl SessionRepair {
         self.check()?;
         self.check_is_here()?;
         if self.repair.is_empty() {
-            let finished = finish_exchange(&self.path);
+            let finished = self.target.finish_replacement(&self.path);
             finished.map_err(|error| Error::exchange(&self.path, error))?;
             return Ok(None);
         }
         let repaired = self.repair.repaired();
-        let file = write_file(&self.path, |file| copy(repaired, 0, repaired.len(), file))?;
-        let failed = |error| Error::exchange(&self.path, error);
-        let replacement = Replacement::begin(&self.path).map_err(failed)?;
+        let disk = &*self.target;
+        let file = write_file(disk, &self.path, |file| {
+            copy(repaired, 0, repaired.len(), file)
+        })?;
+        let replacement = disk.begin_replacement(&self.path);
+        let replacement = replacement.map_err(|error| Error::exchange(&self.path, error))?;
         // With the lock: another repair would write the same files, or remove them.
         let beside = self.write_rest(&self.path)?;
         let replaced = replacement.put(file, &self.read);
@@ -247,7 +267,7 @@ impl SessionRepair {
             let is_unchanged = error.is_unchanged();
             let error = Error::exchange(&self.path, error);
             match is_unchanged {
-                true => beside.remove(error),
+                true => beside.remove(disk, error),
                 false => error,
             }
         })
@@ -262,7 +282,7 @@ impl SessionRepair {
 
     /// Checks that the file can be replaced: that of an archive, say, cannot.
     fn check_is_here(&self) -> Result<(), Error> {
-        match fs::symlink_metadata(&self.path) {
+        match self.target.link_metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(Error::new(ErrorKind::NotHere, &self.path))
             }
@@ -278,7 +298,7 @@ impl SessionRepair {
         let mut beside = Beside::default();
         match self.add_rest(path, &mut beside) {
             Ok(()) => Ok(beside),
-            Err(error) => Err(beside.remove(error)),
+            Err(error) => Err(beside.remove(&*self.target, error)),
         }
     }
 
@@ -289,8 +309,8 @@ impl SessionRepair {
         let is_present = loop {
             let state = |(what, file): &(&str, NewFile)| {
                 let path = beside_name(path, what, number);
-                match fs::symlink_metadata(&path).is_ok() {
-                    true => has_same_bytes(file, &path).map(Some),
+                match self.target.has_name(&path) {
+                    true => has_same_bytes(file, &*self.target, &path).map(Some),
                     false => Ok(None),
                 }
             };
@@ -318,7 +338,7 @@ impl SessionRepair {
         let original = self.repair.original();
         let mut files = Vec::new();
         let mut keep = |what, write: &dyn Fn(&mut dyn Write) -> Result<(), Error>| {
-            files.push((what, write_file(path, write)?));
+            files.push((what, write_file(&*self.target, path, write)?));
             Ok::<(), Error>(())
         };
         if !self.repair.lost().is_empty() {
@@ -387,12 +407,12 @@ impl SessionRepair {
 }
 
 /// Returns whether the file at `path` is a regular one with the bytes of `file`.
-fn has_same_bytes(file: &NewFile, path: &Path) -> io::Result<bool> {
-    if !RealDisk.link_metadata(path)?.is_file() {
+fn has_same_bytes(file: &NewFile, disk: &dyn Disk, path: &Path) -> io::Result<bool> {
+    if !disk.link_metadata(path)?.is_file() {
         return Ok(false);
     }
-    let (one, two) = (file.try_clone()?, RealDisk.open_to_read(path)?);
-    let len = ReadFile::metadata(&one)?.len;
+    let (one, two) = (file.reader()?, disk.open_to_read(path)?);
+    let len = one.metadata()?.len;
     if len != two.metadata()?.len {
         return Ok(false);
     }
@@ -414,18 +434,18 @@ struct Beside {
 
 impl Beside {
     /// Removes them, as there is no repaired session. Returns the error, which then names what is left.
-    fn remove(&self, error: Error) -> Error {
-        let removed = self.files.iter().map(|path| (path, fs::remove_file(path)));
-        let left = removed.filter(|(path, removed)| removed.is_err() && path.exists());
+    fn remove(&self, disk: &dyn Disk, error: Error) -> Error {
+        let removed = self.files.iter().map(|path| (path, disk.remove(path)));
+        let left = removed.filter(|(path, removed)| removed.is_err() && disk.exists(path));
         let left: Vec<PathBuf> = left.map(|(path, _)| path.clone()).collect();
         error.with_left_over(left)
     }
 }
 
 /// Removes a folder that was made. Returns the error, which then names what is left.
-fn remove_folder(folder: &Path, error: Error) -> Error {
-    match remove_folder_with_content(folder) {
-        Err(_) if folder.exists() => error.with_left_over(vec![folder.to_owned()]),
+fn remove_folder(disk: &dyn Disk, folder: &Path, error: Error) -> Error {
+    match disk.remove_folder_with_content(folder) {
+        Err(_) if disk.exists(folder) => error.with_left_over(vec![folder.to_owned()]),
         _ => error,
     }
 }
@@ -439,16 +459,26 @@ fn remove_folder(folder: &Path, error: Error) -> Error {
 /// [`ErrorKind::RepairStopped`] when it fails later: the earlier file has its name again, and [`Error::other_file`] is
 /// the repaired one.
 pub fn undo_repair(path: &Path) -> Result<PathBuf, Error> {
-    undo(path).map_err(|error| Error::exchange(path, error))
+    undo_repair_on(&RealDisk, path)
+}
+
+/// Brings back the file on `disk` that was last replaced, as [`undo_repair`] does on the disk of this machine.
+///
+/// # Errors
+/// As [`undo_repair`].
+pub fn undo_repair_on(disk: &dyn Disk, path: &Path) -> Result<PathBuf, Error> {
+    let undone = disk.undo_replacement(path);
+    undone.map_err(|error| Error::exchange(path, error))
 }
 
 pub(crate) fn write_file(
+    disk: &dyn Disk,
     path: &Path,
     write: impl Fn(&mut dyn Write) -> Result<(), Error>,
 ) -> Result<NewFile, Error> {
     let failed = |error| Error::repair(path, error);
-    NewFile::remove_stale(folder_of(path));
-    let file = NewFile::beside(path).map_err(failed)?;
+    disk.remove_stale(folder_of(path));
+    let file = disk.new_file(path).map_err(failed)?;
     let mut file = BufWriter::with_capacity(BLOCK, file);
     write(&mut file)?;
     file.into_inner()

@@ -1,13 +1,12 @@
 //! Writes what is left of sessions to files.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use transcript_format::ids::Uuid;
 use transcript_format::names::is_id;
-use transcript_storage::{ReadDisk, RealDisk};
+use transcript_storage::{Disk, FileKind, ReadDisk, RealDisk};
 use transcript_verify::salvage::Salvage;
 
 use crate::repair_files::{copy, write_file};
@@ -69,13 +68,14 @@ impl SessionSalvage {
             return Err(Error::new(ErrorKind::NotAnId, root));
         }
         let mut found = Vec::new();
-        for project in folders(root) {
+        let disk = &**store.disk();
+        for project in folders(disk, root) {
             let name = |path: &PathBuf| path.file_name()?.to_str().map(str::to_owned);
             let is_it = |path: &PathBuf| {
                 let name = name(path).filter(|name| Uuid::parse(name.as_bytes()).is_some());
                 name.is_some_and(|name| name.starts_with(id))
             };
-            let of_project = folders(&project).filter(is_it);
+            let of_project = folders(disk, &project).filter(is_it);
             found.extend(of_project.map(|folder| folder.with_extension("jsonl")));
         }
         found.sort();
@@ -97,11 +97,19 @@ impl SessionSalvage {
     /// # Errors
     /// [`ErrorKind::Exists`] when the file exists, [`ErrorKind::Repair`] when it cannot be written.
     pub fn write(&self, out: &Path) -> Result<(), Error> {
-        if fs::symlink_metadata(out).is_ok() {
+        self.write_on(&RealDisk, out)
+    }
+
+    /// Writes it as a new file on `disk`, as [`write`](Self::write) does on the disk of this machine.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_on(&self, disk: &dyn Disk, out: &Path) -> Result<(), Error> {
+        if disk.has_name(out) {
             return Err(Error::new(ErrorKind::Exists, out));
         }
         let salvaged = self.0.salvaged();
-        let file = write_file(out, |file| copy(salvaged, 0, salvaged.len(), file))?;
+        let file = write_file(disk, out, |file| copy(salvaged, 0, salvaged.len(), file))?;
         file.keep(out).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, out),
             _ => Error::repair(out, error),
@@ -109,8 +117,8 @@ impl SessionSalvage {
     }
 }
 
-fn folders(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    folders.map(|entry| entry.path())
+fn folders(disk: &dyn Disk, folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = disk.list(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.kind == FileKind::Folder);
+    folders.map(|entry| folder.join(entry.name))
 }

@@ -2,7 +2,6 @@
 //! can import from here instead. They show and change the same sessions, find what the SDKs lose on damaged
 //! files, and read no more than they need. `docs/bindings.md` lists every difference.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use transcript_reader::{
     project_folders, subagents_on,
 };
 use transcript_resume::{ConversationPath, Policy, Tree};
-use transcript_storage::{Disk, ReadDisk, RealDisk};
+use transcript_storage::ReadDisk;
 use transcript_writer::{Draft, EntryId, OnBusy, ResumePoint, WriterOptions};
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
@@ -175,7 +174,7 @@ impl SdkSessions {
             None => self.store.list()?,
             Some(path) => {
                 let folders = self.folders(path, options.include_worktrees)?;
-                Listing::of(SessionFiles::in_projects(&folders))
+                Listing::of(SessionFiles::in_projects(self.read_disk(), &folders))
             }
         };
         let mut rows: Vec<SessionRow> = match &options.directory {
@@ -202,7 +201,7 @@ impl SdkSessions {
         let Some(path) = self.find(id, directory)? else {
             return Ok(None);
         };
-        let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
+        let disk = self.read_disk();
         let row = SessionRow::of_file(&disk, &SessionFile::at(&*disk, &path));
         Ok(Some(row).filter(is_shown))
     }
@@ -225,7 +224,7 @@ impl SdkSessions {
         let Some(path) = self.find(id, directory)? else {
             return Ok(());
         };
-        let source = Source::open(&path)?;
+        let source = Source::open_on(&self.read_disk(), &path)?;
         let history = match options.compacted {
             true => History::read(source)?,
             false => match History::read_end(source)? {
@@ -277,7 +276,7 @@ impl SdkSessions {
         let Some(agent) = agents.find(|found| found.id == agent) else {
             return Ok(());
         };
-        let history = History::open(&agent.path)?;
+        let history = History::open_on(&self.read_disk(), &agent.path)?;
         let tree = history.tree(self.policy);
         let reading = Reading {
             history: &history,
@@ -336,7 +335,7 @@ impl SdkSessions {
         let new = path.with_extension(format!("json.{}.new", uuid::Uuid::new_v4()));
         let at = format!("{:.3}", jiff::Timestamp::now());
         let mark = format!(r#"{{"archived":{is_archived},"at":"{at}","by":"sdk"}}"#);
-        let replaced = RealDisk.replace(&path, &new, mark.as_bytes());
+        let replaced = self.store.disk().replace(&path, &new, mark.as_bytes());
         replaced.map_err(|error| Error::side_file(&path, error))
     }
 
@@ -351,12 +350,10 @@ impl SdkSessions {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed.map_err(|error| Error::delete(path, error)),
         };
-        removed(fs::remove_file(&path), &path)?;
+        let disk = self.store.disk();
+        removed(disk.remove(&path), &path)?;
         let folder = path.with_extension("");
-        removed(
-            transcript_storage::remove_folder_with_content(&folder),
-            &folder,
-        )
+        removed(disk.remove_folder_with_content(&folder), &folder)
     }
 
     /// Copies the conversation of a session into a new one next to it, up to the entry `up_to` if it is given.
@@ -373,8 +370,8 @@ impl SdkSessions {
         title: Option<&str>,
     ) -> Result<String, Error> {
         let path = self.existing(id, directory)?;
-        let history = History::open(&path)?;
-        let mut options = ForkOptions::new();
+        let history = History::open_on(&self.read_disk(), &path)?;
+        let mut options = ForkOptions::new().disk(Arc::clone(self.store.disk()));
         if let Some(up_to) = up_to {
             let index = history.index();
             let id = index.id(up_to);
@@ -403,8 +400,8 @@ impl SdkSessions {
         let files = self.candidates(directory)?.into_iter();
         let mut files = files.map(|folder| folder.join(&name));
         Ok(files.find(|file| {
-            let found = file.metadata();
-            found.is_ok_and(|found| found.is_file() && found.len() > 0)
+            let found = self.store.disk().metadata(file);
+            found.is_ok_and(|found| found.is_file() && found.len > 0)
         }))
     }
 
@@ -418,9 +415,14 @@ impl SdkSessions {
         let path = self.existing(id, directory)?;
         // A client that has the session open accepts titles and tags of others.
         let options = WriterOptions::new().on_busy(OnBusy::Share).session_id(id);
+        let options = options.disk(Arc::clone(self.store.disk()));
         let writer = options.open(&path, ResumePoint::default())?;
         writer.append(line)?;
         Ok(writer.close()?)
+    }
+
+    fn read_disk(&self) -> Arc<dyn ReadDisk> {
+        Arc::clone(self.store.disk()) as _
     }
 
     fn agents(&self, id: &str, directory: Option<&Path>) -> Result<Vec<Subagent>, Error> {
@@ -428,10 +430,11 @@ impl SdkSessions {
             return Ok(Vec::new());
         }
         // The file of the session may be gone while those of its subagents are there.
+        let disk = self.read_disk();
         for folder in self.candidates(directory)? {
             let session = folder.join(format!("{id}.jsonl"));
-            if session.exists() || folder.join(id).join("subagents").exists() {
-                return Ok(subagents_on(&(Arc::new(RealDisk) as _), &session)?);
+            if disk.exists(&session) || disk.exists(&folder.join(id).join("subagents")) {
+                return Ok(subagents_on(&disk, &session)?);
             }
         }
         Ok(Vec::new())
@@ -442,27 +445,29 @@ impl SdkSessions {
         if let Some(directory) = directory {
             return self.folders(directory, true);
         }
-        let Ok(entries) = fs::read_dir(self.store.root()) else {
+        let (disk, root) = (self.store.disk(), self.store.root());
+        let Ok(entries) = disk.list(root) else {
             return Ok(Vec::new());
         };
-        let folders = entries.flatten().map(|entry| entry.path());
-        let mut folders: Vec<_> = folders.filter(|path| path.is_dir()).collect();
+        let folders = entries.flatten().map(|entry| root.join(entry.name));
+        let mut folders: Vec<_> = folders.filter(|path| disk.is_folder(path)).collect();
         folders.sort();
         Ok(folders)
     }
 
     fn folders(&self, path: &Path, with_worktrees: bool) -> Result<Vec<PathBuf>, Error> {
         let root = self.store.root();
-        if !root.exists() {
+        if !self.store.disk().exists(root) {
             return Ok(Vec::new());
         }
-        let mut folders = project_folders(root, path, with_worktrees)?;
+        let disk = self.read_disk();
+        let mut folders = project_folders(&disk, root, path, with_worktrees)?;
         // The Python SDK names folders after the composed form of a path.
         let composed = path
             .to_str()
             .map(|path| PathBuf::from(path.nfc().collect::<String>()));
         if let Some(composed) = composed.filter(|composed| composed != path) {
-            for folder in project_folders(root, &composed, with_worktrees)? {
+            for folder in project_folders(&disk, root, &composed, with_worktrees)? {
                 if !folders.contains(&folder) {
                     folders.push(folder);
                 }

@@ -382,7 +382,8 @@ fn run(
         }
         Command::Request => {
             let text = session.request_with(|request, index| request_text(&request, index))?;
-            Ok(Answer::done().with_request(Json::new(text.map_err(of_json)?)))
+            let text = text.map_err(|error| CommandError::bad_record(error.to_string()))?;
+            Ok(Answer::done().with_request(Json::new(text)))
         }
         Command::Entries => {
             let entries = session.entries()?;
@@ -442,10 +443,6 @@ pub fn request_text(request: &SessionRequest, index: &Index) -> io::Result<Strin
     Ok(format!(
         "{{\"model\":{model},\"provider\":\"{provider}\",\"resumable\":{resumable},\"accepted\":{accepted},\"tokens\":{tokens},\"messages\":{messages},{diagnostics}"
     ))
-}
-
-fn of_json(error: io::Error) -> CommandError {
-    CommandError::bad_record(error.to_string())
 }
 
 /// An entry as the command `entries` lists it.

@@ -110,10 +110,10 @@ impl SessionFiles {
         Ok(found.sorted())
     }
 
-    /// Finds the sessions of the projects whose folders these are, as [`Self::in_root`] does for all projects.
+    /// Finds the sessions of the projects whose folders these are on `disk`, as [`Self::in_root_on`] does for all projects.
     #[must_use]
-    pub fn in_projects(folders: &[PathBuf]) -> Self {
-        let mut found = Self::default();
+    pub fn in_projects(disk: Arc<dyn ReadDisk>, folders: &[PathBuf]) -> Self {
+        let mut found = Self::on(disk);
         for folder in folders {
             let real = found.disk.real_path(folder);
             if found.links.enter(real.unwrap_or_else(|_| folder.clone())) {

@@ -18,7 +18,7 @@ use transcript_format::object::Object;
 use transcript_format::scan::{Flags, Scanner};
 use transcript_format::time;
 use transcript_format::title::{self, TitleLines, TitleSource};
-use transcript_storage::ReadDisk;
+use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::bodies::Bodies;
 use crate::discover::{SessionFile, SessionFiles, folder_names, worktrees};
@@ -796,21 +796,21 @@ fn project_places(disk: &dyn ReadDisk, path: &Path, with_worktrees: bool) -> Vec
     std::iter::once(own.clone()).chain(others).collect()
 }
 
-/// Returns the folders below `root` that are named after the project at `path`, first its own; with
-/// `with_worktrees` also those of the other worktrees of its repository. Folders of other projects may
+/// Returns the folders below `root` on `disk` that are named after the project at `path`, first its own; with
+/// `with_worktrees` also those of the other worktrees of its repository, which is on this machine. Folders of other projects may
 /// have the same name: only the sessions in them show which project they belong to.
 ///
 /// # Errors
 /// When `root` cannot be read.
 pub fn project_folders(
+    disk: &Arc<dyn ReadDisk>,
     root: &Path,
     path: &Path,
     with_worktrees: bool,
 ) -> Result<Vec<PathBuf>, Error> {
-    let disk = real_disk();
-    let names = folder_names(&disk, root)?;
+    let names = folder_names(disk, root)?;
     let mut folders = Vec::new();
-    for place in project_places(&*disk, path, with_worktrees) {
+    for place in project_places(&RealDisk, path, with_worktrees) {
         let place = place.to_string_lossy();
         let is_new = |folder: &PathBuf| !folders.contains(folder);
         let worktree = format!("{}--claude-worktrees-", project_key(&place));

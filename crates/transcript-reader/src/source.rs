@@ -1,6 +1,5 @@
 //! An open transcript file.
 
-use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,13 +66,13 @@ impl Source {
         }
     }
 
-    /// Creates a source from an open file of this machine; `path` is used in error messages.
+    /// Creates a source from an open file of this machine that may have no name; `path` is used in error messages.
     ///
     /// # Errors
     ///
     /// As for [`Self::open`].
-    pub fn from_file(file: fs::File, path: &Path) -> Result<Self, Error> {
-        Self::of(Arc::new(file), real_disk(), path)?.checked()
+    pub fn from_file(file: Arc<dyn ReadFile>, path: &Path) -> Result<Self, Error> {
+        Self::of(file, real_disk(), path)?.checked()
     }
 
     fn of(file: Arc<dyn ReadFile>, disk: Arc<dyn ReadDisk>, path: &Path) -> Result<Self, Error> {

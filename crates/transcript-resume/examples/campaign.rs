@@ -202,7 +202,7 @@ fn files_under(folder: PathBuf, max_bytes: u64) -> Vec<PathBuf> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.metadata().unwrap().len() <= max_bytes {
+            } else if fs::metadata(&path).unwrap().len() <= max_bytes {
                 files.push(path);
             }
         }

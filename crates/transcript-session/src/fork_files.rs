@@ -7,7 +7,7 @@ use transcript_format::ids::Uuid;
 use transcript_format::names::is_key_of;
 use transcript_reader::Bodies;
 use transcript_resume::{ConversationPath, Policy, Refusal, Tree, fork};
-use transcript_storage::{Disk, NewFile, RealDisk, folder_of};
+use transcript_storage::{Disk, RealDisk, folder_of};
 use transcript_writer::EntryId;
 
 use crate::error::{Error, ErrorKind};
@@ -46,7 +46,9 @@ impl History {
             title,
             out,
             folder,
+            disk,
         } = options;
+        let disk: &dyn Disk = disk.as_deref().unwrap_or(&RealDisk);
         let source = self.source().path();
         let refused = |refusal| Error::new(ErrorKind::NotResumable(refusal), source);
         let (tree, path) = match at {
@@ -70,7 +72,7 @@ impl History {
             None => source.with_file_name(name),
         };
         let copy = out.clone().unwrap_or_else(in_folder);
-        if copy.exists() {
+        if disk.exists(&copy) {
             return Err(Error::new(ErrorKind::Exists, &copy));
         }
         // In the folder of another project only its own folder would be right, which is not known.
@@ -91,10 +93,10 @@ impl History {
             _ => Error::fork(&copy, error),
         };
         if folder.is_some() {
-            RealDisk.create_folder(folder_of(&copy)).map_err(failed)?;
+            disk.create_folder(folder_of(&copy)).map_err(failed)?;
         }
-        NewFile::remove_stale(folder_of(&copy));
-        let file = NewFile::beside(&copy).map_err(failed)?;
+        disk.remove_stale(folder_of(&copy));
+        let file = disk.new_file(&copy).map_err(failed)?;
         let mut file = BufWriter::with_capacity(256 << 10, file);
         let mut write = |line: &str| {
             let written = file.write_all(line.as_bytes());

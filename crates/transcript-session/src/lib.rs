@@ -151,6 +151,7 @@ pub use transcript_resume::{
     ConversationPath, Costs, Denial, FileAccess, KnownFile, ModelCosts, ModelFallback, PathState,
     Policy, Refusal, Tree, Unclosed, Usage, items,
 };
+pub use transcript_storage as storage;
 pub use transcript_storage::ignore_file_size_signal;
 #[cfg(feature = "follow")]
 pub use transcript_tail as follow;

@@ -6,7 +6,7 @@ use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
 use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::LiveConversation;
 use transcript_resume::request::{LiveRequest, Request};
-use transcript_storage::{Content, ReadDisk, RealDisk};
+use transcript_storage::Content;
 
 use crate::error::Error;
 use crate::options::SessionOptions;
@@ -31,7 +31,7 @@ impl LiveSession {
     /// # Errors
     /// When it is not a regular file or the system fails to read.
     pub(crate) fn open(path: &Path, options: &SessionOptions) -> Result<Self, Error> {
-        let mut source = Source::open(path)?;
+        let mut source = Source::open_on(&options.read_disk(), path)?;
         let mut content = Content::start();
         if let Some(found) = source.refresh()? {
             content.set_seen(found);
@@ -48,7 +48,7 @@ impl LiveSession {
 
     /// Returns whether the path still leads to this file, and everything that was read is still in it.
     pub(crate) fn is_current(&mut self, path: &Path) -> bool {
-        let Ok(found) = RealDisk.metadata(path) else {
+        let Ok(found) = self.source.disk().metadata(path) else {
             return false;
         };
         let source = &self.source;

@@ -1,10 +1,12 @@
 //! Options for opening and copying a session.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use transcript_messages::Provider;
 use transcript_resume::Policy;
 use transcript_resume::request::{Fit, RequestOptions};
+use transcript_storage::{Disk, ReadDisk};
 use transcript_writer::{EntryId, OnBusy, SyncPolicy};
 
 /// Options for opening a session.
@@ -72,6 +74,33 @@ impl SessionOptions {
     pub fn on_busy(mut self, on_busy: OnBusy) -> Self {
         self.writer = self.writer.on_busy(on_busy);
         self
+    }
+
+    /// Sets the disk of the session; the file system of this machine by default.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use std::sync::Arc;
+    /// use transcript_session::{Draft, History, Session, SessionOptions, storage::MemoryDisk};
+    ///
+    /// let disk = MemoryDisk::new();
+    /// let path = Path::new("/projects/-work/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// let options = SessionOptions::new().disk(Arc::new(disk.clone()));
+    /// let session = Session::create(path, &options)?;
+    /// session.append(Draft::user("Which years have a leap day?"))?;
+    /// session.close()?;
+    /// let history = History::open_on(&(Arc::new(disk) as _), path)?;
+    /// assert_eq!(history.index().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
+        self.writer = self.writer.disk(disk);
+        self
+    }
+
+    /// Returns the disk of the session, for reading.
+    pub(crate) fn read_disk(&self) -> Arc<dyn ReadDisk> {
+        Arc::clone(self.writer.session_disk()) as _
     }
 
     /// Sets all options of the writer at once, and discards those that were set before.
@@ -146,6 +175,14 @@ impl SessionOptions {
         request
     }
 
+    /// Returns the options for a copy of the session, which is written to its disk unless another one was given.
+    pub(crate) fn fork(&self, options: &ForkOptions) -> ForkOptions {
+        let mut options = options.clone();
+        let own = || Arc::clone(self.writer.session_disk());
+        options.disk.get_or_insert_with(own);
+        options
+    }
+
     /// Returns the session id for entries that have none, if one was given.
     pub(crate) fn session_id_given(&self) -> Option<&str> {
         self.session_id.as_deref()
@@ -168,6 +205,7 @@ pub struct ForkOptions {
     pub(crate) title: Option<String>,
     pub(crate) out: Option<PathBuf>,
     pub(crate) folder: Option<PathBuf>,
+    pub(crate) disk: Option<Arc<dyn Disk>>,
 }
 
 impl ForkOptions {
@@ -193,6 +231,13 @@ impl ForkOptions {
     /// [`out`](Self::out), it is next to the original.
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
+        self
+    }
+
+    /// Sets the disk that the copy is written to. Without it, [`Session::fork`](crate::Session::fork) writes to the disk of the
+    /// session, and [`History::fork`](crate::History::fork) to that of this machine.
+    pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
+        self.disk = Some(disk);
         self
     }
 

@@ -127,7 +127,8 @@ impl Session {
     /// # Errors
     /// [`ErrorKind::Exists`] when the file exists and is not empty, and any error of opening it.
     pub fn create(path: &Path, options: &SessionOptions) -> Result<Self, Error> {
-        if path.metadata().is_ok_and(|found| found.len() > 0) {
+        let found = options.read_disk().metadata(path);
+        if found.is_ok_and(|found| found.len > 0) {
             return Err(Error::new(ErrorKind::Exists, path));
         }
         // The fingerprint of an empty file: opening fails as `Changed` when something was written
@@ -1016,7 +1017,7 @@ impl SessionConfig {
                 return Ok(read(request, known.index()));
             }
         }
-        let history = History::open(&self.path)?;
+        let history = History::open_on(&self.options.read_disk(), &self.path)?;
         let request = history.build_request(&self.options, &self.options.request().live())?;
         Ok(read(request, history.index()))
     }
@@ -1211,7 +1212,7 @@ impl SessionConfig {
 
     pub(crate) fn fork(&self, writer: &Writer, options: &ForkOptions) -> Result<PathBuf, Error> {
         let history = self.read_again(writer)?;
-        let (path, _) = history.fork(self.options.policy, options)?;
+        let (path, _) = history.fork(self.options.policy, &self.options.fork(options))?;
         Ok(path)
     }
 
@@ -1229,7 +1230,8 @@ impl SessionConfig {
         let Some(missed) = counting.missed.clone() else {
             return Ok(0);
         };
-        let replies = replies_in(&History::open(&self.path)?, &missed)?;
+        let history = History::open_on(&self.options.read_disk(), &self.path)?;
+        let replies = replies_in(&history, &missed)?;
         counting.missed = None;
         counting.is_used |= !replies.is_empty();
         for (model, usage) in &replies {
@@ -1314,8 +1316,9 @@ impl SessionConfig {
         options.writer = lock(&self.writer_options).clone();
         let writer = &options.writer;
         writer.write_agent_meta(&self.path, agent, meta)?;
-        let history = match path.exists() {
-            true => Some(History::open(&path)?),
+        let disk = options.read_disk();
+        let history = match disk.exists(&path) {
+            true => Some(History::open_on(&disk, &path)?),
             false => None,
         };
         let known = match &history {
@@ -1334,7 +1337,7 @@ impl SessionConfig {
     /// Reads the session as it is now.
     fn read_again(&self, writer: &Writer) -> Result<History, Error> {
         writer.flush()?;
-        History::open(&self.path)
+        History::open_on(&self.options.read_disk(), &self.path)
     }
 }
 
@@ -1429,7 +1432,7 @@ fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
     let mut is_repaired = options.policy == Policy::Vendor;
     let mut replaced = 0;
     loop {
-        let history = History::open(path)?;
+        let history = History::open_on(&options.read_disk(), path)?;
         history.source().check_messages()?;
         // Where a conversation ends does not depend on other files, and reading them is slow.
         let tree = Tree::new(history.index(), options.policy);
@@ -1445,7 +1448,8 @@ fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
         let writer = match writer.open(path, known) {
             Ok(writer) => writer,
             Err(error) if error.kind() == WriteError::Fork => {
-                let (copy, _) = history.fork(options.policy, &ForkOptions::new())?;
+                let fork = options.fork(&ForkOptions::new());
+                let (copy, _) = history.fork(options.policy, &fork)?;
                 let mut opened = open(&copy, options)?;
                 opened.config.forked_from = Some(path.to_owned());
                 return Ok(opened);

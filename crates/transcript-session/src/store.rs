@@ -1,14 +1,13 @@
 //! The store: a folder of projects, each a folder of sessions (see `docs/format.md`, "Files").
 
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use transcript_format::names::{is_id, project_key};
 use transcript_format::unicode::comparable;
 use transcript_reader::{Listing, SessionFiles, SessionRow, subagents_on};
-use transcript_storage::{ReadDisk, RealDisk};
+use transcript_storage::{Disk, ReadDisk, RealDisk};
 
 use crate::error::{Error, ErrorKind};
 
@@ -18,13 +17,14 @@ pub const MIN_PREFIX: usize = 4;
 const LATEST: &str = "latest";
 
 /// A folder of projects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Store {
+    disk: Arc<dyn Disk>,
     root: PathBuf,
 }
 
 impl Store {
-    /// Creates a store for the folder that contains the projects. The folder need not exist yet.
+    /// Creates a store for the folder that contains the projects, on the disk of this machine. The folder need not exist yet.
     ///
     /// ```
     /// use transcript_session::Store;
@@ -34,7 +34,27 @@ impl Store {
     /// ```
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self::on(Arc::new(RealDisk), root)
+    }
+
+    /// Creates a store on `disk`. All that this store finds, reads, moves and removes is there; working folders are those of
+    /// this machine. A session is opened there with [`SessionOptions::disk`](crate::SessionOptions::disk), and read with
+    /// [`History::open_on`](crate::History::open_on).
+    #[must_use]
+    pub fn on(disk: Arc<dyn Disk>, root: impl Into<PathBuf>) -> Self {
+        let root = root.into();
+        Self { disk, root }
+    }
+
+    /// Returns the disk of the sessions.
+    #[must_use]
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// Returns the same disk, for reading.
+    fn read_disk(&self) -> Arc<dyn ReadDisk> {
+        Arc::clone(&self.disk) as _
     }
 
     /// Returns the store of the client: `projects` in `$CLAUDE_CONFIG_DIR`, else in `.claude` in
@@ -66,7 +86,8 @@ impl Store {
     /// resolved, so that a folder is one project under all its names.
     #[must_use]
     pub fn project(&self, cwd: &Path) -> PathBuf {
-        let real = fs::canonicalize(cwd).or_else(|_| std::path::absolute(cwd));
+        let real = RealDisk.real_path(cwd);
+        let real = real.or_else(|_| std::path::absolute(cwd));
         let real = real.unwrap_or_else(|_| cwd.to_owned());
         self.root.join(project_key(&real.to_string_lossy()))
     }
@@ -90,11 +111,12 @@ impl Store {
         if !is_id(id) || id.len() < MIN_PREFIX {
             return Err(Error::new(ErrorKind::NotAnId, &self.root));
         }
-        let files = SessionFiles::in_root(&self.root).or_else(|error| match error.kind() {
+        let files = SessionFiles::in_root_on(&self.read_disk(), &self.root);
+        let files = files.or_else(|error| match error.kind() {
             transcript_reader::ErrorKind::NotFound => Ok(SessionFiles::default()),
             _ => Err(error),
         })?;
-        let has_bytes = |path: &PathBuf| path.metadata().is_ok_and(|found| found.len() > 0);
+        let has_bytes = |path: &PathBuf| self.disk.metadata(path).is_ok_and(|found| found.len > 0);
         let found = files.matching(id).into_iter().map(|file| file.path.clone());
         let mut found: Vec<_> = found.filter(has_bytes).collect();
         match found.len() {
@@ -130,7 +152,7 @@ impl Store {
         let titled = listing.rows.iter().filter(has_title);
         let mut found: Vec<_> = titled.map(|row| row.path.clone()).collect();
         if found.is_empty() {
-            let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
+            let disk = self.read_disk();
             let agent = id.strip_prefix("agent-").unwrap_or(id);
             let parents = listing.rows.iter().filter(|row| row.subagents > 0);
             let agents = parents.flat_map(|row| subagents_on(&disk, &row.path).unwrap_or_default());
@@ -222,7 +244,7 @@ impl Store {
     /// # Errors
     /// [`ErrorKind::Read`] when the folder of projects cannot be read.
     pub fn list(&self) -> Result<Listing, Error> {
-        match Listing::read(&self.root) {
+        match Listing::read_on(&self.read_disk(), &self.root) {
             Err(error) if error.kind() == transcript_reader::ErrorKind::NotFound => {
                 Ok(Listing::default())
             }
@@ -257,7 +279,13 @@ fn folder_of_user(variable: &str, on_windows: &str, below: [&str; 2]) -> Option<
             .map(PathBuf::from)
             .filter(|folder| folder.is_absolute())
     };
-    let home = |below| Some(folder("HOME").filter(|home| home.is_dir())?.join(below));
+    let home = |below| {
+        Some(
+            folder("HOME")
+                .filter(|home| RealDisk.is_folder(home))?
+                .join(below),
+        )
+    };
     let of_system = || match env::consts::OS {
         "macos" => home(below[0]),
         "windows" => folder(on_windows),

@@ -7,7 +7,8 @@
 
 use std::path::Path;
 
-use crate::disk::{ReadDisk, folder_of};
+use crate::disk::ReadDisk;
+use crate::file::folder_of;
 
 /// The most of a registration that is read, in bytes.
 const MAX_FILE_LEN: usize = 64 << 10;

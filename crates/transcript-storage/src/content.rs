@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use crate::disk::Metadata;
+use crate::file::Metadata;
 use crate::fingerprint::Fingerprint;
 
 /// The number of bytes that have one hash.

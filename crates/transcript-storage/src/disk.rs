@@ -1,6 +1,6 @@
-//! The traits of disks and files.
+//! The traits of disks.
 //!
-//! The real ones are in `sys`; tests replace them by fakes and fault injectors and run the same
+//! The real one is `RealDisk`; tests replace it by fakes and fault injectors and run the same
 //! code.
 
 use std::ffi::OsString;
@@ -10,38 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// A file that is open for reading. It may be used from several threads.
-pub trait ReadFile: Debug + Send + Sync {
-    /// Reads at `offset`; returns 0 at the end. At most one system call, which is not repeated.
-    ///
-    /// # Errors
-    /// When the system fails to read.
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
-
-    /// Fills `buffer` from `offset` on. Returns the number of bytes read, which is smaller than the
-    /// buffer only at the end of the file.
-    ///
-    /// # Errors
-    /// When the system fails to read.
-    fn fill(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut done = 0;
-        while done < buffer.len() {
-            match self.read_at(offset + done as u64, &mut buffer[done..]) {
-                Ok(0) => break,
-                Ok(read) => done += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(done)
-    }
-
-    /// Returns the properties of the file as they are now.
-    ///
-    /// # Errors
-    /// When the system fails.
-    fn metadata(&self) -> io::Result<Metadata>;
-}
+use crate::exchange_error::{ExchangeError, Replace};
+use crate::file::{File, FileKind, Identity, Metadata, ReadFile, is_absent};
+use crate::new_file::NewFile;
 
 /// A file system to read from. Nothing is locked and nothing is written.
 pub trait ReadDisk: Debug + Send + Sync {
@@ -88,6 +59,21 @@ pub trait ReadDisk: Debug + Send + Sync {
         }
     }
 
+    /// Returns whether something is at `path`, as far as that can be seen. Links are followed.
+    fn exists(&self, path: &Path) -> bool {
+        self.metadata(path).is_ok()
+    }
+
+    /// Returns whether something has the name `path`, as far as that can be seen: also a link that leads nowhere.
+    fn has_name(&self, path: &Path) -> bool {
+        self.link_metadata(path).is_ok()
+    }
+
+    /// Returns whether `path` is a regular file, as far as that can be seen. Links are followed.
+    fn is_file(&self, path: &Path) -> bool {
+        self.metadata(path).is_ok_and(|found| found.is_file())
+    }
+
     /// Returns whether `path` is a folder, as far as that can be seen. Links are followed.
     fn is_folder(&self, path: &Path) -> bool {
         self.metadata(path).is_ok_and(|found| found.is_folder())
@@ -107,13 +93,6 @@ pub trait ReadDisk: Debug + Send + Sync {
     }
 }
 
-/// Returns whether an error says that nothing has the name. Every other one says nothing about what is there.
-#[must_use]
-pub fn is_absent(error: &io::Error) -> bool {
-    use io::ErrorKind::{NotADirectory, NotFound};
-    matches!(error.kind(), NotFound | NotADirectory)
-}
-
 /// The entries of a folder, in no order.
 pub type Entries = Box<dyn Iterator<Item = io::Result<DirEntry>>>;
 
@@ -126,164 +105,10 @@ pub struct DirEntry {
     pub kind: FileKind,
 }
 
-/// What a path leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileKind {
-    /// A regular file.
-    File,
-    /// A folder.
-    Folder,
-    /// A symbolic link.
-    Link,
-    /// A pipe, a socket, a device, or something that the system does not name.
-    Other,
-}
-
-/// The properties of a file or folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Metadata {
-    /// What it is.
-    pub kind: FileKind,
-    /// The length in bytes.
-    pub len: u64,
-    /// The time of the last change of the content, where the system reports it.
-    pub modified: Option<SystemTime>,
-    /// The time of the last change of the content or of a property, where the system reports it (Unix).
-    /// Other than `modified` it cannot be set.
-    pub changed: Option<SystemTime>,
-    /// Who may read, write and execute it: the lower 12 bits of the mode (Unix).
-    pub mode: Option<u32>,
-    /// Which file it is.
-    pub identity: Identity,
-}
-
-impl Metadata {
-    /// Returns the properties of a folder on a disk that keeps only files. It has no identity.
-    #[must_use]
-    pub fn of_folder_in_memory() -> Self {
-        Self {
-            kind: FileKind::Folder,
-            len: 0,
-            modified: None,
-            changed: None,
-            mode: None,
-            identity: Identity {
-                number: None,
-                created: None,
-            },
-        }
-    }
-
-    /// Returns whether it is a regular file.
-    #[must_use]
-    pub fn is_file(&self) -> bool {
-        self.kind == FileKind::File
-    }
-
-    /// Returns whether it is a folder.
-    #[must_use]
-    pub fn is_folder(&self) -> bool {
-        self.kind == FileKind::Folder
-    }
-}
-
-/// Identifies a file independent of its name: no two files have the same identity at the same time.
-///
-/// A new file may get the number of a deleted one; where the system reports the creation time, it
-/// distinguishes them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Identity {
-    /// The device and the number of the file on it (Unix: the inode), on systems that have them.
-    pub number: Option<(u64, u64)>,
-    /// The time of creation, where the system reports it.
-    pub created: Option<SystemTime>,
-}
-
-impl Identity {
-    /// Returns whether the disk says which file it is. The folders of a disk that keeps only files, such as an archive,
-    /// have no identity.
-    #[must_use]
-    pub fn is_known(&self) -> bool {
-        self.number.is_some() || self.created.is_some()
-    }
-}
-
-/// A file that is open for appending.
-///
-/// Every call is at most one system call that can fail, and none retries, because the caller decides
-/// how to handle a failure. All of them may be called from several threads.
-pub trait File: ReadFile {
-    /// Writes at the end of the file, in one write; returns how many bytes were written, which may
-    /// be fewer.
-    ///
-    /// # Errors
-    /// When nothing was written, as far as the system reports.
-    fn append(&self, bytes: &[u8]) -> io::Result<usize>;
-
-    /// Returns the offset after the bytes that the last [`append`](Self::append) wrote.
-    ///
-    /// The default implementation returns the length of the file, which is correct only while no
-    /// other process writes.
-    ///
-    /// # Errors
-    /// When the system fails.
-    fn position(&self) -> io::Result<u64> {
-        self.status().map(|status| status.len)
-    }
-
-    /// Truncates the file to `len` bytes.
-    ///
-    /// # Errors
-    /// When the system refuses; the file is unchanged.
-    fn truncate(&self, len: u64) -> io::Result<()>;
-
-    /// Makes the bytes and the length of the file survive a power cut.
-    ///
-    /// # Errors
-    /// When they may not survive. A later success does not cover the bytes of a failed call: the
-    /// system may have dropped them.
-    fn sync(&self) -> io::Result<()>;
-
-    /// Returns the length of the file, and whether it still has a name.
-    ///
-    /// # Errors
-    /// When the system fails.
-    fn status(&self) -> io::Result<Status>;
-
-    /// Returns the identity of the file.
-    ///
-    /// # Errors
-    /// When the system fails.
-    fn identity(&self) -> io::Result<Identity> {
-        Ok(self.metadata()?.identity)
-    }
-
-    /// Takes the lock on the file if it is free; returns false otherwise. The lock is advisory and
-    /// released when the process ends.
-    ///
-    /// # Errors
-    /// When the system fails.
-    fn try_lock(&self) -> io::Result<bool>;
-
-    /// Releases the lock.
-    ///
-    /// # Errors
-    /// When the system fails.
-    fn unlock(&self) -> io::Result<()>;
-}
-
-/// The properties of an open file that are cheap to query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status {
-    /// The length in bytes.
-    pub len: u64,
-    /// Whether the file still has a name; false after it was deleted or replaced.
-    pub is_linked: bool,
-}
-
 /// A file system to read from and to write to.
 ///
-/// Only an archive needs the methods with a default, which refuses.
+/// The writer of a session needs those methods that have no default. Most defaults refuse, as
+/// [`Unsupported`](io::ErrorKind::Unsupported): an archive, and what moves, copies, merges and repairs sessions, needs them.
 pub trait Disk: ReadDisk {
     /// Opens the file at `path` for reading and appending.
     ///
@@ -296,6 +121,18 @@ pub trait Disk: ReadDisk {
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) while another process checks for writers of the
     /// file, which takes microseconds.
     fn open(&self, path: &Path, create: bool) -> io::Result<Opened>;
+
+    /// Opens a file of a cache for reading and appending, and creates it if it is missing, accessible to its owner only. It is
+    /// looked at less closely than by [`open`](Self::open): whether others write to it is up to its lock, and a crash may lose
+    /// it.
+    ///
+    /// # Errors
+    /// As [`InvalidInput`](io::ErrorKind::InvalidInput) when something else than a file has the name, such as a link; when the
+    /// folder does not exist, or the system fails.
+    fn open_cache(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Returns the number of a process that runs the session at `path` and opens the file only for each
     /// write ([`Client::running`](crate::Client::running)).
@@ -342,6 +179,42 @@ pub trait Disk: ReadDisk {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Starts a new file that gets the name `path`, or another one in the same folder, when it is complete
+    /// ([`NewFile::keep`]). Until then nothing has the name, and nothing is left of it after a crash but what
+    /// [`remove_stale`](Self::remove_stale) removes.
+    ///
+    /// # Errors
+    /// When the folder does not exist, or everybody may write to it and it is not the caller's; when the system fails.
+    fn new_file(&self, path: &Path) -> io::Result<NewFile> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Removes what killed processes left of [new files](Self::new_file) in a folder. Those of running processes stay.
+    fn remove_stale(&self, folder: &Path) {
+        let _ = folder;
+    }
+
+    /// Gives the file at `from` the name `to` as well, which no file has; its folder exists. A link is not followed. A crash may
+    /// lose the new name until [`sync_folder`](Self::sync_folder).
+    ///
+    /// # Errors
+    /// As [`AlreadyExists`](io::ErrorKind::AlreadyExists) when something has the name, as
+    /// [`CrossesDevices`](io::ErrorKind::CrossesDevices) when the two are on different file systems; when the system fails.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Makes the names in a folder survive a power cut, where folders can be synced.
+    ///
+    /// # Errors
+    /// When they may not.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        let _ = folder;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Sets the time of the last change of the content and, on systems that have one, the mode of a file
     /// or folder.
     ///
@@ -366,6 +239,17 @@ pub trait Disk: ReadDisk {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Creates a folder in one that exists, with `mode`, or that which the system gives. A crash may lose it until
+    /// [`sync_folder`](Self::sync_folder) of the one above it.
+    ///
+    /// # Errors
+    /// As [`AlreadyExists`](io::ErrorKind::AlreadyExists) when something has the name; when the system fails, and then the
+    /// folder may be there with another mode.
+    fn create_new_folder(&self, path: &Path, mode: Option<u32>) -> io::Result<()> {
+        let _ = (path, mode);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Removes an empty folder.
     ///
     /// # Errors
@@ -373,6 +257,47 @@ pub trait Disk: ReadDisk {
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
         let _ = path;
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Removes a folder and everything in it. Links in it are removed, and not what they lead to.
+    ///
+    /// # Errors
+    /// When the system fails; a part may be removed then.
+    fn remove_folder_with_content(&self, path: &Path) -> io::Result<()> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Takes the lock of the file at `path`, so that it can be replaced by one that was made from it, and finishes what a
+    /// killed process began.
+    ///
+    /// # Errors
+    /// [`ExchangeError`]; the file is unchanged. [`ExchangeError::Unsupported`] on disks that do not say whether a process
+    /// writes to a file.
+    fn begin_replacement(&self, path: &Path) -> Result<Box<dyn Replace>, ExchangeError> {
+        let _ = path;
+        Err(ExchangeError::Unsupported)
+    }
+
+    /// Finishes what a killed process began, as [`begin_replacement`](Self::begin_replacement) and
+    /// [`undo_replacement`](Self::undo_replacement) do first.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Replacing`] while another process is at it; when the system fails. Then each file is under the name
+    /// that it had, or under its final one, and the next call continues.
+    fn finish_replacement(&self, path: &Path) -> Result<(), ExchangeError> {
+        let _ = path;
+        Ok(())
+    }
+
+    /// Brings back the file that was replaced last. The one that has the name now gets `.repaired` appended to it, and a
+    /// number if that name is taken. Returns its path.
+    ///
+    /// # Errors
+    /// As [`Replace::put`]; [`ExchangeError::NothingToUndo`].
+    fn undo_replacement(&self, path: &Path) -> Result<PathBuf, ExchangeError> {
+        let _ = path;
+        Err(ExchangeError::Unsupported)
     }
 
     /// Removes the name of a file.
@@ -434,12 +359,4 @@ pub struct Opened {
     pub is_remote: bool,
     /// Whether its mode allows other users to write to it.
     pub others_may_write: bool,
-}
-
-/// Returns the folder of a path: `.` for a name alone.
-#[must_use]
-pub fn folder_of(path: &Path) -> &Path {
-    let folder = path.parent();
-    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new("."))
 }

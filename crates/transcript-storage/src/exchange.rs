@@ -22,7 +22,6 @@
 //!
 //! Other systems do not say whether a process writes to a file, so nothing is replaced there.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,8 +29,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clients::Client;
-use crate::disk::{Metadata, folder_of};
+use crate::exchange_error::{ExchangeError, ExchangeState, Replace};
 use crate::fault;
+use crate::file::{Metadata, folder_of};
 use crate::new_file::NewFile;
 use crate::real_disk::RealDisk;
 
@@ -83,142 +83,9 @@ const UNDO: Names = Names {
     came_back: REPLACED,
 };
 
-/// Why a file was not replaced; it is unchanged then, except as [`Stopped`](Self::Stopped) says.
+/// What [`Replace`] does on the file system of this machine.
 #[derive(Debug)]
-#[non_exhaustive]
-pub enum ExchangeError {
-    /// A process has the file open for writing, or holds its lock.
-    Busy,
-    /// Another process replaces the file now.
-    Replacing,
-    /// This process, a client, has registered the session of the file and runs.
-    Running(u32),
-    /// The file is not the one that was read, or it has changed since.
-    Changed,
-    /// There is no earlier file to restore.
-    NothingToUndo,
-    /// The system cannot exchange two files, or does not say whether a process writes.
-    Unsupported,
-    /// Something failed after the names were exchanged. Nothing was removed.
-    Stopped {
-        /// Which file has the name.
-        state: ExchangeState,
-        /// Where the other one is.
-        other: PathBuf,
-        /// What failed.
-        error: Box<ExchangeError>,
-    },
-    /// The file is unchanged, but what was made of it cannot be removed; the next call does.
-    LeftOver {
-        /// What is left.
-        left: PathBuf,
-        /// What failed first.
-        error: Box<ExchangeError>,
-    },
-    /// The system failed.
-    Io(io::Error),
-}
-
-/// Which file has the name after an exchange was not completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ExchangeState {
-    /// The new file; the old one is whole under the other name.
-    Exchanged,
-    /// The old file, again. The new one is under the other name, and a process may have appended to it.
-    RolledBack,
-    /// It cannot be seen: the files are under the name and under the other one.
-    Unknown,
-}
-
-impl fmt::Display for ExchangeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Busy => write!(f, "a process has the file open for writing"),
-            Self::Replacing => write!(
-                f,
-                "another process repairs it, or undoes a repair; try again when it is done"
-            ),
-            Self::Running(process) => write!(f, "process {process} runs it; end it first"),
-            Self::Changed => write!(f, "the file has changed since it was read"),
-            Self::NothingToUndo => write!(f, "there is no earlier file to restore"),
-            Self::Unsupported => write!(
-                f,
-                "this system cannot exchange two files, or does not say whether a process writes to one"
-            ),
-            Self::Stopped {
-                state,
-                other,
-                error,
-            } => {
-                let other = other.display();
-                match state {
-                    ExchangeState::Exchanged => write!(
-                        f,
-                        "it was replaced, and then something failed ({error}); the file that had the name before is \
-                         whole: {other}"
-                    ),
-                    ExchangeState::RolledBack => write!(
-                        f,
-                        "it was replaced for a moment and is the old file again ({error}); what a process appended \
-                         meanwhile may be only in {other}"
-                    ),
-                    ExchangeState::Unknown => write!(
-                        f,
-                        "something failed while it was replaced ({error}); nothing was removed, and one of the two files \
-                         is {other}"
-                    ),
-                }
-            }
-            Self::LeftOver { left, error } => write!(
-                f,
-                "{error}; {} cannot be removed, and the next repair does that",
-                left.display()
-            ),
-            Self::Io(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ExchangeError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io(error) => Some(error),
-            Self::Stopped { error, .. } | Self::LeftOver { error, .. } => error.source(),
-            _ => None,
-        }
-    }
-}
-
-impl From<io::Error> for ExchangeError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-impl ExchangeError {
-    /// Returns whether the file has the name that it had: nothing but the error is to be reported.
-    #[must_use]
-    pub fn is_unchanged(&self) -> bool {
-        !matches!(self, Self::Stopped { .. })
-    }
-}
-
-/// Gives `new` the name `path`. The old file, which must still be as `read` says, gets
-/// `.before-repair` appended to its name, and a number if that name is taken. Returns its path.
-///
-/// # Errors
-/// [`ExchangeError`]. With [`Stopped`](ExchangeError::Stopped) both files are there, and it says where. With any
-/// other the old file has its name, and the new one is gone; with [`LeftOver`](ExchangeError::LeftOver) the new one
-/// is under a temporary name, which the next call removes.
-pub fn put_in_place(new: NewFile, path: &Path, read: &Metadata) -> Result<PathBuf, ExchangeError> {
-    Replacement::begin(path)?.put(new, read)
-}
-
-/// A replacement that this process may make: it has the lock of the file, so that no other process replaces it, or appends
-/// to it through this crate.
-#[derive(Debug)]
-pub struct Replacement {
+pub(crate) struct Replacement {
     path: PathBuf,
     old: Old,
 }
@@ -228,18 +95,16 @@ impl Replacement {
     ///
     /// # Errors
     /// [`ExchangeError`]; the file is unchanged.
-    pub fn begin(path: &Path) -> Result<Self, ExchangeError> {
+    pub(crate) fn begin(path: &Path) -> Result<Self, ExchangeError> {
         check_client(path)?;
         let (path, old) = (path.to_owned(), Old::open(path)?);
         Ok(Self { path, old })
     }
+}
 
-    /// As [`put_in_place`].
-    ///
-    /// # Errors
-    /// As [`put_in_place`].
-    pub fn put(self, new: NewFile, read: &Metadata) -> Result<PathBuf, ExchangeError> {
-        let Self { path, old } = &self;
+impl Replace for Replacement {
+    fn put(self: Box<Self>, new: NewFile, read: &Metadata) -> Result<PathBuf, ExchangeError> {
+        let Self { path, old } = &*self;
         let other = with(path, &format!("{}-{}", REPAIR.third, number(read)?));
         new.keep(&other)?;
         let put = old.put(path, &other, read, &REPAIR);
@@ -257,13 +122,13 @@ impl Replacement {
 /// [`ExchangeError`]. With [`Stopped`](ExchangeError::Stopped) it says where both files are. With any other both have
 /// their names; with [`LeftOver`](ExchangeError::LeftOver) the earlier file is under a temporary name, and the next call
 /// gives it its own again.
-pub fn undo(path: &Path) -> Result<PathBuf, ExchangeError> {
+pub(crate) fn undo(path: &Path) -> Result<PathBuf, ExchangeError> {
     check_client(path)?;
     let old = Old::open(path)?;
     let names = (0..).map(|number| numbered(path, REPLACED, number));
     let last = names.take_while(|name| name.exists()).last();
     let last = last.ok_or(ExchangeError::NothingToUndo)?;
-    let metadata = crate::disk::ReadFile::metadata(&old.0)?;
+    let metadata = crate::file::ReadFile::metadata(&old.0)?;
     let other = with(path, &format!("{}-{}", UNDO.third, number(&metadata)?));
     let put = match rename_new(&last, &other) {
         Ok(()) => old.put(path, &other, &metadata, &UNDO),
@@ -310,12 +175,12 @@ fn check_client(path: &Path) -> Result<(), ExchangeError> {
     running.map_or(Ok(()), |process| Err(ExchangeError::Running(process)))
 }
 
-/// Finishes what a killed process began, as every call of [`put_in_place`] and [`undo`] does first.
+/// Finishes what a killed process began, as every call of [`Replacement::begin`] and [`undo`] does first.
 ///
 /// # Errors
 /// [`ExchangeError::Replacing`] while another process is at it; when the system fails. Then each file is under the name
 /// that it had, or under its final one, and the next call continues.
-pub fn finish_exchange(path: &Path) -> Result<(), ExchangeError> {
+pub(crate) fn finish_exchange(path: &Path) -> Result<(), ExchangeError> {
     if unfinished(path)?.is_empty() {
         return Ok(());
     }
@@ -518,7 +383,7 @@ impl Old {
 
     /// Returns whether this file has a name.
     fn is_at(&self, path: &Path) -> io::Result<bool> {
-        let own = crate::disk::ReadFile::metadata(&self.0)?.identity;
+        let own = crate::file::ReadFile::metadata(&self.0)?.identity;
         match metadata_at(path) {
             Ok(found) => Ok(found.identity == own),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -646,7 +511,7 @@ impl Old {
 
     /// Checks that the file at `path` is this one, and as it was when it was read.
     fn check(&self, path: &Path, read: &Metadata) -> Result<(), ExchangeError> {
-        let now = fault::call(|| crate::disk::ReadFile::metadata(&self.0))?;
+        let now = fault::call(|| crate::file::ReadFile::metadata(&self.0))?;
         if now != *read || metadata_at(path)?.identity != read.identity {
             return Err(ExchangeError::Changed);
         }
@@ -673,7 +538,7 @@ impl Old {
         let lease = self.lease()?;
         self.check(path, read)?;
         let new = fault::call(|| fs::File::open(other))?;
-        let new_len = crate::disk::ReadFile::metadata(&new)?.len;
+        let new_len = crate::file::ReadFile::metadata(&new)?.len;
         exchange_names(path, other)?;
         drop(lease);
         if !self.is_at(other)? {
@@ -739,7 +604,8 @@ impl Old {
     /// # Errors
     /// When the system fails; of what was appended nothing is in the other file then, unless that cannot be cut either.
     fn move_growth(&self, len: u64, path: &Path) -> io::Result<u64> {
-        use crate::disk::{Disk, ReadFile};
+        use crate::disk::Disk;
+        use crate::file::ReadFile;
         let now = ReadFile::metadata(&self.0)?.len;
         let mut bytes = vec![0; now.saturating_sub(len) as usize];
         if bytes.is_empty() {
@@ -859,6 +725,10 @@ mod tests {
         fault::set_knows_no_flag(false);
     }
 
+    fn put_in_place(new: NewFile, path: &Path, read: &Metadata) -> Result<PathBuf, ExchangeError> {
+        Box::new(Replacement::begin(path)?).put(new, read)
+    }
+
     fn new_file(path: &Path, bytes: &[u8]) -> NewFile {
         let mut file = NewFile::beside(path).unwrap();
         file.write_all(bytes).unwrap();
@@ -866,7 +736,7 @@ mod tests {
     }
 
     fn read(path: &Path) -> Metadata {
-        crate::disk::ReadFile::metadata(&fs::File::open(path).unwrap()).unwrap()
+        crate::file::ReadFile::metadata(&fs::File::open(path).unwrap()).unwrap()
     }
 
     /// Asserts that the file is as it was. The time of the last change also changes with the name.

@@ -16,7 +16,7 @@ const PAUSES: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 ///
 /// # Errors
 /// When it is not empty, or the system fails.
-pub fn remove_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
     once_empty(path, || fs::remove_dir(path))
 }
 
@@ -24,7 +24,7 @@ pub fn remove_folder(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// When the system fails.
-pub fn remove_folder_with_content(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_folder_with_content(path: &Path) -> io::Result<()> {
     once_empty(path, || fs::remove_dir_all(path))
 }
 

@@ -29,31 +29,34 @@ mod content;
 pub mod crew;
 mod disk;
 mod exchange;
+mod exchange_error;
 mod fault;
+mod file;
 mod fingerprint;
 mod folders;
 mod memory;
+mod named;
 mod new_file;
 pub mod outside_names;
 mod per_process;
 mod real_disk;
 mod sys;
+mod temporary;
 #[doc(hidden)]
 pub mod threads;
 
 pub use clients::Client;
 pub use content::Content;
-pub use disk::{
-    DirEntry, Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Space,
-    Status, folder_of, is_absent,
-};
-pub use exchange::{
-    ExchangeError, ExchangeState, Replacement, finish_exchange, put_in_place, undo,
+pub use disk::{DirEntry, Disk, Entries, Opened, ReadDisk, Space};
+pub use exchange_error::{ExchangeError, ExchangeState, Replace};
+pub use file::{
+    File, FileKind, Identity, Metadata, ReadFile, Reader, Status, folder_of, is_absent,
 };
 pub use fingerprint::{Fingerprint, HEAD_LEN, LastBytes, TAIL_LEN};
-pub use folders::{remove_folder, remove_folder_with_content};
 pub use memory::{MemoryDisk, entries_below};
-pub use new_file::NewFile;
+pub use named::{NamedInput, open_stream};
+pub use new_file::{NewFile, UnnamedFile};
 pub use per_process::PerProcess;
 pub use real_disk::RealDisk;
 pub use sys::{ignore_file_size_signal, reports_changes};
+pub use temporary::TemporaryFile;

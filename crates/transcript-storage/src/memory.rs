@@ -8,23 +8,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::disk::{
-    DirEntry, Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Status,
-};
+use crate::disk::{DirEntry, Disk, Entries, Opened, ReadDisk};
+use crate::file::{File, FileKind, Identity, Metadata, ReadFile, Status, folder_of};
+use crate::new_file::{NewFile, UnnamedFile};
 
 /// A disk in memory. Clones are the same disk.
 ///
-/// A folder exists as long as it has a file; there are no links. Names are compared as they are
-/// given, so paths should be absolute. Nothing fails but what cannot be done, and equal calls give
+/// A file may have several names, and there are no symbolic links. Folders have no times and no modes. Names are compared as
+/// they are given, so paths should be absolute. Nothing fails but what cannot be done, and equal calls give
 /// equal results: the times of files count the changes of the disk in seconds.
 #[derive(Clone, Default)]
 pub struct MemoryDisk(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    names: RwLock<BTreeMap<PathBuf, Arc<MemoryFile>>>,
+    names: RwLock<Names>,
     clock: Clock,
 }
+
+/// The files by their names; `None` is a folder. What is above a name is a folder.
+type Names = BTreeMap<PathBuf, Option<Arc<MemoryFile>>>;
 
 /// Counts the changes of a disk, and the files and handles on it.
 #[derive(Clone, Default)]
@@ -50,7 +53,8 @@ struct Content {
     bytes: Vec<u8>,
     modified: SystemTime,
     mode: u32,
-    is_linked: bool,
+    /// The number of its names.
+    names: usize,
     /// The handle that holds the lock.
     lock: Option<u64>,
     /// The number of handles that may write.
@@ -79,6 +83,12 @@ impl MemoryFile {
     fn content_mut(&self) -> RwLockWriteGuard<'_, Content> {
         self.content.write().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn set_properties(&self, modified: Option<SystemTime>, mode: Option<u32>) {
+        let mut content = self.content_mut();
+        content.modified = modified.unwrap_or(content.modified);
+        content.mode = mode.unwrap_or(content.mode);
+    }
 }
 
 impl MemoryDisk {
@@ -90,7 +100,7 @@ impl MemoryDisk {
 
     /// Creates a file. A file that had the name before loses it.
     pub fn put(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
-        self.link(path.as_ref(), self.create(bytes.into()));
+        self.name(path.as_ref(), self.create(bytes.into()));
     }
 
     /// Returns the bytes of a file; `None` when it does not exist.
@@ -101,16 +111,16 @@ impl MemoryDisk {
         Some(content.bytes.clone())
     }
 
-    fn names(&self) -> RwLockReadGuard<'_, BTreeMap<PathBuf, Arc<MemoryFile>>> {
+    fn names(&self) -> RwLockReadGuard<'_, Names> {
         self.0.names.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn names_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<PathBuf, Arc<MemoryFile>>> {
+    fn names_mut(&self) -> RwLockWriteGuard<'_, Names> {
         self.0.names.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn file(&self, path: &Path) -> io::Result<Arc<MemoryFile>> {
-        let file = self.names().get(path).cloned();
+        let file = self.names().get(path).cloned().flatten();
         file.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
@@ -124,7 +134,7 @@ impl MemoryDisk {
             bytes,
             modified: now,
             mode: 0o600,
-            is_linked: true,
+            names: 0,
             lock: None,
             handles: 0,
         };
@@ -134,17 +144,49 @@ impl MemoryDisk {
         })
     }
 
-    fn link(&self, path: &Path, file: Arc<MemoryFile>) {
-        if let Some(old) = self.names_mut().insert(path.to_owned(), file) {
-            old.content_mut().is_linked = false;
+    /// Gives a file a name. A file that had it before loses it.
+    fn name(&self, path: &Path, file: Arc<MemoryFile>) {
+        self.add_folders(path);
+        file.content_mut().names += 1;
+        if let Some(Some(old)) = self.names_mut().insert(path.to_owned(), Some(file)) {
+            old.content_mut().names -= 1;
+        }
+    }
+
+    /// Gives a file a name that nothing has.
+    fn name_new(&self, path: &Path, file: Arc<MemoryFile>) -> io::Result<()> {
+        if self.metadata(path).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.check_folder(path)?;
+        self.name(path, file);
+        Ok(())
+    }
+
+    /// Creates the folders above a name.
+    fn add_folders(&self, path: &Path) {
+        let mut names = self.names_mut();
+        for folder in path.ancestors().skip(1) {
+            names.entry(folder.to_owned()).or_default();
+        }
+    }
+
+    /// Opens a file for appending.
+    fn handle(&self, file: Arc<MemoryFile>) -> Handle {
+        file.content_mut().handles += 1;
+        Handle {
+            file,
+            number: self.0.clock.tick(),
+            position: AtomicU64::new(0),
+            clock: self.0.clock.clone(),
         }
     }
 
     /// Removes a name; returns the file, which other names or handles may keep.
     fn unlink(&self, path: &Path) -> io::Result<Arc<MemoryFile>> {
-        let file = self.names_mut().remove(path);
-        let file = file.ok_or(io::ErrorKind::NotFound)?;
-        file.content_mut().is_linked = false;
+        let file = self.file(path)?;
+        self.names_mut().remove(path);
+        file.content_mut().names -= 1;
         Ok(file)
     }
 
@@ -152,10 +194,27 @@ impl MemoryDisk {
     fn check_folder(&self, path: &Path) -> io::Result<()> {
         let names = self.names();
         let mut above = path.ancestors().skip(1);
-        if above.any(|above| names.contains_key(above)) {
+        if above.any(|above| names.get(above).is_some_and(Option::is_some)) {
             return Err(io::ErrorKind::NotADirectory.into());
         }
         Ok(())
+    }
+
+    /// Refuses to replace a folder by a file.
+    fn check_replaced(&self, path: &Path) -> io::Result<()> {
+        match self.is_folder(path) {
+            true => Err(io::ErrorKind::IsADirectory.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses to create a name in a folder that does not exist.
+    fn check_has_folder(&self, path: &Path) -> io::Result<()> {
+        self.check_folder(path)?;
+        match self.is_folder(folder_of(path)) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
     }
 }
 
@@ -194,20 +253,29 @@ impl ReadDisk for MemoryDisk {
 
     fn list(&self, folder: &Path) -> io::Result<Entries> {
         let names = self.names();
-        if names.contains_key(folder) {
+        if names.get(folder).ok_or(io::ErrorKind::NotFound)?.is_some() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        let below = names.range(folder.to_owned()..).map(|(path, _)| path);
-        let below = below.take_while(|path| path.starts_with(folder));
-        Ok(Box::new(entries_below(folder, below)?.into_iter().map(Ok)))
+        let below = names.range(folder.to_owned()..);
+        let below = below.take_while(|(path, _)| path.starts_with(folder));
+        let of_folder = below.filter(|(path, _)| path.parent() == Some(folder));
+        let entries = of_folder.filter_map(|(path, file)| {
+            let kind = match file {
+                Some(_) => FileKind::File,
+                None => FileKind::Folder,
+            };
+            let name = path.file_name()?.to_owned();
+            Some(Ok(DirEntry { name, kind }))
+        });
+        Ok(Box::new(entries.collect::<Vec<_>>().into_iter()))
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        if let Ok(file) = self.file(path) {
-            return file.metadata();
+        let found = self.names().get(path).cloned();
+        match found.ok_or(io::ErrorKind::NotFound)? {
+            Some(file) => file.metadata(),
+            None => Ok(Metadata::of_folder_in_memory()),
         }
-        let _entries = self.list(path)?;
-        Ok(Metadata::of_folder_in_memory())
     }
 
     fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
@@ -232,23 +300,17 @@ impl Disk for MemoryDisk {
             Err(_) => {
                 self.check_folder(path)?;
                 let file = self.create(Vec::new());
-                self.link(path, Arc::clone(&file));
+                self.name(path, Arc::clone(&file));
                 (file, true)
             }
         };
-        let has_other_writer = {
-            let mut content = file.content_mut();
-            content.handles += 1;
-            content.handles > 1
-        };
-        let handle = Handle {
-            file,
-            number: self.0.clock.tick(),
-            position: AtomicU64::new(0),
-            clock: self.0.clock.clone(),
-        };
+        if file.content().names > 1 {
+            let reason = "it has several names";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+        let has_other_writer = file.content().handles > 0;
         Ok(Opened {
-            file: Arc::new(handle),
+            file: Arc::new(self.handle(file)),
             is_new,
             has_other_writer: Some(has_other_writer),
             is_remote: false,
@@ -256,17 +318,24 @@ impl Disk for MemoryDisk {
         })
     }
 
+    fn open_cache(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.check_has_folder(path)?;
+        if self.is_folder(path) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let file = self.file(path).or_else(|_| {
+            let file = self.create(Vec::new());
+            self.name_new(path, Arc::clone(&file)).map(|()| file)
+        })?;
+        Ok(Arc::new(self.handle(file)))
+    }
+
     fn sync_name(&self, path: &Path) -> io::Result<()> {
         self.metadata(path).map(|_| ())
     }
 
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        if self.metadata(path).is_ok() {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        self.check_folder(path)?;
-        self.put(path, bytes);
-        Ok(())
+        self.name_new(path, self.create(bytes.to_owned()))
     }
 
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -275,6 +344,23 @@ impl Disk for MemoryDisk {
         }
         self.check_folder(to)?;
         self.rename(from, to)
+    }
+
+    fn new_file(&self, path: &Path) -> io::Result<NewFile> {
+        self.check_has_folder(path)?;
+        Ok(NewFile::of_disk(Box::new(Unnamed {
+            disk: self.clone(),
+            file: self.create(Vec::new()),
+        })))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.check_has_folder(to)?;
+        self.name_new(to, self.file(from)?)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.list(folder).map(|_| ())
     }
 
     fn set_properties(
@@ -287,21 +373,45 @@ impl Disk for MemoryDisk {
             // A folder is nothing of its own here.
             return self.metadata(path).map(|_| ());
         };
-        let mut content = file.content_mut();
-        content.modified = modified.unwrap_or(content.modified);
-        content.mode = mode.unwrap_or(content.mode);
+        file.set_properties(modified, mode);
         Ok(())
     }
 
     fn create_folder(&self, path: &Path) -> io::Result<()> {
-        self.check_folder(&path.join("file"))
+        let below = path.join("file");
+        self.check_folder(&below)?;
+        self.add_folders(&below);
+        Ok(())
+    }
+
+    fn create_new_folder(&self, path: &Path, _mode: Option<u32>) -> io::Result<()> {
+        if self.metadata(path).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.check_has_folder(path)?;
+        self.names_mut().insert(path.to_owned(), None);
+        Ok(())
     }
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
-        match self.list(path) {
-            Ok(_) => Err(io::ErrorKind::DirectoryNotEmpty.into()),
-            Err(error) => Err(error),
+        if self.list(path)?.next().is_some() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
         }
+        self.names_mut().remove(path);
+        Ok(())
+    }
+
+    fn remove_folder_with_content(&self, path: &Path) -> io::Result<()> {
+        drop(self.list(path)?);
+        let mut names = self.names_mut();
+        let below = names.range(path.to_owned()..);
+        let below = below.take_while(|(name, _)| name.starts_with(path));
+        let below: Vec<PathBuf> = below.map(|(name, _)| name.clone()).collect();
+        let removed = below.iter().filter_map(|name| names.remove(name));
+        for file in removed.flatten() {
+            file.content_mut().names -= 1;
+        }
+        Ok(())
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -309,13 +419,10 @@ impl Disk for MemoryDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        if self.is_folder(to) {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
+        self.check_replaced(to)?;
         if from != to {
             let file = self.unlink(from)?;
-            file.content_mut().is_linked = true;
-            self.link(to, file);
+            self.name(to, file);
         }
         Ok(())
     }
@@ -341,6 +448,39 @@ impl ReadFile for MemoryFile {
             mode: Some(content.mode),
             identity: self.identity,
         })
+    }
+}
+
+/// A file before it has a name.
+#[derive(Debug)]
+struct Unnamed {
+    disk: MemoryDisk,
+    file: Arc<MemoryFile>,
+}
+
+impl UnnamedFile for Unnamed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.content_mut().bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn set_properties(&self, modified: Option<SystemTime>, mode: Option<u32>) -> io::Result<()> {
+        self.file.set_properties(modified, mode);
+        Ok(())
+    }
+
+    fn reader(&self) -> io::Result<Arc<dyn ReadFile>> {
+        Ok(Arc::clone(&self.file) as _)
+    }
+
+    fn keep(self: Box<Self>, path: &Path) -> io::Result<()> {
+        self.disk.name_new(path, self.file)
+    }
+
+    fn replace(self: Box<Self>, path: &Path) -> io::Result<()> {
+        self.disk.check_replaced(path)?;
+        self.disk.name(path, self.file);
+        Ok(())
     }
 }
 
@@ -408,7 +548,7 @@ impl File for Handle {
         let content = self.file.content();
         Ok(Status {
             len: content.bytes.len() as u64,
-            is_linked: content.is_linked,
+            is_linked: content.names > 0,
         })
     }
 

@@ -3,10 +3,45 @@
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::disk::folder_of;
 use crate::fault;
+use crate::file::{ReadFile, folder_of};
+
+/// A new file of a disk that is not that of this machine, before it has a name: what such a disk implements for [`NewFile`].
+/// When it is dropped, nothing is left of it.
+pub trait UnnamedFile: std::fmt::Debug + Send {
+    /// Appends bytes; returns how many were written, which may be fewer.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// As [`NewFile::set_properties`].
+    ///
+    /// # Errors
+    /// When the disk fails.
+    fn set_properties(&self, modified: Option<SystemTime>, mode: Option<u32>) -> io::Result<()>;
+
+    /// As [`NewFile::reader`].
+    ///
+    /// # Errors
+    /// When the disk fails.
+    fn reader(&self) -> io::Result<Arc<dyn ReadFile>>;
+
+    /// As [`NewFile::keep`].
+    ///
+    /// # Errors
+    /// As there.
+    fn keep(self: Box<Self>, path: &Path) -> io::Result<()>;
+
+    /// As [`NewFile::replace`].
+    ///
+    /// # Errors
+    /// As there.
+    fn replace(self: Box<Self>, path: &Path) -> io::Result<()>;
+}
 
 /// A new file that only its owner can access, and that is invisible until it is [kept](Self::keep).
 /// When it is dropped, or the process is killed, nothing is left of it.
@@ -22,6 +57,7 @@ enum Kind {
     #[cfg(target_os = "linux")]
     Unnamed(File),
     Named(tempfile::NamedTempFile),
+    OfDisk(Box<dyn UnnamedFile>),
 }
 
 /// The prefixes of temporary names; the second is that of older versions.
@@ -70,11 +106,19 @@ impl NewFile {
         Ok(Self(Kind::Named(file)))
     }
 
-    fn file(&self) -> &File {
+    /// A new file of another disk than that of this machine.
+    #[must_use]
+    pub fn of_disk(file: Box<dyn UnnamedFile>) -> Self {
+        Self(Kind::OfDisk(file))
+    }
+
+    /// Returns the file of this machine; of another disk, what the disk has.
+    fn file(&self) -> Result<&File, &dyn UnnamedFile> {
         match &self.0 {
             #[cfg(target_os = "linux")]
-            Kind::Unnamed(file) => file,
-            Kind::Named(file) => file.as_file(),
+            Kind::Unnamed(file) => Ok(file),
+            Kind::Named(file) => Ok(file.as_file()),
+            Kind::OfDisk(file) => Err(&**file),
         }
     }
 
@@ -84,7 +128,10 @@ impl NewFile {
     /// # Errors
     /// When the system fails.
     pub fn write_sparse(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut file = self.file();
+        let mut file = match self.file() {
+            Ok(file) => file,
+            Err(_) => return self.write_all(bytes),
+        };
         for block in bytes.chunks(BLOCK) {
             if block.len() == BLOCK && block.iter().all(|byte| *byte == 0) {
                 file.seek(SeekFrom::Current(BLOCK as i64))?;
@@ -105,12 +152,16 @@ impl NewFile {
         modified: Option<SystemTime>,
         mode: Option<u32>,
     ) -> io::Result<()> {
+        let file = match self.file() {
+            Ok(file) => file,
+            Err(file) => return file.set_properties(modified, mode),
+        };
         if let Some(modified) = modified {
-            fault::call(|| crate::sys::set_modified_of(self.file(), modified))?;
+            fault::call(|| crate::sys::set_modified_of(file, modified))?;
         }
         #[cfg(unix)]
         if let Some(mode) = mode {
-            fault::call(|| crate::sys::set_mode(self.file(), mode))?;
+            fault::call(|| crate::sys::set_mode(file, mode))?;
         }
         #[cfg(not(unix))]
         let _ = mode;
@@ -121,8 +172,22 @@ impl NewFile {
     ///
     /// # Errors
     /// When the system fails.
-    pub fn try_clone(&self) -> io::Result<File> {
-        self.file().try_clone()
+    pub fn reader(&self) -> io::Result<Arc<dyn ReadFile>> {
+        match self.file() {
+            Ok(file) => Ok(Arc::new(file.try_clone()?)),
+            Err(file) => file.reader(),
+        }
+    }
+
+    /// Returns another handle of a file of this machine, for writing.
+    ///
+    /// # Errors
+    /// When the system fails; as [`Unsupported`](io::ErrorKind::Unsupported) for a file of another disk.
+    pub fn try_clone(&self) -> io::Result<impl Write + 'static> {
+        match self.file() {
+            Ok(file) => file.try_clone(),
+            Err(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 
     /// Gives the file its name, which must be in the folder that it was created in, and makes both
@@ -132,7 +197,9 @@ impl NewFile {
     /// As [`AlreadyExists`](io::ErrorKind::AlreadyExists) when such a file exists; when the system
     /// fails. Nothing is left of the file then; if it cannot be removed, the error says so.
     pub fn keep(self, path: &Path) -> io::Result<()> {
-        fault::call(|| self.file().sync_all())?;
+        if let Ok(file) = self.file() {
+            fault::call(|| file.sync_all())?;
+        }
         let (file, named) = match self.0 {
             #[cfg(target_os = "linux")]
             Kind::Unnamed(file) => {
@@ -149,6 +216,7 @@ impl NewFile {
             }
             #[cfg(not(unix))]
             Kind::Named(file) => (file.persist_noclobber(path)?, Ok(())),
+            Kind::OfDisk(file) => return file.keep(path),
         };
         let kept = named.and_then(|()| sync_name(&file, path));
         kept.map_err(|error| remove_named(&file, path, error))
@@ -160,7 +228,9 @@ impl NewFile {
     /// When the system fails. Nothing is left of the file then, and the other one is unchanged, unless the error says that it is
     /// replaced; if the file cannot be removed, the error says so.
     pub fn replace(self, path: &Path) -> io::Result<()> {
-        fault::call(|| self.file().sync_all())?;
+        if let Ok(file) = self.file() {
+            fault::call(|| file.sync_all())?;
+        }
         let (file, temporary) = match self.0 {
             #[cfg(target_os = "linux")]
             Kind::Unnamed(file) => {
@@ -173,6 +243,7 @@ impl NewFile {
                 (file, made.into_temp_path())
             }
             Kind::Named(file) => file.into_parts(),
+            Kind::OfDisk(file) => return file.replace(path),
         };
         if let Err(error) = fault::call(|| fs::rename(&temporary, path)) {
             return Err(remove_temporary(temporary, error));
@@ -202,7 +273,12 @@ impl NewFile {
 
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file().write(bytes)
+        match &mut self.0 {
+            #[cfg(target_os = "linux")]
+            Kind::Unnamed(file) => file.write(bytes),
+            Kind::Named(file) => file.as_file_mut().write(bytes),
+            Kind::OfDisk(file) => file.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -266,7 +342,6 @@ fn not_removed(path: &Path, error: &io::Error) -> io::Error {
 /// Removes a file after an error: the caller never learned of it. Only if it has the name: a call may fail after it did its
 /// work, and another file may have the name.
 fn remove_named(file: &File, path: &Path, error: io::Error) -> io::Error {
-    use crate::disk::ReadFile;
     let own = ReadFile::metadata(file).map(|found| found.identity).ok();
     let named = fs::symlink_metadata(path);
     let is_it = named.is_ok_and(|named| own == Some(crate::sys::metadata(&named).identity));
@@ -454,7 +529,7 @@ mod tests {
         }
         File::create(path(".fork-young1")).unwrap();
         let used = NewFile::named(folder.path()).unwrap();
-        used.file().set_modified(old).unwrap();
+        used.set_properties(Some(old), None).unwrap();
         NewFile::remove_stale(folder.path());
         let mut left = names(folder.path());
         left.retain(|name| name.as_str() != used_name(&used));
@@ -481,6 +556,7 @@ mod tests {
                 .to_owned(),
             #[cfg(target_os = "linux")]
             Kind::Unnamed(_) => String::new(),
+            Kind::OfDisk(_) => String::new(),
         }
     }
 }

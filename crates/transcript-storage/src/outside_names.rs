@@ -11,7 +11,8 @@ use std::fmt;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use crate::disk::{FileKind, ReadDisk};
+use crate::disk::ReadDisk;
+use crate::file::FileKind;
 
 /// The name of the folder of projects, next to which there are others.
 pub const PROJECTS: &str = "projects";

@@ -48,7 +48,10 @@ fn main() {
         is_quick: text.contains(&"quick"),
         ways: ways(),
     };
-    let session = text.iter().map(Path::new).find(|path| path.is_file());
+    let session = text
+        .iter()
+        .map(Path::new)
+        .find(|path| fs::metadata(path).is_ok_and(|found| found.is_file()));
     let tables: [(&str, &dyn Fn()); 5] = [
         ("steady", &|| bench.steady()),
         ("gaps", &|| bench.gaps()),

@@ -134,7 +134,9 @@ impl FsWatch {
     /// folder has moved with one above it.
     pub(crate) fn above(path: &Path) -> impl Iterator<Item = Folder> {
         let above = path.ancestors().skip(1);
-        let above = above.skip_while(|folder| !folder.is_dir()).take(2);
+        let above = above
+            .skip_while(|folder| !RealDisk.is_folder(folder))
+            .take(2);
         above.map(|folder| (folder.to_owned(), RecursiveMode::NonRecursive))
     }
 

@@ -9,7 +9,7 @@ use notify::{EventKind, RecursiveMode};
 use transcript_format::names::TranscriptFile;
 use transcript_reader::{Error, subagents_on};
 use transcript_storage::crew::Task;
-use transcript_storage::{FileKind, Metadata, ReadDisk};
+use transcript_storage::{FileKind, Metadata, ReadDisk, RealDisk};
 
 use crate::event::FollowEvent;
 use crate::followed_file::FollowedFile;
@@ -476,7 +476,7 @@ fn folders_of(targets: &[Target]) -> Vec<Folder> {
     let mut folders = Vec::new();
     for target in targets {
         match target {
-            Target::Folder(path) if path.is_dir() => {
+            Target::Folder(path) if RealDisk.is_folder(path) => {
                 folders.push((path.clone(), RecursiveMode::Recursive));
                 folders.extend(FsWatch::above(path).take(1));
             }
@@ -484,7 +484,7 @@ fn folders_of(targets: &[Target]) -> Vec<Folder> {
             Target::Session(path) => {
                 folders.extend(FsWatch::above(path));
                 let own = path.with_extension("");
-                if own.is_dir() {
+                if RealDisk.is_folder(&own) {
                     folders.push((own, RecursiveMode::Recursive));
                 }
             }

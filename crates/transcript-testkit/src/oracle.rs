@@ -51,7 +51,7 @@ pub fn cases(folder: &str) -> Vec<Case> {
 pub fn cases_in(folder: &Path) -> Vec<Case> {
     let folders = fs::read_dir(folder).expect("the folder is readable");
     let folders = folders.map(|entry| entry.expect("the folder is readable").path());
-    let folders = folders.filter(|folder| folder.join("expected.json").is_file());
+    let folders = folders.filter(|folder| folder.join("expected.json").exists());
     let mut cases: Vec<Case> = folders
         .map(|folder| {
             let expected = fs::read(folder.join("expected.json")).expect("the file is readable");

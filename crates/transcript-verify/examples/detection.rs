@@ -224,7 +224,7 @@ fn corpus() -> Vec<Healthy> {
             let path = entry.unwrap().path();
             match path.is_dir() {
                 true => folders.push(path),
-                false if path.metadata().unwrap().len() <= 1_000_000 => files.push(path),
+                false if fs::metadata(&path).unwrap().len() <= 1_000_000 => files.push(path),
                 false => {}
             }
         }

@@ -137,7 +137,7 @@ fn outcome(bytes: &[u8]) -> Vec<&'static str> {
         .tempfile_in(folder.path())
         .unwrap();
     file.write_all(bytes).unwrap();
-    let modified = file.path().metadata().unwrap().modified().unwrap();
+    let modified = fs::metadata(file.path()).unwrap().modified().unwrap();
     let source = Source::open(file.path());
     let Ok(source) = source.and_then(|source| source.check_messages().map(|()| source)) else {
         return vec!["not a transcript"];
@@ -145,7 +145,7 @@ fn outcome(bytes: &[u8]) -> Vec<&'static str> {
     let (repair, repaired) = repaired(source);
     let mut found = Vec::new();
     let is_touched = fs::read(file.path()).unwrap() != bytes
-        || file.path().metadata().unwrap().modified().unwrap() != modified;
+        || fs::metadata(file.path()).unwrap().modified().unwrap() != modified;
     if is_touched {
         found.push("input touched");
     }
@@ -223,7 +223,7 @@ fn corpus(max_bytes: u64) -> Vec<Vec<u8>> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.metadata().unwrap().len() <= max_bytes {
+            } else if fs::metadata(&path).unwrap().len() <= max_bytes {
                 files.push(path);
             }
         }

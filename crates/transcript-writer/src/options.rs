@@ -158,6 +158,12 @@ impl WriterOptions {
         self
     }
 
+    /// Returns the file system.
+    #[must_use]
+    pub fn session_disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
     /// Sets the file system.
     pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
         self.disk = disk;

@@ -81,7 +81,10 @@ fn what_is_proved_is_removed_and_comes_back() {
     assert_eq!(prune(&mut archive, &own, &now()), (1, vec![]));
     assert!(!own.exists() && !agent.exists());
     let left = fs::read_dir(own.parent().unwrap()).unwrap();
-    assert!(left.flatten().all(|entry| !entry.path().is_file()));
+    assert!(
+        left.flatten()
+            .all(|entry| !entry.file_type().unwrap().is_file())
+    );
     archive.restore(&root, &RestoreOptions::new()).unwrap();
     assert!(fs::read(&own).unwrap() == bytes && agent.exists());
 }

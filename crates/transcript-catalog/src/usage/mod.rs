@@ -27,7 +27,6 @@ mod sums;
 mod tokens;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -38,6 +37,7 @@ use transcript_format::metadata::AgentMetadata;
 use transcript_format::object::Object;
 use transcript_format::scan::utf8;
 use transcript_reader::Error;
+use transcript_storage::{Disk, ReadDisk, RealDisk};
 
 pub use call::CallPrices;
 pub use prices::{ModelPrices, Prices, PricesError, Terms};
@@ -60,7 +60,7 @@ const KEEP: &str = "usage.keep";
 /// Returns whether the requests of deleted files stay in this cache folder, also when a reader without [`UsageOptions::keep_deleted`] writes to it.
 #[must_use]
 pub fn keeps_deleted(cache: &Path) -> bool {
-    cache.join(KEEP).exists()
+    RealDisk.exists(&cache.join(KEEP))
 }
 
 /// Sets whether the requests of deleted files stay in this cache folder, also when a reader without [`UsageOptions::keep_deleted`] writes to it.
@@ -70,9 +70,10 @@ pub fn keeps_deleted(cache: &Path) -> bool {
 pub fn set_keeps_deleted(cache: &Path, keeps: bool) -> io::Result<()> {
     let path = cache.join(KEEP);
     if keeps {
-        return fs::create_dir_all(cache).and_then(|()| fs::write(&path, ""));
+        RealDisk.create_folder(cache)?;
+        return RealDisk.open_cache(&path).map(drop);
     }
-    match fs::remove_file(&path) {
+    match RealDisk.remove(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
     }
@@ -81,10 +82,10 @@ pub fn set_keeps_deleted(cache: &Path, keeps: bool) -> io::Result<()> {
 /// Returns whether a cache folder has something about usage that this build may use without reading sessions.
 #[must_use]
 pub fn is_kept(cache: &Path) -> bool {
-    let mut files = fs::read_dir(cache).into_iter().flatten().flatten();
+    let mut files = RealDisk.list(cache).into_iter().flatten().flatten();
     files.any(|file| {
-        let path = file.path();
-        path.extension().is_some_and(|kind| kind == KIND.extension)
+        let extension = Path::new(&file.name).extension();
+        extension.is_some_and(|extension| extension == KIND.extension)
     })
 }
 

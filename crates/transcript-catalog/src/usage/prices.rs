@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use memchr::memmem;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
+use transcript_storage::NamedInput;
 
 use super::Tokens;
 
@@ -88,7 +89,7 @@ impl Prices {
             path: path.to_owned(),
             cause,
         };
-        let bytes = std::fs::read(path).map_err(|e| error(Cause::Read(e)))?;
+        let bytes = NamedInput::read_all(path).map_err(|e| error(Cause::Read(e)))?;
         let entries: BTreeMap<String, &RawValue> =
             serde_json::from_slice(&bytes).map_err(|e| error(Cause::Json(e)))?;
         let mut prices = Self::embedded();

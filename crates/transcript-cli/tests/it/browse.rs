@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -333,6 +333,10 @@ impl Lines {
     }
 }
 
+fn is_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file())
+}
+
 #[test]
 fn the_list_shows_projects_and_sessions_and_the_selected_one() {
     let Some(walk) = Walk::new(100, 40) else {
@@ -547,7 +551,7 @@ fn a_fork_is_asked_first_and_is_a_session_of_what_is_above() {
     walk.see("into a new session? (y/n)");
     walk.keys(&["y"]);
     let fork = walk.see_name("forked into ", |id| {
-        Some(walk.file("-home-leap", id)).filter(|file| file.is_file())
+        Some(walk.file("-home-leap", id)).filter(|file| is_file(file))
     });
     let text = fs::read_to_string(fork).unwrap();
     assert!(
@@ -786,7 +790,7 @@ fn a_copy_that_the_terminal_may_not_have_taken_is_in_a_private_file_too() {
     walk.run("unset XDG_RUNTIME_DIR XDG_CACHE_HOME LOCALAPPDATA");
     walk.browse(&format!("browse {LEAP}"), "with a word30 in it");
     walk.wait("all of it", |screen| screen.contains("100 %"));
-    let file = |name: &str| Some(PathBuf::from(name)).filter(|file| file.is_file());
+    let file = |name: &str| Some(PathBuf::from(name)).filter(|file| is_file(file));
     for (keys, text) in [
         (&["y"][..], "answer number 30\n\nwith a word30 in it"),
         (&["[", "y"], "question number 30 about 閏年 🎉"),

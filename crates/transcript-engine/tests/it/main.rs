@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod agent;
+mod any_disk;
 mod appending;
 mod calls;
 mod client;

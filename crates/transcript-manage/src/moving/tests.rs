@@ -1,9 +1,11 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
+use transcript_storage::MemoryDisk;
 use transcript_testkit::running_client::RunningClient;
 
 use super::*;
@@ -21,15 +23,24 @@ struct Rig {
     _alone: MutexGuard<'static, ()>,
 }
 
+/// Moving does the same on every disk.
+fn disks() -> [Arc<dyn Disk>; 2] {
+    [Arc::new(RealDisk), Arc::new(MemoryDisk::new())]
+}
+
 impl Rig {
     fn new() -> Self {
+        Self::on(Arc::new(RealDisk))
+    }
+
+    fn on(disk: Arc<dyn Disk>) -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         let at = fs::canonicalize(folder.path()).unwrap();
-        fs::create_dir(at.join("projects")).unwrap();
+        disk.create_folder(&at.join("projects")).unwrap();
         Self {
-            store: Store::new(at.join("projects")),
+            store: Store::on(disk, at.join("projects")),
             old: at.join("foo-bar"),
             new: at.join("baz"),
             folder,
@@ -39,29 +50,31 @@ impl Rig {
 
     fn session(&self, project: &Path, id: &str, cwd: &Path) -> PathBuf {
         let path = self.store.project(project).join(format!("{id}.jsonl"));
-        fs::create_dir_all(folder_of(&path)).unwrap();
         let line = serde_json::json!({"type": "user", "uuid": id, "parentUuid": null, "cwd": cwd,
             "sessionId": id, "timestamp": "2026-01-01T00:00:00.000Z",
             "message": {"role": "user", "content": "x"}});
-        fs::write(&path, format!("{line}\n")).unwrap();
+        self.write(&path, &format!("{line}\n"));
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        let file = fs::File::options().write(true).open(&path).unwrap();
-        file.set_modified(time).unwrap();
+        let disk = self.store.disk();
+        disk.set_properties(&path, Some(time), None).unwrap();
         path
+    }
+
+    fn write(&self, path: &Path, text: &str) {
+        let disk = self.store.disk();
+        disk.write_new(path, text.as_bytes()).unwrap();
     }
 
     /// A session with all that can belong to one.
     fn whole_session(&self) -> PathBuf {
         let path = self.session(&self.old, ID, &self.old);
         let own = path.with_extension("");
-        fs::create_dir_all(own.join("subagents/workflows/w1")).unwrap();
-        fs::create_dir_all(own.join("tool-results")).unwrap();
-        fs::write(own.join("subagents/agent-a1.jsonl"), "{}\n").unwrap();
-        fs::write(own.join("subagents/workflows/w1/agent-a2.jsonl"), "{}\n").unwrap();
-        fs::write(own.join("tool-results/r.txt"), "result").unwrap();
-        fs::write(path.with_extension("jsonl.torn-12"), "torn").unwrap();
+        self.write(&own.join("subagents/agent-a1.jsonl"), "{}\n");
+        self.write(&own.join("subagents/workflows/w1/agent-a2.jsonl"), "{}\n");
+        self.write(&own.join("tool-results/r.txt"), "result");
+        self.write(&path.with_extension("jsonl.torn-12"), "torn");
         let agent = format!("{{\"type\":\"user\",\"sessionId\":\"{ID}\"}}\n");
-        fs::write(path.with_file_name("agent-old.jsonl"), agent).unwrap();
+        self.write(&path.with_file_name("agent-old.jsonl"), &agent);
         path
     }
 
@@ -72,13 +85,13 @@ impl Rig {
 
     /// Every file below the store, with its bytes and its time.
     fn files(&self) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
-        let mut all = Vec::new();
-        add(&mut all, self.store.root(), self.store.root()).unwrap();
+        let (mut all, disk) = (Vec::new(), &**self.store.disk());
+        add(disk, &mut all, self.store.root(), self.store.root()).unwrap();
         let files = all.into_iter().filter(|one| !one.is_folder);
         files
             .map(|one| {
-                let time = fs::metadata(&one.from).unwrap().modified().unwrap();
-                let bytes = fs::read(&one.from).unwrap();
+                let time = disk.metadata(&one.from).unwrap().modified.unwrap();
+                let bytes = disk.read(&one.from, usize::MAX).unwrap();
                 (one.from, (bytes, time))
             })
             .collect()
@@ -91,8 +104,11 @@ fn names(files: &BTreeMap<PathBuf, (Vec<u8>, SystemTime)>) -> Vec<&PathBuf> {
 
 #[test]
 fn a_session_moves_with_all_that_belongs_to_it_and_back_exactly() {
-    for undo in [false, true] {
-        let rig = Rig::new();
+    for (undo, disk) in [false, true]
+        .into_iter()
+        .flat_map(|undo| disks().map(|disk| (undo, disk)))
+    {
+        let rig = Rig::on(disk);
         let path = rig.whole_session();
         let before = rig.files();
         let moves = rig.run(MoveOptions::new());
@@ -116,7 +132,8 @@ fn a_session_moves_with_all_that_belongs_to_it_and_back_exactly() {
         let listing = rig.store.list().unwrap();
         assert_eq!(listing.rows[0].cwd.as_deref(), rig.new.to_str());
         assert_eq!((listing.rows.len(), listing.rows[0].subagents), (1, 3));
-        assert!(!rig.store.project(&rig.old).exists());
+        let old = rig.store.project(&rig.old);
+        assert!(!rig.store.disk().exists(&old));
         assert_eq!(rig.run(MoveOptions::new()).moved, [], "it moved once");
 
         let back = match undo {
@@ -130,10 +147,19 @@ fn a_session_moves_with_all_that_belongs_to_it_and_back_exactly() {
 
 #[test]
 fn a_kill_before_any_step_leaves_each_session_whole_and_the_same_call_finishes() {
+    kill_before_each_step(&|| Arc::new(RealDisk));
+}
+
+#[test]
+fn a_kill_leaves_each_session_whole_on_a_disk_in_memory_too() {
+    kill_before_each_step(&|| Arc::new(MemoryDisk::new()));
+}
+
+fn kill_before_each_step(disk: &dyn Fn() -> Arc<dyn Disk>) {
     let mut step = 0;
     loop {
         for undo in [false, true] {
-            let rig = Rig::new();
+            let rig = Rig::on(disk());
             rig.whole_session();
             let untouched = rig.files();
             let options = if undo {
@@ -297,7 +323,12 @@ fn a_dry_run_changes_nothing_and_names_the_same() {
 
 #[test]
 fn a_copy_has_its_own_id_and_the_original_stays() {
-    let rig = Rig::new();
+    for disk in disks() {
+        copy_keeps_the_original(&Rig::on(disk));
+    }
+}
+
+fn copy_keeps_the_original(rig: &Rig) {
     let path = rig.whole_session();
     let before = rig.files();
     let moves = rig.run(MoveOptions::new().copy());
@@ -320,7 +351,7 @@ fn a_copy_has_its_own_id_and_the_original_stays() {
     let row = rig.store.find(&copy.session_id).unwrap();
     assert_eq!(row, copy.to);
     assert_eq!(
-        transcript_reader::subagents_on(&(Arc::new(RealDisk) as _), &copy.to)
+        transcript_reader::subagents_on(&(Arc::clone(rig.store.disk()) as _), &copy.to)
             .unwrap()
             .len(),
         3
@@ -358,7 +389,7 @@ fn a_name_is_removed_only_while_the_file_has_the_other_one() {
     let file = rig.old.join("no folder");
     fs::create_dir_all(&rig.old).unwrap();
     fs::write(&file, "").unwrap();
-    assert!(same(&file.join("a"), &file.join("a")).is_err());
+    assert!(same(&RealDisk, &file.join("a"), &file.join("a")).is_err());
     // Somebody removes the new name right before the old one would be.
     let remove = || {
         let _ = fs::remove_file(&to);

@@ -10,6 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Value, json};
 use transcript_format::context_refs::{self, Reference};
 use transcript_reader::{Listing, SessionRow, SessionState};
+use transcript_storage::RealDisk;
 use transcript_testkit::rng::Rng;
 use transcript_testkit::{generate, shared};
 
@@ -676,7 +677,9 @@ fn a_project_is_matched_in_every_form_of_its_path_and_with_worktrees_that_are_go
     assert_eq!(count("/trees/fix", true), 2);
     assert_eq!(count("/r", false), 1);
     assert_eq!(count("/r/.claude/worktrees/fix", false), 1);
-    let folders = transcript_reader::project_folders(root.path(), Path::new("/r"), true).unwrap();
+    let disk = std::sync::Arc::new(RealDisk) as _;
+    let place = Path::new("/r");
+    let folders = transcript_reader::project_folders(&disk, root.path(), place, true).unwrap();
     assert_eq!(folders.len(), 2, "{folders:?}");
 }
 

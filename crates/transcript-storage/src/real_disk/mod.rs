@@ -10,7 +10,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{DirEntry, Entries, File, FileKind, Metadata, ReadDisk, ReadFile, Status};
+use crate::disk::{DirEntry, Entries, ReadDisk};
+use crate::file::{File, FileKind, Metadata, ReadFile, Status};
 use crate::sys;
 
 /// The file system of this machine.
@@ -57,6 +58,20 @@ impl ReadDisk for RealDisk {
 /// A file that is open for appending.
 #[derive(Debug)]
 struct RealFile(fs::File);
+
+impl RealFile {
+    /// Opens a file of a cache.
+    fn cache(path: &Path) -> io::Result<Self> {
+        if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut options = fs::OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(path).map(Self)
+    }
+}
 
 impl ReadFile for RealFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {

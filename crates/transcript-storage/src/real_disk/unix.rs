@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -12,6 +12,10 @@ use crate::clients::Client;
 #[cfg(target_os = "linux")]
 use crate::disk::Space;
 use crate::disk::{Disk, Opened};
+use crate::exchange::{Replacement, finish_exchange, undo};
+use crate::exchange_error::{ExchangeError, Replace};
+use crate::fault;
+use crate::file::File;
 use crate::new_file::NewFile;
 use crate::sys::{
     Access, create_at, has_writer, is_remote, make_folders, open_at, rename_without_replacing,
@@ -49,6 +53,10 @@ impl Disk for RealDisk {
         })
     }
 
+    fn open_cache(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(RealFile::cache(path)?))
+    }
+
     fn running_client(&self, path: &Path) -> Option<u32> {
         Client::of_session(self, path).running
     }
@@ -66,6 +74,22 @@ impl Disk for RealDisk {
         make_folders(to)?;
         rename_without_replacing(from, to)?;
         sync_folder(to)
+    }
+
+    fn new_file(&self, path: &Path) -> io::Result<NewFile> {
+        NewFile::beside(path)
+    }
+
+    fn remove_stale(&self, folder: &Path) {
+        NewFile::remove_stale(folder);
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        fault::call(|| fs::File::open(folder)?.sync_all())
     }
 
     fn set_properties(
@@ -88,8 +112,29 @@ impl Disk for RealDisk {
         make_folders(&path.join("file"))
     }
 
+    fn create_new_folder(&self, path: &Path, mode: Option<u32>) -> io::Result<()> {
+        fs::create_dir(path)?;
+        self.set_properties(path, None, mode)
+    }
+
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
         crate::folders::remove_folder(path)
+    }
+
+    fn remove_folder_with_content(&self, path: &Path) -> io::Result<()> {
+        crate::folders::remove_folder_with_content(path)
+    }
+
+    fn begin_replacement(&self, path: &Path) -> Result<Box<dyn Replace>, ExchangeError> {
+        Ok(Box::new(Replacement::begin(path)?))
+    }
+
+    fn finish_replacement(&self, path: &Path) -> Result<(), ExchangeError> {
+        finish_exchange(path)
+    }
+
+    fn undo_replacement(&self, path: &Path) -> Result<PathBuf, ExchangeError> {
+        undo(path)
     }
 
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {

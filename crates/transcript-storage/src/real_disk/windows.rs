@@ -4,13 +4,16 @@
 use std::fs;
 use std::io;
 use std::os::windows::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::{RealDisk, RealFile};
 use crate::clients::Client;
 use crate::disk::{Disk, Opened};
+use crate::exchange::{Replacement, finish_exchange, undo};
+use crate::exchange_error::{ExchangeError, Replace};
+use crate::file::File;
 use crate::new_file::NewFile;
 use crate::sys::set_modified;
 
@@ -41,6 +44,10 @@ impl Disk for RealDisk {
         })
     }
 
+    fn open_cache(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(RealFile::cache(path)?))
+    }
+
     fn running_client(&self, path: &Path) -> Option<u32> {
         Client::of_session(self, path).running
     }
@@ -62,6 +69,23 @@ impl Disk for RealDisk {
         fs::remove_file(from)
     }
 
+    fn new_file(&self, path: &Path) -> io::Result<NewFile> {
+        NewFile::beside(path)
+    }
+
+    fn remove_stale(&self, folder: &Path) {
+        NewFile::remove_stale(folder);
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
+    fn sync_folder(&self, _folder: &Path) -> io::Result<()> {
+        // Folders cannot be synced here; the file system makes names durable itself.
+        Ok(())
+    }
+
     fn set_properties(
         &self,
         path: &Path,
@@ -75,8 +99,28 @@ impl Disk for RealDisk {
         fs::create_dir_all(path)
     }
 
+    fn create_new_folder(&self, path: &Path, _mode: Option<u32>) -> io::Result<()> {
+        fs::create_dir(path)
+    }
+
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
         crate::folders::remove_folder(path)
+    }
+
+    fn remove_folder_with_content(&self, path: &Path) -> io::Result<()> {
+        crate::folders::remove_folder_with_content(path)
+    }
+
+    fn begin_replacement(&self, path: &Path) -> Result<Box<dyn Replace>, ExchangeError> {
+        Ok(Box::new(Replacement::begin(path)?))
+    }
+
+    fn finish_replacement(&self, path: &Path) -> Result<(), ExchangeError> {
+        finish_exchange(path)
+    }
+
+    fn undo_replacement(&self, path: &Path) -> Result<PathBuf, ExchangeError> {
+        undo(path)
     }
 
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 #[cfg(unix)]
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::disk::{FileKind, Identity, Metadata, ReadFile};
+use crate::file::{FileKind, Identity, Metadata, ReadFile};
 
 #[cfg(unix)]
 use unix as platform;

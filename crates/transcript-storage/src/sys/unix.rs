@@ -6,8 +6,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use crate::disk::{Status, folder_of};
 use crate::fault;
+use crate::file::{Status, folder_of};
 
 /// Renames a file, if nothing has the new name. Not every file system knows the flag for that (NFS, FUSE): there the file has
 /// both names for a moment, and a kill can leave both.

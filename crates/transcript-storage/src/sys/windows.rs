@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::disk::Status;
+use crate::file::Status;
 
 /// Returns whether the system reports every change in a folder to those who watch it. It is not known.
 #[must_use]

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use transcript_storage::{Disk, FileKind, MemoryDisk, ReadDisk, RealDisk};
+use transcript_storage::{
+    Disk, ExchangeError, FileKind, MemoryDisk, ReadDisk, Reader, RealDisk, TemporaryFile,
+};
 
 /// Runs a test on each disk, with a folder that it may use.
 fn on_each_disk(test: impl Fn(&dyn Disk, &Path)) {
@@ -101,6 +103,142 @@ fn a_new_file_takes_no_name_of_another() {
         assert!(disk.open(&below, true).is_err());
         assert!(disk.open(folder, true).is_err());
     });
+}
+
+#[test]
+fn a_file_that_is_started_has_no_name_until_it_is_complete() {
+    on_each_disk(|disk, folder| {
+        let path = folder.join("a");
+        assert!(disk.new_file(&path).is_err());
+        disk.create_folder(folder).unwrap();
+        let start = || {
+            let mut file = disk.new_file(&path).unwrap();
+            file.write_all(b"whole").unwrap();
+            file
+        };
+        drop(start());
+        assert!(disk.list(folder).unwrap().next().is_none(), "{disk:?}");
+        let file = start();
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+        file.set_properties(Some(time), Some(0o400)).unwrap();
+        let mut text = String::new();
+        let mut reader = Reader::new(file.reader().unwrap());
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "whole");
+        reader.seek(SeekFrom::End(-2)).unwrap();
+        assert_eq!(reader.bytes().next().unwrap().unwrap(), b'l');
+        assert!(!disk.has_name(&path));
+        file.keep(&path).unwrap();
+        assert_eq!(bytes(disk, &path), b"whole");
+        assert_eq!(disk.metadata(&path).unwrap().modified, Some(time));
+
+        let error = start().keep(&path).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        let mut other = start();
+        other.write_all(b"r").unwrap();
+        other.replace(&path).unwrap();
+        assert_eq!(bytes(disk, &path), b"wholer");
+        disk.remove_stale(folder);
+        assert_eq!(disk.list(folder).unwrap().count(), 1);
+    });
+}
+
+#[test]
+fn a_file_of_a_cache_is_made_where_its_folder_is() {
+    on_each_disk(|disk, folder| {
+        let path = folder.join("a");
+        assert!(disk.open_cache(&path).is_err());
+        disk.create_folder(folder).unwrap();
+        let file = disk.open_cache(&path).unwrap();
+        assert!(file.try_lock().unwrap());
+        file.append(b"one").unwrap();
+        let other = disk.open_cache(&path).unwrap();
+        assert!(!other.try_lock().unwrap());
+        file.truncate(1).unwrap();
+        file.append(b"x").unwrap();
+        assert_eq!(bytes(disk, &path), b"ox");
+        let error = disk.open_cache(folder).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    });
+}
+
+#[test]
+fn a_second_name_leads_to_the_same_file_until_one_is_removed() {
+    on_each_disk(|disk, folder| {
+        let (a, b) = (folder.join("a"), folder.join("b"));
+        append(disk, &a, b"one");
+        let missing = disk.link(&a, &folder.join("missing/a")).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        disk.link(&a, &b).unwrap();
+        let taken = disk.link(&a, &b).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(disk.identity(&a).unwrap(), disk.identity(&b).unwrap());
+        // What is appended to one would be shown in the other.
+        let error = disk.open(&a, false).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        disk.remove(&a).unwrap();
+        disk.sync_folder(folder).unwrap();
+        append(disk, &b, b"two");
+        assert_eq!(bytes(disk, &b), b"onetwo");
+        assert!(
+            disk.open(&b, false)
+                .unwrap()
+                .file
+                .status()
+                .unwrap()
+                .is_linked
+        );
+    });
+}
+
+#[test]
+fn a_folder_is_there_until_it_is_removed() {
+    on_each_disk(|disk, folder| {
+        let (one, two) = (folder.join("one"), folder.join("one/two"));
+        let kind = |result: io::Result<()>| result.unwrap_err().kind();
+        let missing = disk.create_new_folder(&two, None);
+        assert_eq!(kind(missing), io::ErrorKind::NotFound);
+        disk.create_folder(folder).unwrap();
+        disk.create_new_folder(&one, Some(0o700)).unwrap();
+        let again = disk.create_new_folder(&one, None);
+        assert_eq!(kind(again), io::ErrorKind::AlreadyExists);
+        disk.create_new_folder(&two, None).unwrap();
+        append(disk, &two.join("file"), b"");
+        let full = disk.remove_folder(&two);
+        assert_eq!(kind(full), io::ErrorKind::DirectoryNotEmpty);
+        disk.remove(&two.join("file")).unwrap();
+        assert!(disk.is_folder(&two) && disk.exists(&two) && !disk.is_file(&two));
+        disk.remove_folder(&two).unwrap();
+        assert_eq!(kind(disk.remove_folder(&two)), io::ErrorKind::NotFound);
+        append(disk, &two.join("three/file"), b"");
+        disk.remove_folder_with_content(&one).unwrap();
+        assert!(!disk.exists(&one) && disk.list(folder).unwrap().next().is_none());
+    });
+}
+
+#[test]
+fn what_a_disk_cannot_replace_it_refuses() {
+    let (disk, path) = (MemoryDisk::new(), Path::new("/a"));
+    disk.put(path, "old");
+    disk.finish_replacement(path).unwrap();
+    let begun = disk.begin_replacement(path);
+    assert!(matches!(begun, Err(ExchangeError::Unsupported)));
+    let undone = disk.undo_replacement(path);
+    assert!(matches!(undone, Err(ExchangeError::Unsupported)));
+}
+
+#[test]
+fn a_temporary_file_is_read_as_it_was_written_and_has_no_name() {
+    let folder = tempfile::tempdir().unwrap();
+    for path in [folder.path().join("a"), folder.path().join("missing/a")] {
+        let mut file = TemporaryFile::beside(&path).unwrap();
+        file.write_all(b"text").unwrap();
+        assert!(RealDisk.list(folder.path()).unwrap().next().is_none());
+        let mut text = String::new();
+        let mut reader = Reader::new(file.into_reader());
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "text");
+    }
 }
 
 #[test]

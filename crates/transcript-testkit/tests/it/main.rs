@@ -3,6 +3,7 @@
 mod client_fixtures;
 mod client_rules;
 mod dependencies;
+mod disks;
 mod model;
 mod model_today;
 mod module_cycles;

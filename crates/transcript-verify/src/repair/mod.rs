@@ -17,8 +17,7 @@ mod reading;
 mod stronger;
 
 use std::collections::HashSet;
-use std::fs;
-use std::io::{self, Seek, Write};
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
@@ -29,6 +28,7 @@ use transcript_messages::{Problem, Rule, join_roles, lint};
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source};
 use transcript_resume::request::RequestOptions;
 use transcript_resume::{ConversationPath, Policy, Tree};
+use transcript_storage::TemporaryFile;
 
 use crate::conversation::ConversationMeasure;
 pub use action::{Action, ActionKind};
@@ -441,16 +441,11 @@ pub(crate) fn new_source(
         return Ok(Source::from_bytes(bytes, path));
     }
     let failed = |error| Error::io(path, None, error);
-    let folder = path.parent().filter(|folder| folder.is_dir());
-    let file = match folder {
-        Some(folder) => tempfile::tempfile_in(folder),
-        None => tempfile::tempfile(),
-    };
-    let mut out = io::BufWriter::with_capacity(256 << 10, file.map_err(failed)?);
+    let file = TemporaryFile::beside(path).map_err(failed)?;
+    let mut out = io::BufWriter::with_capacity(256 << 10, file);
     write(&mut out)?;
-    let mut file: fs::File = out
+    let file = out
         .into_inner()
         .map_err(|error| failed(error.into_error()))?;
-    file.flush().and_then(|()| file.rewind()).map_err(failed)?;
-    Source::from_file(file, path)
+    Source::from_file(file.into_reader(), path)
 }

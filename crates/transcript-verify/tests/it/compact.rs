@@ -358,7 +358,7 @@ fn fixtures_and_the_corpus_keep_what_they_resume() {
             } else if path
                 .extension()
                 .is_some_and(|extension| extension == "jsonl")
-                && path.metadata().unwrap().len() < 300_000
+                && std::fs::metadata(&path).unwrap().len() < 300_000
             {
                 let bytes = std::fs::read(&path).unwrap();
                 // A session of another agent is not repaired.

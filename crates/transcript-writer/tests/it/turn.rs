@@ -580,7 +580,7 @@ fn what_is_said_of_an_agent_is_its_owners_alone() {
     }
     let path = agent.meta_path(&session);
     let folder = path.parent().unwrap();
-    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!([mode(&path), mode(folder)], [0o600, 0o700]);
     assert_eq!(folder.read_dir().unwrap().count(), 1, "no other file stays");
 }

@@ -1,0 +1,262 @@
+//! Sessions on any disk: what is done on the file system of this machine is done on a disk in memory, and on no other.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use transcript_engine::storage::{Disk, FileKind, MemoryDisk, ReadDisk, RealDisk};
+use transcript_engine::{
+    Draft, ForkOptions, History, MoveOptions, Policy, Session, SessionOptions, SessionRepair,
+    SessionSalvage, Store, merge_on,
+};
+
+const ID: &str = "1999463e-ee08-4b08-99d5-2d9a36fd8293";
+
+/// A folder of projects that only exists on its disk.
+struct Rig {
+    store: Store,
+}
+
+impl Rig {
+    /// Runs a test on each disk.
+    fn on_each_disk(test: impl Fn(&Self)) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("projects");
+        test(&Self {
+            store: Store::on(Arc::new(RealDisk), &root),
+        });
+        // Nothing of this may be on the disk of this machine.
+        let root = Path::new("/no such folder/projects");
+        test(&Self {
+            store: Store::on(Arc::new(MemoryDisk::new()), root),
+        });
+        assert!(!root.exists());
+    }
+
+    fn disk(&self) -> &dyn Disk {
+        &**self.store.disk()
+    }
+
+    fn read_disk(&self) -> Arc<dyn ReadDisk> {
+        Arc::clone(self.store.disk()) as _
+    }
+
+    fn path(&self, project: &str) -> PathBuf {
+        self.store.root().join(project).join(format!("{ID}.jsonl"))
+    }
+
+    fn options(&self) -> SessionOptions {
+        SessionOptions::new().disk(Arc::clone(self.store.disk()))
+    }
+
+    /// A session of two prompts with a subagent and a stored result.
+    fn session(&self, path: &Path, cwd: &str) {
+        let session = Session::create(path, &self.options().cwd(cwd)).unwrap();
+        session
+            .append(Draft::user("Which years are leap years?"))
+            .unwrap();
+        session.append(Draft::user("And 1900?")).unwrap();
+        let agent = transcript_engine::AgentId::new("a1").unwrap();
+        let meta = transcript_engine::AgentMeta::new("Explore", "toolu_01");
+        let agent = session.agent(&agent, &meta).unwrap();
+        agent.append(Draft::user("Find the next comet.")).unwrap();
+        agent.close().unwrap();
+        session.close().unwrap();
+        let result = path.with_extension("").join("tool-results/r.txt");
+        self.disk().write_new(&result, b"a long result").unwrap();
+    }
+
+    fn history(&self, path: &Path) -> History {
+        History::open_on(&self.read_disk(), path).unwrap()
+    }
+
+    fn text(&self, path: &Path) -> String {
+        String::from_utf8(self.disk().read(path, usize::MAX).unwrap()).unwrap()
+    }
+
+    /// The names of the files below a folder, sorted.
+    fn files(&self, folder: &Path) -> Vec<String> {
+        let mut files = Vec::new();
+        let mut folders = vec![folder.to_owned()];
+        while let Some(at) = folders.pop() {
+            for entry in self.disk().list(&at).unwrap() {
+                let entry = entry.unwrap();
+                let path = at.join(&entry.name);
+                match entry.kind {
+                    FileKind::Folder => folders.push(path),
+                    _ => files.push(path.strip_prefix(folder).unwrap().display().to_string()),
+                }
+            }
+        }
+        files.sort();
+        files
+    }
+}
+
+/// The files of a session, in its project.
+fn whole(id: &str) -> Vec<String> {
+    [
+        ".jsonl",
+        "/subagents/agent-a1.jsonl",
+        "/subagents/agent-a1.meta.json",
+        "/tool-results/r.txt",
+    ]
+    .map(|end| format!("{id}{end}"))
+    .to_vec()
+}
+
+#[test]
+fn a_session_is_written_found_read_and_forked() {
+    Rig::on_each_disk(|rig| {
+        let path = rig.path("-work");
+        rig.session(&path, "/work");
+        assert_eq!(rig.store.find(ID).unwrap(), path);
+        assert_eq!(rig.store.list().unwrap().rows[0].subagents, 1);
+        let resumed = Session::resume(&path, &rig.options()).unwrap();
+        assert_eq!(resumed.request.messages.len(), 2);
+        // The turn that was left without an answer has one now.
+        assert_eq!(resumed.session.entries().unwrap().len(), 3);
+        resumed.session.append(Draft::user("And 2000?")).unwrap();
+        assert_eq!(resumed.session.request().unwrap().messages.len(), 3);
+        let copy = resumed.session.fork(&ForkOptions::new()).unwrap();
+        assert!(rig.text(&copy).contains("And 2000?"));
+        assert!(
+            rig.store
+                .find(copy.file_stem().unwrap().to_str().unwrap())
+                .is_ok()
+        );
+        resumed.session.close().unwrap();
+    });
+}
+
+#[test]
+fn sessions_are_moved_and_copied() {
+    Rig::on_each_disk(|rig| {
+        let old = rig.path("-no-such-old");
+        rig.session(&old, "/no such/old");
+        let (from, to) = (Path::new("/no such/old"), Path::new("/no such/new"));
+        let copied = rig
+            .store
+            .move_project(from, to, MoveOptions::new().copy())
+            .unwrap();
+        let copy = &copied.moved[0];
+        let project = copy.to.parent().unwrap();
+        assert_eq!(rig.files(project), whole(&copy.session_id));
+        let agent = project
+            .join(&copy.session_id)
+            .join("subagents/agent-a1.jsonl");
+        assert!(rig.text(&agent).contains(&copy.session_id), "{copy:?}");
+        rig.disk().remove_folder_with_content(project).unwrap();
+
+        let moved = rig
+            .store
+            .move_project(from, to, MoveOptions::new())
+            .unwrap();
+        assert!(moved.refused.is_empty(), "{moved:?}");
+        assert_eq!(rig.files(project), whole(ID));
+        assert!(!rig.disk().exists(old.parent().unwrap()));
+        let back = MoveOptions::new().undo();
+        assert_eq!(
+            rig.store.move_project(from, to, back).unwrap().moved[0].to,
+            old
+        );
+        assert!(!rig.disk().exists(project));
+    });
+}
+
+#[test]
+fn two_copies_are_merged_with_their_side_files() {
+    Rig::on_each_disk(|rig| {
+        let (a, b, out) = (rig.path("-a"), rig.path("-b"), rig.path("-out"));
+        rig.session(&a, "/a");
+        rig.disk().write_new(&b, rig.text(&a).as_bytes()).unwrap();
+        let note = b.with_extension("").join("note.txt");
+        rig.disk().write_new(&note, b"of b").unwrap();
+        for (path, text) in [(&a, "And 2000?"), (&b, "And 2100?")] {
+            let session = Session::open(path, &rig.options()).unwrap();
+            session.append(Draft::user(text)).unwrap();
+            session.close().unwrap();
+        }
+        let disk = rig.read_disk();
+        rig.disk().create_folder(out.parent().unwrap()).unwrap();
+        let merged = merge_on(&disk, [&a, &b], rig.disk(), &out).unwrap();
+        assert_eq!((merged.both, merged.from_a, merged.from_b), (2, 1, 1));
+        let mut files = whole(ID);
+        files.insert(1, format!("{ID}/note.txt"));
+        assert_eq!(rig.files(out.parent().unwrap()), files);
+        let again = merge_on(&disk, [&a, &b], rig.disk(), &out).unwrap_err();
+        assert_eq!(again.kind(), transcript_engine::ErrorKind::Exists);
+
+        // A file in the way of a side file is no reason to make a part.
+        let taken = rig.path("-taken");
+        let result = taken.with_extension("").join("tool-results/r.txt");
+        rig.disk().write_new(&result, b"another").unwrap();
+        let refused = merge_on(&disk, [&a, &b], rig.disk(), &taken).unwrap_err();
+        assert_eq!(refused.kind(), transcript_engine::ErrorKind::SideFiles);
+        assert_eq!(
+            rig.files(taken.parent().unwrap()),
+            [format!("{ID}/tool-results/r.txt")]
+        );
+    });
+}
+
+#[test]
+fn damaged_and_lost_sessions_are_written_again() {
+    Rig::on_each_disk(|rig| {
+        let path = rig.path("-work");
+        rig.session(&path, "/work");
+        let text = rig.text(&path);
+        let torn = format!("{{\"type\":\"us{text}");
+        rig.disk().remove(&path).unwrap();
+        rig.disk().write_new(&path, torn.as_bytes()).unwrap();
+        let repair = SessionRepair::plan_on(&rig.read_disk(), &path).unwrap();
+        let repair = repair.write_to(Arc::clone(rig.store.disk()));
+        let out = rig.path("-repaired");
+        rig.disk().create_folder(out.parent().unwrap()).unwrap();
+        repair.write(&out).unwrap();
+        assert_eq!(rig.text(&out), text);
+        let mut files = whole(ID);
+        files.splice(
+            1..1,
+            ["lost", "lost.json"].map(|end| format!("{ID}.jsonl.{end}")),
+        );
+        let mut found = rig.files(out.parent().unwrap());
+        found.sort();
+        files.sort();
+        assert_eq!(found, files);
+
+        rig.disk().remove(&out).unwrap();
+        assert_eq!(
+            SessionSalvage::find(&rig.store, ID)
+                .unwrap_err()
+                .candidates()
+                .len(),
+            2
+        );
+        let salvage = SessionSalvage::plan_on(&rig.read_disk(), &out).unwrap();
+        salvage.write_on(rig.disk(), &out).unwrap();
+        assert_eq!(
+            rig.history(&out).tree(Policy::Recover).path().entries.len(),
+            1
+        );
+    });
+}
+
+#[cfg(feature = "sdk")]
+#[test]
+fn the_functions_of_the_sdks_change_and_delete_sessions() {
+    use transcript_engine::sdk::{ListOptions, SdkSessions};
+    Rig::on_each_disk(|rig| {
+        let path = rig.path("-work");
+        rig.session(&path, "/work");
+        let sessions = SdkSessions::new(rig.store.clone());
+        sessions.rename(ID, "Leap years", None).unwrap();
+        sessions.set_archived(ID, true, None).unwrap();
+        let rows = sessions.list(&ListOptions::default()).unwrap();
+        assert_eq!(rows[0].summary.as_deref(), Some("Leap years"));
+        assert_eq!(sessions.subagents(ID, None).unwrap(), ["a1"]);
+        let fork = sessions.fork(ID, None, None, None).unwrap();
+        assert!(sessions.info(&fork, None).unwrap().is_some());
+        sessions.delete(ID, None).unwrap();
+        assert_eq!(rig.files(rig.store.root()), [format!("-work/{fork}.jsonl")]);
+    });
+}

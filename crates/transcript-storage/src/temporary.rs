@@ -1,0 +1,51 @@
+//! Files without a name.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::file::ReadFile;
+
+/// A file of this machine without a name, which only its owner can read. Nothing is left of it when it is closed, or the
+/// process is killed.
+#[derive(Debug)]
+pub struct TemporaryFile(File);
+
+impl TemporaryFile {
+    /// Creates one in the folder of the system for temporary files.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn new() -> io::Result<Self> {
+        tempfile::tempfile().map(Self)
+    }
+
+    /// Creates one in the folder of `path`, which has the room for another file like the one there; without such a folder, in
+    /// that of the system.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn beside(path: &Path) -> io::Result<Self> {
+        match path.parent().filter(|folder| folder.is_dir()) {
+            Some(folder) => tempfile::tempfile_in(folder).map(Self),
+            None => Self::new(),
+        }
+    }
+
+    /// Ends writing, and returns the file for reading.
+    #[must_use]
+    pub fn into_reader(self) -> Arc<dyn ReadFile> {
+        Arc::new(self.0)
+    }
+}
+
+impl Write for TemporaryFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
