@@ -15,7 +15,9 @@
 //! 10. [`texts`] lists the texts that clients write in place of a person or a model, [`tags`] those in tags;
 //!     [`attachment_texts`] those under which they send attachments; [`author`] reads who wrote a line; [`unicode`] knows the characters
 //!     that change the text around them; [`title`] says which line gives the title; [`units`] words numbers for people.
+//! 11. [`answers`] says which lines are one answer.
 
+pub mod answers;
 pub mod attachment;
 pub mod attachment_texts;
 pub mod author;

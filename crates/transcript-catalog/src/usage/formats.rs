@@ -7,19 +7,21 @@
 use std::num::{NonZeroU64, NonZeroU128};
 
 use serde::Deserialize;
+use transcript_format::answers::Above;
 
 use super::part::{
-    Copy, Count, Counted, Counts, Marks, Name, Part, Steps, Time, ToolCall, id_bytes,
+    Copy, Count, Counted, Counts, LineEnd, Marks, Name, Part, RunTotal, Steps, Time, ToolCall,
+    id_bytes,
 };
 use crate::sidecar::{Kind, Older};
 
 /// The number of the format. It changes with the format, and with what counts. The version of the crate is not part
 /// of it: the sums of deleted sessions stay.
-const FORMAT: usize = 4;
+const FORMAT: usize = 5;
 
 pub(super) const KIND: Kind = Kind {
-    magic: "transcript usage 4",
-    extension: "usage4",
+    magic: "transcript usage 5",
+    extension: "usage5",
     older: &OLDER,
 };
 
@@ -27,12 +29,20 @@ pub(super) const KIND: Kind = Kind {
 const OLDER: [Older; FORMAT - 1] = [
     Older {
         kind: Kind {
+            magic: "transcript usage 4",
+            extension: "usage4",
+            older: &[],
+        },
+        convert: from_4,
+    },
+    Older {
+        kind: Kind {
             magic: "transcript usage 3",
             extension: "usage",
             older: &[],
         },
         // Only the name of the file changed.
-        convert: |payload| Some(payload.to_vec()),
+        convert: from_4,
     },
     Older {
         kind: Kind {
@@ -42,7 +52,7 @@ const OLDER: [Older; FORMAT - 1] = [
         },
         convert: |payload| {
             let part: Part2 = postcard::from_bytes(payload).ok()?;
-            Some(Part::from(part).write())
+            Some(Part::from(Part4::from(part)).write())
         },
     },
     Older {
@@ -53,10 +63,48 @@ const OLDER: [Older; FORMAT - 1] = [
         },
         convert: |payload| {
             let part: Part1 = postcard::from_bytes(payload).ok()?;
-            Some(Part::from(Part2::from(part)).write())
+            Some(Part::from(Part4::from(Part2::from(part))).write())
         },
     },
 ];
+
+fn from_4(payload: &[u8]) -> Option<Vec<u8>> {
+    let part: Part4 = postcard::from_bytes(payload).ok()?;
+    Some(Part::from(part).write())
+}
+
+/// A part in formats 3 and 4, which had no lines between those of answers, and in which each line without a `message.id`
+/// was a request.
+#[derive(Debug, Deserialize)]
+struct Part4 {
+    names: Vec<Box<str>>,
+    copies: Vec<Copy>,
+    searches: Vec<(u64, u64)>,
+    boundaries: Vec<(u64, Option<i64>)>,
+    counted: Option<Counted>,
+    run_totals: Vec<RunTotal>,
+}
+
+impl From<Part4> for Part {
+    fn from(part: Part4) -> Self {
+        let copies = (0..).zip(&part.copies);
+        let others = copies.filter(|(_, copy)| !copy.is_unique && copy.marks.last_line != 0);
+        let lines = others.map(|(number, copy)| LineEnd {
+            line: copy.marks.last_line,
+            above: Above::Answer(number),
+        });
+        Self {
+            lines: lines.collect(),
+            lanes: Vec::new(),
+            names: part.names,
+            copies: part.copies,
+            searches: part.searches,
+            boundaries: part.boundaries,
+            counted: part.counted,
+            run_totals: part.run_totals,
+        }
+    }
+}
 
 /// A part in format 2, which had no totals of results.
 #[derive(Debug, Deserialize)]
@@ -68,7 +116,7 @@ struct Part2 {
     counted: Option<Counted>,
 }
 
-impl From<Part2> for Part {
+impl From<Part2> for Part4 {
     fn from(part: Part2) -> Self {
         Self {
             names: part.names,
@@ -133,7 +181,7 @@ impl From<Copy1> for Copy {
             id: copy.id,
             // The id was enough to tell requests apart: it is taken for one that the API gave, and its hash stands
             // for that of the request. So what was one request stays one, and counts once beside a fork of it.
-            is_of_api: true,
+            is_unique: true,
             marks: Marks {
                 request: copy.id.map_or(0, mark_of_id),
                 ..Marks::default()

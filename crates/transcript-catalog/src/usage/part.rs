@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::num::{NonZeroU64, NonZeroU128};
 
 use serde::{Deserialize, Serialize};
+use transcript_format::answers::{Above, AnswerLines, LineEnds, Links, is_turn};
 use transcript_format::ids::is_message_id_of_api;
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::Body;
@@ -16,6 +17,8 @@ use crate::sidecar::hash;
 const MAX_COUNT: u64 = 1 << 53;
 /// The model of answers that no model gave.
 const SYNTHETIC: &str = "<synthetic>";
+/// What the name of a lane starts with, and no uuid.
+const LANE: &[u8] = b"\0lane";
 
 /// The number of a name in [`Names`], from 1; 0 for none.
 pub(super) type Name = u32;
@@ -189,7 +192,7 @@ pub(super) mod id_bytes {
     }
 }
 
-/// Hashes that show which copies with one `message.id` are one answer; 0 for what is not known.
+/// Hashes that show which copies are one answer where the id does not; 0 for what is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Marks {
     /// `requestId`.
@@ -198,9 +201,10 @@ pub(super) struct Marks {
     /// The uuid of the first line, or of the line that it is a copy of.
     #[serde(with = "postcard::fixint::le")]
     pub(super) first_line: u64,
+    /// The uuid of the last line.
     #[serde(with = "postcard::fixint::le")]
     pub(super) last_line: u64,
-    /// The parent of the first line.
+    /// The line above the first one, or its lane, if that is in an earlier part of the file.
     #[serde(with = "postcard::fixint::le")]
     pub(super) line_before: u64,
     /// The content of the first line.
@@ -211,11 +215,11 @@ pub(super) struct Marks {
 /// What the first line of a copy says, which stands for all of it, and what all its lines say together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Copy {
-    /// A hash of `message.id`, or of the uuid without one; `None` if the line is a request of its own.
+    /// A hash of `message.id`, the same for all without one; `None` if the line is a request of its own.
     #[serde(with = "id_bytes")]
     pub(super) id: Option<NonZeroU128>,
-    /// Whether the id has the form of those that the API gives, which are unique.
-    pub(super) is_of_api: bool,
+    /// Whether no other answer has the id: it has the form of those that the API gives.
+    pub(super) is_unique: bool,
     pub(super) marks: Marks,
     /// Of the first line, in bytes.
     pub(super) offset: u64,
@@ -251,6 +255,14 @@ pub(super) struct Copy {
 }
 
 impl Copy {
+    /// Returns whether a line that belongs to the same answer by its links has the same id and no other `requestId`.
+    pub(super) fn is_with(&self, line: &Self) -> bool {
+        let requests = [self.marks.request, line.marks.request];
+        self.id.is_some()
+            && self.id == line.id
+            && (requests.contains(&0) || requests[0] == requests[1])
+    }
+
     /// Adds later lines of the same file.
     pub(super) fn follow(&mut self, later: Self) {
         self.time = self.time.min(later.time);
@@ -356,6 +368,19 @@ pub(super) struct Part {
     pub(super) counted: Option<Counted>,
     /// In order.
     pub(super) run_totals: Vec<RunTotal>,
+    /// The lines below which an answer can continue in the next parts of the file, and what is above each. None as long as
+    /// no answer was read whose id may be that of others.
+    pub(super) lines: Vec<LineEnd>,
+    /// The last line of each lane, for the same.
+    pub(super) lanes: Vec<LineEnd>,
+}
+
+/// The hash of a line or lane, and what is above it. The numbers of answers are the places of their copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(super) struct LineEnd {
+    #[serde(with = "postcard::fixint::le")]
+    pub(super) line: u64,
+    pub(super) above: Above,
 }
 
 impl Part {
@@ -376,13 +401,12 @@ impl Part {
 pub(super) struct Reader {
     part: Part,
     names: Names,
-    /// The last copy with each id.
+    /// The copy of each answer whose id is unique.
     places: HashMap<NonZeroU128, usize>,
-    /// The copy of each line, by the id and the hash of its uuid, and by the id and the hash of its
-    /// request.
-    known: HashMap<(NonZeroU128, u64), usize>,
-    /// The end of the last line of an answer, and its copy.
-    last: Option<(u64, usize)>,
+    /// What shows which lines are one of the other answers.
+    lines: AnswerLines,
+    /// Whether all lines say something, as an answer was read whose id may be that of others.
+    needs_all: bool,
 }
 
 /// A line is not a JSON object.
@@ -390,13 +414,29 @@ pub(super) struct Reader {
 pub(super) struct Damaged;
 
 impl Reader {
-    /// Returns what was read, and starts again.
+    /// Starts with a range of a file. `needs_all` says whether an answer before it has an id that may be that of others.
+    pub(super) fn start(&mut self, needs_all: bool) {
+        self.take();
+        self.needs_all = needs_all;
+    }
+
+    /// Returns whether the lines that follow have to be read even if they say nothing about usage.
+    pub(super) fn needs_all(&self) -> bool {
+        self.needs_all
+    }
+
+    /// Returns what was read, and continues with the next part of the file.
     pub(super) fn take(&mut self) -> Part {
         self.places.clear();
-        self.known.clear();
-        self.last = None;
+        let LineEnds { lines, lanes } = self.lines.ends();
+        self.lines.clear();
+        let ends = |ends: Vec<(u64, Above)>| {
+            let ends = ends.into_iter();
+            ends.map(|(line, above)| LineEnd { line, above }).collect()
+        };
         let mut part = std::mem::take(&mut self.part);
         part.names = std::mem::take(&mut self.names).all;
+        (part.lines, part.lanes) = (ends(lines), ends(lanes));
         part
     }
 
@@ -404,14 +444,19 @@ impl Reader {
     pub(super) fn read(&mut self, text: &str, offset: u64, session: &str) -> Result<(), Damaged> {
         let body = Body::parse(text).map_err(|_| Damaged)?;
         match &*self::text(&body.object, "type") {
-            "assistant" => self.read_answer(&body, (offset, text.len()), session),
-            "user" => self.read_searches(&body),
-            "system" if self::text(&body.object, "subtype") == "compact_boundary" => {
-                self.part.boundaries.push((offset, millis(&body.object)));
+            "assistant" => self.read_answer(&body, offset, session),
+            "user" => {
+                self.read_link(&body);
+                self.read_searches(&body);
             }
             "cost-state" => self.part.counted = Some(Counted::read(&body.object)),
             "result" => self.read_result(&body.object, offset),
-            _ => {}
+            kind => {
+                self.read_link(&body);
+                if kind == "system" && self::text(&body.object, "subtype") == "compact_boundary" {
+                    self.part.boundaries.push((offset, millis(&body.object)));
+                }
+            }
         }
         Ok(())
     }
@@ -428,24 +473,41 @@ impl Reader {
         }
     }
 
-    fn read_answer(&mut self, body: &Body<'_>, (offset, len): (u64, usize), session: &str) {
+    /// Reads an entry that is no answer.
+    fn read_link(&mut self, body: &Body<'_>) {
+        if self.needs_all {
+            let links = FormNames::of(&body.object).links(&body.object);
+            match is_turn(body) {
+                true => self.lines.add_turn(links),
+                false => self.lines.add_other(links),
+            }
+        }
+    }
+
+    fn read_answer(&mut self, body: &Body<'_>, offset: u64, session: &str) {
         let entry = &body.object;
         let Some(message) = &body.message else {
-            return;
+            return self.read_link(body);
         };
         let usage = message.object("usage");
         let (id, model) = (text(message, "id"), text(message, "model"));
-        if model == SYNTHETIC || id.is_empty() && usage.is_none() {
+        let named = FormNames::of(entry);
+        if model == SYNTHETIC {
+            if self.needs_all {
+                self.lines.add_turn(named.links(entry));
+            }
             return;
         }
-        let uuid = text(entry, "uuid");
-        let key = match (id.is_empty(), uuid.is_empty()) {
-            (false, _) => Some(wide_hash(b"id:", &id)),
-            (true, false) => Some(wide_hash(b"uuid:", &uuid)),
-            (true, true) => None,
-        };
-        let is_of_api = is_message_id_of_api(&id);
-        let named = FormNames::of(entry);
+        if id.is_empty() && usage.is_none() {
+            return self.read_link(body);
+        }
+        let links = named.links(entry);
+        // The order of lines alone shows nothing for those without an id, where lines have parents.
+        let is_linked = !id.is_empty() || links.parent != 0 || named.is_stream();
+        // Without an id, nothing but its links shows to which answer a line belongs.
+        let has_key = !id.is_empty() || links.line != 0 || links.parent != 0;
+        let key = has_key.then(|| hash_of_id(&id));
+        let is_unique = is_message_id_of_api(&id);
         let marks = Marks::of(entry, message, named);
         let names = &mut self.names;
         let counts = usage.as_ref().map(Counts::read).unwrap_or_default();
@@ -465,7 +527,7 @@ impl Reader {
         let time = millis(entry).map_or_else(Time::default, Time);
         let copy = Copy {
             id: key,
-            is_of_api,
+            is_unique,
             marks,
             offset,
             first_time: time,
@@ -489,45 +551,48 @@ impl Reader {
             client_searches: 0,
             is_merged: false,
         };
-        let new = self.part.copies.len();
-        let place = key.and_then(|key| self.place_of(key, &marks, offset));
-        match place {
-            Some(place) => self.part.copies[place].follow(copy),
-            None => self.part.copies.push(copy),
-        }
-        let place = place.unwrap_or(new);
-        self.last = Some((offset + len as u64, place));
-        if let Some(key) = key {
-            self.places.insert(key, place);
-            for mark in [marks.last_line, marks.request]
-                .into_iter()
-                .filter(|mark| *mark != 0)
-            {
-                self.known.insert((key, mark), place);
-            }
+        self.needs_all |= !is_unique;
+        let place = self.add(copy, links, is_linked);
+        if self.needs_all {
+            let number = u32::try_from(place).unwrap_or(u32::MAX);
+            self.lines.add_answer(links, number);
         }
     }
 
-    /// Returns the copy that a line belongs to. Gateways give all answers the same `message.id`, or
-    /// number those of each session: a line belongs to the answer with the same id and the same
-    /// `requestId`, else to that of the line which it names as its parent, or of the line right
-    /// before it.
-    fn place_of(&self, key: NonZeroU128, marks: &Marks, offset: u64) -> Option<usize> {
-        // A line feed, and a carriage return before it.
-        const LINE_END: u64 = 2;
-        let last = *self.places.get(&key)?;
-        let known = |mark: u64| self.known.get(&(key, mark)).copied();
-        let is_other = |place: &usize| {
-            let request = self.part.copies[*place].marks.request;
-            request != 0 && marks.request != 0 && request != marks.request
+    /// Adds a line to the copy of its answer. Returns the place of that.
+    fn add(&mut self, mut copy: Copy, links: Links, is_linked: bool) -> usize {
+        let new = self.part.copies.len();
+        let place = match copy.id.filter(|_| copy.is_unique) {
+            Some(id) => *self.places.entry(id).or_insert(new),
+            None => {
+                let place = self.place_of(&mut copy, links, is_linked);
+                place.unwrap_or(new)
+            }
         };
-        let is_right_before =
-            |(end, place): &(u64, usize)| *place == last && offset.saturating_sub(*end) <= LINE_END;
-        let before = self.last.filter(is_right_before).map(|(_, place)| place);
-        let of_line = known(marks.last_line)
-            .or_else(|| known(marks.line_before))
-            .or(before);
-        known(marks.request).or(of_line.filter(|place| !is_other(place)))
+        match self.part.copies.get_mut(place) {
+            Some(answer) => answer.follow(copy),
+            None => self.part.copies.push(copy),
+        }
+        place
+    }
+
+    /// Returns the copy of the answer that a line belongs to, if its id may be that of others: that of the same line, else
+    /// that of the line above it. Otherwise, the copy says where the answer can be in an earlier part.
+    fn place_of(&self, copy: &mut Copy, links: Links, is_linked: bool) -> Option<usize> {
+        let answer = self.lines.answer(links.line).map(Above::Answer);
+        let above = is_linked.then(|| self.lines.above(links));
+        let mut above = answer.into_iter().chain(above);
+        above.find_map(|above| match above {
+            Above::Answer(number) => {
+                let place = number as usize;
+                self.part.copies[place].is_with(copy).then_some(place)
+            }
+            Above::Unread(name) => {
+                copy.marks.line_before = name;
+                None
+            }
+            Above::Turn => None,
+        })
     }
 
     /// Reads how many searches a result of the client's `WebSearch` made.
@@ -641,6 +706,22 @@ impl FormNames {
         self.session == Self::STREAM.session
     }
 
+    fn links(&self, entry: &Object<'_>) -> Links {
+        let of = |key| mark(&text(entry, key));
+        let is_side = entry.bool("isSidechain") == Some(true);
+        let lane = [
+            LANE,
+            &[u8::from(is_side)],
+            text(entry, self.agent).as_bytes(),
+        ]
+        .concat();
+        Links {
+            line: of("uuid"),
+            parent: of("parentUuid"),
+            lane: hash(&lane).max(1),
+        }
+    }
+
     /// Returns those of an entry.
     fn of(entry: &Object<'_>) -> &'static Self {
         let is_of_client = entry.get("parentUuid").is_some()
@@ -671,16 +752,21 @@ impl Marks {
             request: of(named.request),
             first_line: if copied == 0 { of("uuid") } else { copied },
             last_line: of("uuid"),
-            line_before: of("parentUuid"),
+            line_before: 0,
             content: content.map_or(0, |content| mark(content.text())),
         }
     }
 }
 
+/// What stands for the id of answers without one.
+pub(super) fn no_id() -> NonZeroU128 {
+    hash_of_id("")
+}
+
 /// A hash that no two of the ids of a store share.
-fn wide_hash(kind: &[u8], id: &str) -> NonZeroU128 {
-    let one = [kind, id.as_bytes()].concat();
-    let other = [b"\xFF", kind, id.as_bytes()].concat();
+fn hash_of_id(id: &str) -> NonZeroU128 {
+    let one = [b"id:", id.as_bytes()].concat();
+    let other = [b"\xFFid:", id.as_bytes()].concat();
     let both = u128::from(hash(&one)) << 64 | u128::from(hash(&other));
     NonZeroU128::new(both).unwrap_or(NonZeroU128::MAX)
 }

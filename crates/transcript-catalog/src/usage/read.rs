@@ -1,7 +1,7 @@
 //! Reads what files say about usage, several files at a time.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use transcript_reader::{Error, Source};
 
 use super::formats::KIND;
 use super::options::UsageOptions;
-use super::part::{Part, Reader};
+use super::part::{Damaged, Part, Reader};
 use crate::cache::{Build, Cache, Lookup, PieceMaker};
 use crate::files::Catalog;
 use crate::reading::{for_each_block, for_each_in_index, parallel};
@@ -103,6 +103,8 @@ struct FilePlan {
     /// If what is found out is kept.
     build: Option<Build>,
     is_skipped: bool,
+    /// Whether what is kept has an answer whose id may be that of others.
+    needs_all: bool,
 }
 
 /// A part of a file.
@@ -110,13 +112,20 @@ struct Task<'p> {
     plan: &'p FilePlan,
     start: u64,
     end: u64,
+    /// Whether no other task is about the file.
+    is_alone: bool,
 }
 
 /// What a task found.
 #[derive(Default)]
 struct Found {
     file: usize,
+    start: u64,
     parts: Vec<(u64, Part)>,
+    /// What is to be kept.
+    pieces: Vec<Piece>,
+    /// Whether an answer has an id that may be that of others, here or before.
+    needs_all: bool,
     is_damaged: bool,
     problem: Option<Error>,
     bytes: u64,
@@ -153,6 +162,7 @@ pub(super) fn read_files(
         if plan.is_skipped {
             read.skipped.push(plan.file);
         }
+        plan.needs_all = plan.kept.iter().any(|(_, part)| !part.lanes.is_empty());
         let kept = std::mem::take(&mut plan.kept).into_iter();
         let kept = kept.map(|(start, part)| (plan.file, start, part));
         read.parts.extend(kept);
@@ -166,14 +176,19 @@ pub(super) fn read_files(
         };
         options.count(start.min(len));
         let first = tasks.len();
+        let is_alone = len.saturating_sub(start) <= PART;
+        let task = |start, end| Task {
+            plan,
+            start,
+            end,
+            is_alone,
+        };
         while len.saturating_sub(start) > PART {
-            let end = start + PART;
-            tasks.push(Task { plan, start, end });
-            start = end;
+            tasks.push(task(start, start + PART));
+            start += PART;
         }
         // The last part ends where the file ends by then.
-        let end = u64::MAX;
-        tasks.push(Task { plan, start, end });
+        tasks.push(task(start, u64::MAX));
         if let Some(build) = &plan.build {
             build.start(tasks.len() - first);
         }
@@ -183,16 +198,41 @@ pub(super) fn read_files(
         Reverse(end.saturating_sub(task.start))
     });
     let finder = Finder::new();
-    let found = parallel(
+    let read_task = |worker: &mut Worker, task: &Task<'_>, needs_all| {
+        let mut found = read_task(catalog, finder.as_ref(), worker, task, needs_all);
+        if task.is_alone {
+            keep(cache, task.plan, &mut found);
+        }
+        found
+    };
+    let mut found = parallel(
         &tasks,
         threads,
         Worker::default,
         |worker: &mut Worker, task| {
-            let found = read_task(catalog, finder.as_ref(), worker, task, cache);
+            let found = read_task(worker, task, task.plan.needs_all);
             options.count(found.bytes);
             vec![found]
         },
     );
+    let again = tasks_with_more(&tasks, &found);
+    if !again.is_empty() {
+        let of_again = again.iter().map(|task| (task.plan.file, task.start));
+        let of_again: HashSet<(usize, u64)> = of_again.collect();
+        found.retain(|found| !of_again.contains(&(found.file, found.start)));
+        let again = parallel(&again, threads, Worker::default, |worker, task| {
+            vec![read_task(worker, task, true)]
+        });
+        found.extend(again);
+    }
+    let several = tasks.iter().filter(|task| !task.is_alone);
+    let several: HashMap<usize, &FilePlan> =
+        several.map(|task| (task.plan.file, task.plan)).collect();
+    for found in &mut found {
+        if let Some(plan) = several.get(&found.file) {
+            keep(cache, plan, found);
+        }
+    }
     let (mut damaged, mut failed) = (HashSet::new(), HashSet::new());
     for found in found {
         read.bytes += found.bytes;
@@ -293,10 +333,25 @@ fn plan(
                 kept,
                 start: Some(start),
                 build,
-                is_skipped: false,
+                ..FilePlan::default()
             }
         }
     }
+}
+
+/// Returns the tasks before which another one of the same file found an answer whose id may be that of others, so that
+/// lines matter that they omitted.
+fn tasks_with_more<'t>(tasks: &'t [Task<'t>], found: &[Found]) -> Vec<&'t Task<'t>> {
+    let mut first: HashMap<usize, u64> = HashMap::new();
+    for found in found.iter().filter(|found| found.needs_all) {
+        let first = first.entry(found.file).or_insert(found.start);
+        *first = found.start.min(*first);
+    }
+    let has_more = |task: &&Task<'_>| {
+        let first = first.get(&task.plan.file);
+        !task.plan.needs_all && first.is_some_and(|first| *first < task.start)
+    };
+    tasks.iter().filter(has_more).collect()
 }
 
 /// Reads the lines that start in a part of a file.
@@ -305,25 +360,31 @@ fn read_task(
     finder: Option<&Finder>,
     worker: &mut Worker,
     task: &Task<'_>,
-    cache: Option<&UsageCache<'_>>,
+    needs_all: bool,
 ) -> Found {
-    let file = task.plan.file;
-    let build = task.plan.build.as_ref();
     let mut found = Found {
-        file,
+        file: task.plan.file,
+        start: task.start,
         ..Found::default()
     };
-    let mut pieces = Vec::new();
-    match read_part(catalog, finder, worker, task, &mut found.parts, &mut pieces) {
+    worker.reader.start(needs_all);
+    let (parts, pieces) = (&mut found.parts, &mut found.pieces);
+    match read_part(catalog, finder, worker, task, parts, pieces) {
         Ok(Some(bytes)) => found.bytes = bytes,
         Ok(None) => found.is_damaged = true,
         Err(error) => found.problem = Some(error),
     }
-    if let Some((cache, build)) = cache.zip(build) {
-        let pieces = (!found.is_damaged && found.problem.is_none()).then_some(pieces);
-        cache.done(file, build, pieces, found.is_damaged);
-    }
+    found.needs_all = worker.reader.needs_all();
     found
+}
+
+/// Keeps what a task found.
+fn keep(cache: Option<&UsageCache<'_>>, plan: &FilePlan, found: &mut Found) {
+    if let Some((cache, build)) = cache.zip(plan.build.as_ref()) {
+        let pieces = std::mem::take(&mut found.pieces);
+        let pieces = (!found.is_damaged && found.problem.is_none()).then_some(pieces);
+        cache.done(plan.file, build, pieces, found.is_damaged);
+    }
 }
 
 /// Adds what the lines say that start in a part of a file, and what is to be kept of it; `None` if one is damaged.
@@ -340,7 +401,6 @@ fn read_part(
     let session = session_of(catalog, file);
     let (start, end) = (task.start, task.end.min(source.len()));
     let reader = &mut worker.reader;
-    reader.take();
     let mut maker = PieceMaker::default();
     let mut finish = |reader: &mut Reader, maker: &mut PieceMaker| {
         if let Some(mut piece) = maker.finish() {
@@ -387,26 +447,39 @@ fn read_lines(
 ) -> Option<()> {
     // The lines up to here are done.
     let mut done = 0;
+    // The next place that says something about usage.
+    let mut place = 0;
     while done < bytes.len() {
-        let place = match finder {
-            Some(finder) => match finder.find(bytes, done) {
-                Some(place) => place,
-                None => break,
-            },
-            None => done,
+        if place < done || done == 0 {
+            let found = match finder {
+                Some(finder) => finder.find(bytes, done),
+                None => Some(done),
+            };
+            place = found.unwrap_or(bytes.len());
+        }
+        let (start, inside) = match reader.needs_all() {
+            true => (done, done),
+            false if place == bytes.len() => break,
+            false => {
+                let before = memrchr(b'\n', &bytes[done..place]);
+                (before.map_or(done, |at| done + at + 1), place)
+            }
         };
-        let start = memrchr(b'\n', &bytes[done..place]).map_or(done, |at| done + at + 1);
-        let end = memchr(b'\n', &bytes[place..]).map_or(bytes.len(), |len| place + len);
+        let end = memchr(b'\n', &bytes[inside..]).map_or(bytes.len(), |len| inside + len);
         let line = &bytes[start..end];
         done = end + 1;
-        if line.trim_ascii().is_empty() {
+        let is_wanted = place < end;
+        if line.trim_ascii().is_empty() || !is_wanted && line.len() > DEFAULT_LINE_CAP {
             continue;
         }
         if line.len() > DEFAULT_LINE_CAP {
             return None;
         }
-        let text = utf8(line)?;
-        reader.read(text, offset + start as u64, session).ok()?;
+        let read = utf8(line).ok_or(Damaged);
+        let read = read.and_then(|text| reader.read(text, offset + start as u64, session));
+        if is_wanted && read.is_err() {
+            return None;
+        }
     }
     Some(())
 }
@@ -425,7 +498,7 @@ fn read_with_index(
     };
     let session = session_of(catalog, file);
     let reader = &mut worker.reader;
-    reader.take();
+    reader.start(false);
     let read = Source::open_on(&catalog.disk, &catalog.files[file].path).and_then(|source| {
         for_each_in_index(&source, |place, text, _| {
             found.unread += u64::from(reader.read(text, place.offset, session).is_err());

@@ -4,7 +4,11 @@ use std::collections::HashMap;
 use std::mem;
 use std::num::NonZeroU128;
 
-use super::part::{Copy, Count, Counted, Counts, Name, Names, Part, RunTotal, Step, Time, known};
+use transcript_format::answers::{Above, AnswerCopies, AnswerLines, AnswerMark, LineEnds};
+
+use super::part::{
+    Copy, Count, Counted, Counts, LineEnd, Name, Names, Part, RunTotal, Step, known, no_id,
+};
 use super::tokens::Tokens;
 
 /// One call of the API and its answer: the copy that owns it, with what the others say.
@@ -29,6 +33,19 @@ pub(super) struct Requests {
     runs: Vec<Place>,
     /// The number of searches whose call is not in their file.
     pub(super) unmatched_searches: u64,
+    /// The lines of the last file.
+    lines: FileLines,
+    /// The copies that continue an answer of an earlier part of their file, and the first of it.
+    later: HashMap<At, At>,
+}
+
+/// The lines of the parts of a file, for answers that are in several.
+#[derive(Debug, Default)]
+struct FileLines {
+    file: u32,
+    lines: AnswerLines,
+    /// The first copy of each answer.
+    answers: Vec<At>,
 }
 
 /// What is known of a file apart from requests.
@@ -88,9 +105,59 @@ impl Requests {
                 *name = at.and_then(|at| names.get(at)).copied().unwrap_or(0);
             });
         }
+        self.add_lines(place.file, &copies, part.lines, part.lanes);
         if !copies.is_empty() {
             self.parts.push((place, copies));
         }
+    }
+
+    /// Finds the copies that continue an answer of an earlier part of the file.
+    fn add_lines(&mut self, file: u32, copies: &[Copy], lines: Vec<LineEnd>, lanes: Vec<LineEnd>) {
+        let of_file = &mut self.lines;
+        if of_file.file != file {
+            *of_file = FileLines {
+                file,
+                ..FileLines::default()
+            };
+        }
+        if lines.is_empty() && lanes.is_empty() {
+            return;
+        }
+        let part = self.parts.len() as u32;
+        let mut numbers = Vec::with_capacity(copies.len());
+        let mut added = Vec::new();
+        for (place, copy) in (0..).zip(copies) {
+            let marks = &copy.marks;
+            let known = [marks.first_line, marks.line_before].into_iter();
+            let known = known.filter_map(|line| match of_file.lines.find(line) {
+                Some(Above::Answer(number)) => Some(number),
+                _ => None,
+            });
+            let mut known = known.filter(|number| {
+                let (of, at) = of_file.answers[*number as usize];
+                !copy.is_unique && self.parts[of as usize].1[at as usize].is_with(copy)
+            });
+            let number = known.next();
+            if let Some(number) = number {
+                let (of, at) = of_file.answers[number as usize];
+                let first = &mut self.parts[of as usize].1[at as usize];
+                if first.marks.request == 0 {
+                    first.marks.request = copy.marks.request;
+                }
+                self.later.insert((part, place), (of, at));
+            }
+            numbers.push(number.unwrap_or_else(|| {
+                added.push((part, place));
+                (of_file.answers.len() + added.len() - 1) as u32
+            }));
+        }
+        of_file.answers.append(&mut added);
+        let ends = |ends: Vec<LineEnd>| -> Vec<_> {
+            ends.into_iter().map(|end| (end.line, end.above)).collect()
+        };
+        let number = |there: u32| numbers.get(there as usize).copied();
+        let (lines, lanes) = (ends(lines), ends(lanes));
+        of_file.lines.append(LineEnds { lines, lanes }, number);
     }
 
     /// Makes one request of all copies of each.
@@ -128,47 +195,51 @@ impl Requests {
         all.filter(|request| !request.copy.is_merged)
     }
 
-    /// Divides the copies with one id into those of each answer. An id that a file has for several
-    /// answers says nothing: what a gateway numbers, or the same text for all of them. Then, and for
-    /// an id that may be of a gateway, copies in several files have their lines in common.
+    /// Divides the copies with one id, which are in the order of their files and offsets, into those of each answer.
     fn answers(&self, group: &[At]) -> Vec<Vec<At>> {
-        let mut answers = Answers::default();
         let copy = |at: &At| &self.parts[at.0 as usize].1[at.1 as usize];
-        let file = |at: &At| self.parts[at.0 as usize].0.file;
+        let has_one_a_file = self.has_one_a_file(group);
+        let mut unique = Vec::new();
+        let mut others: Vec<Vec<At>> = Vec::new();
+        let mut numbers: HashMap<At, u32> = HashMap::new();
+        let mut copies = AnswerCopies::default();
         for at in group {
-            let Copy {
-                marks, first_time, ..
-            } = copy(at);
-            let file = u64::from(file(at));
-            answers.add([
-                Mark::Request(marks.request),
-                Mark::Line(marks.first_line),
-                Mark::LineOf(file, marks.line_before),
-                Mark::LineOf(file, marks.last_line),
-                Mark::ContentAt(marks.content, *first_time),
-            ]);
-        }
-        let of_file = |number: usize| (file(&group[number]), answers.find(number));
-        let mut last = HashMap::new();
-        let is_shared = (0..group.len())
-            .map(of_file)
-            .any(|(file, answer)| *last.entry(file).or_insert(answer) != answer);
-        if !is_shared {
-            for (number, at) in group.iter().enumerate() {
-                let copy = copy(at);
-                let mark = match copy.is_of_api {
-                    true => Mark::Id,
-                    false => Mark::Content(copy.marks.content),
-                };
-                answers.mark(number, mark);
+            if copy(at).is_unique {
+                unique.push(*at);
+                continue;
             }
+            let first = self.later.get(at).unwrap_or(at);
+            let number = *numbers.entry(*first).or_insert_with(|| {
+                let place = self.parts[first.0 as usize].0;
+                let copy = copy(first);
+                let mut marks = marks_of(copy);
+                if has_one_a_file && copy.marks.content != 0 {
+                    let is_side = place.is_subagent || copy.is_sidechain;
+                    marks.push(AnswerMark::Replayed(copy.marks.content, is_side));
+                }
+                copies.add(place.file, &marks)
+            });
+            let number = number as usize;
+            if number == others.len() {
+                others.push(Vec::new());
+            }
+            others[number].push(*at);
         }
-        let mut found: Vec<Vec<At>> = vec![Vec::new(); group.len()];
-        for (number, at) in group.iter().enumerate() {
-            found[answers.find(number)].push(*at);
-        }
-        found.retain(|answer| answer.len() > 1);
-        found
+        others.push(unique);
+        others.retain(|answer| answer.len() > 1);
+        others
+    }
+
+    /// Returns whether the id of these copies says something: there is one, and no file has several answers with it.
+    fn has_one_a_file(&self, group: &[At]) -> bool {
+        let firsts = group.iter().filter(|at| !self.later.contains_key(at));
+        let mut files = firsts.map(|(part, _)| self.parts[*part as usize].0.file);
+        let mut last = files.next();
+        let has_id = group.first().is_some_and(|(part, number)| {
+            let copy = &self.parts[*part as usize].1[*number as usize];
+            copy.id != Some(no_id())
+        });
+        has_id && files.all(|file| last.replace(file) != Some(file))
     }
 
     fn take(&mut self, (part, number): At) -> Copy {
@@ -284,64 +355,22 @@ impl Requests {
     }
 }
 
-/// What shows that two copies are of one answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Mark {
-    Request(u64),
-    /// A line, wherever it was copied to.
-    Line(u64),
-    /// A line of this file.
-    LineOf(u64, u64),
-    /// The content of the first line.
-    Content(u64),
-    ContentAt(u64, Time),
-    Id,
-}
-
-impl Mark {
-    fn is_known(self) -> bool {
-        match self {
-            Self::Request(mark) | Self::Line(mark) | Self::LineOf(_, mark) => mark != 0,
-            Self::Content(mark) => mark != 0,
-            Self::ContentAt(mark, time) => mark != 0 && time.get().is_some(),
-            Self::Id => true,
-        }
-    }
-}
-
-/// Copies, joined where they have a mark in common.
-#[derive(Debug, Default)]
-struct Answers {
-    /// For each copy the first that it is joined with, or one on the way there.
-    above: Vec<usize>,
-    first: HashMap<Mark, usize>,
-}
-
-impl Answers {
-    fn add(&mut self, marks: impl IntoIterator<Item = Mark>) {
-        let number = self.above.len();
-        self.above.push(number);
-        for mark in marks {
-            self.mark(number, mark);
-        }
-    }
-
-    fn mark(&mut self, number: usize, mark: Mark) {
-        if !mark.is_known() {
-            return;
-        }
-        let other = *self.first.entry(mark).or_insert(number);
-        let (one, other) = (self.find(number), self.find(other));
-        self.above[one.max(other)] = one.min(other);
-    }
-
-    fn find(&self, number: usize) -> usize {
-        let mut at = number;
-        while self.above[at] != at {
-            at = self.above[at];
-        }
-        at
-    }
+/// Returns what shows that a copy is of the answer of another file.
+fn marks_of(copy: &Copy) -> Vec<AnswerMark> {
+    let Copy {
+        marks, first_time, ..
+    } = copy;
+    let line = |line: u64| (line != 0).then_some(AnswerMark::Line(line));
+    let last_line = (marks.last_line != marks.first_line).then_some(marks.last_line);
+    let time = first_time.get().filter(|_| marks.content != 0);
+    let has_request = marks.content != 0 && marks.request != 0;
+    let found = [
+        line(marks.first_line),
+        last_line.and_then(line),
+        time.map(|time| AnswerMark::Content(marks.content, time)),
+        has_request.then_some(AnswerMark::Request(marks.content, marks.request)),
+    ];
+    found.into_iter().flatten().collect()
 }
 
 impl<'r> Request<'r> {
@@ -423,6 +452,7 @@ fn result_without_request(total: RunTotal) -> Copy {
         first_time: total.time,
         time: total.time,
         reported: Count::new(total.cost),
+        is_unique: true,
         is_result: true,
         ..Copy::default()
     };

@@ -11,4 +11,5 @@ mod prefilter;
 mod prices;
 mod store;
 mod usage;
+mod usage_answers;
 mod usage_fixtures;
