@@ -193,7 +193,7 @@ fn counted(store: &Store) -> Counts {
 
 /// Makes a file look as if it was written long ago, so that what was read of it is kept.
 fn age(path: &Path) {
-    if path.is_file() {
+    if std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
         let file = File::options().append(true).open(path).unwrap();
         let time = SystemTime::now() - Duration::from_secs(1000);
         file.set_modified(time).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use transcript_engine::storage::{Disk, FileKind, MemoryDisk, ReadDisk, RealDisk};
 use transcript_engine::{
     Draft, ForkOptions, History, MoveOptions, Policy, Session, SessionOptions, SessionRepair,
-    SessionSalvage, Store, merge_on,
+    SessionSalvage, Store, merge_on, move_project,
 };
 
 const ID: &str = "1999463e-ee08-4b08-99d5-2d9a36fd8293";
@@ -134,10 +134,7 @@ fn sessions_are_moved_and_copied() {
         let old = rig.path("-no-such-old");
         rig.session(&old, "/no such/old");
         let (from, to) = (Path::new("/no such/old"), Path::new("/no such/new"));
-        let copied = rig
-            .store
-            .move_project(from, to, MoveOptions::new().copy())
-            .unwrap();
+        let copied = move_project(&rig.store, from, to, MoveOptions::new().copy()).unwrap();
         let copy = &copied.moved[0];
         let project = copy.to.parent().unwrap();
         assert_eq!(rig.files(project), whole(&copy.session_id));
@@ -147,16 +144,13 @@ fn sessions_are_moved_and_copied() {
         assert!(rig.text(&agent).contains(&copy.session_id), "{copy:?}");
         rig.disk().remove_folder_with_content(project).unwrap();
 
-        let moved = rig
-            .store
-            .move_project(from, to, MoveOptions::new())
-            .unwrap();
+        let moved = move_project(&rig.store, from, to, MoveOptions::new()).unwrap();
         assert!(moved.refused.is_empty(), "{moved:?}");
         assert_eq!(rig.files(project), whole(ID));
         assert!(!rig.disk().exists(old.parent().unwrap()));
         let back = MoveOptions::new().undo();
         assert_eq!(
-            rig.store.move_project(from, to, back).unwrap().moved[0].to,
+            move_project(&rig.store, from, to, back).unwrap().moved[0].to,
             old
         );
         assert!(!rig.disk().exists(project));
@@ -241,7 +235,7 @@ fn damaged_and_lost_sessions_are_written_again() {
     });
 }
 
-#[cfg(feature = "sdk")]
+#[cfg(feature = "ops")]
 #[test]
 fn the_functions_of_the_sdks_change_and_delete_sessions() {
     use transcript_engine::sdk::{ListOptions, SdkSessions};
