@@ -17,7 +17,7 @@ use transcript_reader::Index;
 use transcript_session::make::Compaction;
 use transcript_session::{
     ConversationEntry, Error, ForkOptions, History, Request as SessionRequest, Session, TurnEnd,
-    Usage, context_window,
+    Usage, append_all_then, context_window,
 };
 
 /// The version in the answer to `hello`.
@@ -530,7 +530,7 @@ pub fn append_each_then(
         });
     };
     let entries = batches.iter().flatten().cloned();
-    match session.append_all_then(entries, synced) {
+    match append_all_then(session, entries, synced) {
         Ok(()) => None,
         // Nothing is written. The error may concern only some of them.
         Err(_) => Some(append_each(session, batches)),

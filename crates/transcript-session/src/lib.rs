@@ -132,7 +132,7 @@ pub use error::{Error, ErrorKind};
 pub use history::{History, ReadEnd};
 pub use options::{ForkOptions, SessionOptions};
 pub use prompts::RecordedPrompt;
-pub use session::{Resumed, Session};
+pub use session::{Resumed, Session, append_all_then};
 pub use store::{MIN_PREFIX, Store, cache_folder, data_folder};
 #[cfg(feature = "search")]
 pub use window::context_window;

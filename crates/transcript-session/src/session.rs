@@ -104,6 +104,22 @@ struct Opened {
     history: History,
 }
 
+/// As [`Session::append_all`], but `then` gets the entries when they are acknowledged, as
+/// [`Writer::append_all_then`] says. For front ends that must not wait.
+///
+/// # Errors
+/// As there, for what can be refused at once; `then` is not called then.
+pub fn append_all_then(
+    session: &Session,
+    drafts: impl IntoIterator<Item = Draft>,
+    then: impl FnOnce(Result<Vec<Written>, Error>) + Send + 'static,
+) -> Result<(), Error> {
+    let mut drafts: Vec<Draft> = drafts.into_iter().collect();
+    session.config.check(&session.writer, &mut drafts)?;
+    let then = |written: Result<_, transcript_writer::Error>| then(written.map_err(Error::from));
+    Ok(session.writer.append_all_then(drafts, then)?)
+}
+
 impl Session {
     /// Starts a session at `path`, whose file name is the id of the session; see
     /// [`Store::new_session_path`](crate::Store::new_session_path). The file is created with the
@@ -302,23 +318,6 @@ impl Session {
         }
         self.config.check(&self.writer, &mut drafts)?;
         Ok(self.writer.append_all(drafts)?)
-    }
-
-    /// As [`append_all`](Self::append_all), but `then` gets the entries when they are acknowledged, as
-    /// [`Writer::append_all_then`] says.
-    ///
-    /// # Errors
-    /// As [`append_all`](Self::append_all), for what can be refused at once; `then` is not called then.
-    pub fn append_all_then(
-        &self,
-        drafts: impl IntoIterator<Item = Draft>,
-        then: impl FnOnce(Result<Vec<Written>, Error>) + Send + 'static,
-    ) -> Result<(), Error> {
-        let mut drafts: Vec<Draft> = drafts.into_iter().collect();
-        self.config.check(&self.writer, &mut drafts)?;
-        let then =
-            |written: Result<_, transcript_writer::Error>| then(written.map_err(Error::from));
-        Ok(self.writer.append_all_then(drafts, then)?)
     }
 
     /// Writes a reply of a model that was streamed, with one write. Then run its

@@ -120,7 +120,7 @@ fn example(name: &str) -> PathBuf {
         "--quiet",
         "--offline",
         "-p",
-        "transcript",
+        "transcript-engine",
         "--example",
         name,
     ]);

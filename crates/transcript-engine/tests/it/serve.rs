@@ -187,7 +187,7 @@ fn a_misspelt_field_is_refused_in_every_command() {
             .map(|error| (&*error.kind, &*error.message));
         assert!(
             error
-                .is_some_and(|(kind, message)| kind == "bad-command" && message.contains("`othr`")),
+                .is_some_and(|(kind, message)| kind == "bad-command" && message.contains("does not have")),
             "{misspelt}: {error:?}"
         );
     }

@@ -228,8 +228,12 @@ impl<'a> Command<'a> {
         // A misspelt field would otherwise be ignored.
         let names = object.members().iter().map(|(name, _)| name.as_ref());
         let mut others = names.filter(|name| !["id", "op"].contains(name) && !known.contains(name));
-        if let Some(other) = others.next() {
-            let message = format!("{op} has no field `{other}`");
+        if others.next().is_some() {
+            let known = match known {
+                [] => "no field".to_owned(),
+                known => known.join(", "),
+            };
+            let message = format!("a field that {op} does not have; it has {known}");
             return Err(CommandError::bad_command(message));
         }
         let text = |name: &'static str| optional_text(object, name);

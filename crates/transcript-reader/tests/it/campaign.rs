@@ -24,7 +24,7 @@ fn sessions() -> Vec<(String, Healthy)> {
     let mut sessions: Vec<(String, Vec<u8>)> = generated.collect();
     if let Some(shared) = shared() {
         let mut files = Vec::new();
-        crate::path::transcripts_under(&shared.join("corpus/files"), &mut files);
+        crate::same_index::transcripts_under(&shared.join("corpus/files"), &mut files);
         files.retain(|file| fs::metadata(file).unwrap().len() < 200_000);
         let read = |file: std::path::PathBuf| (file.display().to_string(), fs::read(file).unwrap());
         sessions.extend(files.into_iter().map(read));
