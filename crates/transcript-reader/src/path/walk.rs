@@ -249,6 +249,25 @@ impl<'t, 'i> Walk<'t, 'i> {
         }
     }
 
+    /// Counts the messages of the conversation before `boundary`, and before those that it follows,
+    /// that are not on the chain: those that compactions have summarized.
+    fn compacted_away(&self, boundary: NodeId) -> u32 {
+        let tree = self.tree;
+        let mut seen = vec![false; self.via.len()];
+        let mut hidden = 0;
+        let mut at = Some(boundary);
+        while let Some(node) = at.filter(|node| !std::mem::replace(&mut seen[node.at()], true)) {
+            let is_message = tree.entry(node).kind().is_message();
+            let is_kept = tree.is_spliced(node) && self.is_on_chain(node);
+            hidden += u32::from(is_message && !is_kept && !tree.is_tombstoned(node));
+            at = match tree.parent_before_splice(node) {
+                Parent::Node(parent) => Some(parent),
+                Parent::Root | Parent::Lost => tree.end_before(node).map(|(end, _)| end),
+            };
+        }
+        hidden
+    }
+
     pub(super) fn finish(mut self) -> ConversationPath {
         let mut decisions = std::mem::take(&mut self.decisions);
         for node in &self.chain {
@@ -364,26 +383,5 @@ impl ByTime {
             place = self.below[place] as usize;
         }
         place
-    }
-}
-
-impl Walk<'_, '_> {
-    /// Counts the messages of the conversation before `boundary`, and before those that it follows,
-    /// that are not on the chain: those that compactions have summarized.
-    pub(super) fn compacted_away(&self, boundary: NodeId) -> u32 {
-        let tree = self.tree;
-        let mut seen = vec![false; self.via.len()];
-        let mut hidden = 0;
-        let mut at = Some(boundary);
-        while let Some(node) = at.filter(|node| !std::mem::replace(&mut seen[node.at()], true)) {
-            let is_message = tree.entry(node).kind().is_message();
-            let is_kept = tree.is_spliced(node) && self.is_on_chain(node);
-            hidden += u32::from(is_message && !is_kept && !tree.is_tombstoned(node));
-            at = match tree.parent_before_splice(node) {
-                Parent::Node(parent) => Some(parent),
-                Parent::Root | Parent::Lost => tree.end_before(node).map(|(end, _)| end),
-            };
-        }
-        hidden
     }
 }

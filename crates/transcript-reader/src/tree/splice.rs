@@ -213,7 +213,7 @@ impl Tree<'_> {
     }
 
     /// Returns the tree as if no compaction had preserved anything: all entries are linked as they
-    /// were when they were written. A [`Story`] is found in such a tree, while the
+    /// were when they were written. A [`Story`](crate::Story) is found in such a tree, while the
     /// [path](Self::path) of a conversation is found in the tree that a compaction changed.
     #[must_use]
     pub fn unspliced(mut self) -> Self {

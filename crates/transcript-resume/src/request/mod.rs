@@ -8,12 +8,12 @@
 //! message. The rules are MSG, NOTE, TURN and ERR of `docs/client-behaviour.md`; comments cite
 //! their ids.
 //!
-//! Under [`Policy::Recover`] no entry is dropped for a call without a result, and
+//! Under [`Policy::Recover`](crate::Policy::Recover) no entry is dropped for a call without a result, and
 //! [`make_strict`](transcript_messages::make_strict) replaces the pairing: [`lint()`](transcript_messages::lint()) finds no problem in its output. It
 //! attaches the results that exist before it makes any synthetic ones, repairs blocks where that is
 //! possible, and reports what it added and omitted in [`Request::synthetic`] and
 //! [`Request::omissions`]. A conversation that needs none of this is sent as under
-//! [`Policy::Vendor`].
+//! [`Policy::Vendor`](crate::Policy::Vendor).
 //!
 //! ```no_run
 //! use transcript_reader::{Bodies, Index, Source};
@@ -117,8 +117,8 @@ impl RequestOptions {
     }
 
     /// Names the tools of the request: references to others, which a tool search left, are removed,
-    /// as the API refuses them (MSG-14). By default [`Policy::Vendor`] assumes the tools that the
-    /// client has without options, and [`Policy::Recover`] keeps every reference.
+    /// as the API refuses them (MSG-14). By default [`Policy::Vendor`](crate::Policy::Vendor) assumes the tools that the
+    /// client has without options, and [`Policy::Recover`](crate::Policy::Recover) keeps every reference.
     pub fn tools<I>(mut self, names: I) -> Self
     where
         I: IntoIterator,
@@ -153,9 +153,9 @@ impl RequestOptions {
         self
     }
 
-    /// Says who gets the request: under [`Policy::Recover`] this provider accepts it. By default that is the Messages API.
+    /// Says who gets the request: under [`Policy::Recover`](crate::Policy::Recover) this provider accepts it. By default that is the Messages API.
     /// The messages have the form of the Messages API in any case; to convert them is up to the caller. Under
-    /// [`Policy::Vendor`] it has no effect.
+    /// [`Policy::Vendor`](crate::Policy::Vendor) it has no effect.
     pub fn provider(mut self, provider: Provider) -> Self {
         self.provider = provider;
         self
@@ -183,7 +183,7 @@ pub struct Request {
     /// The model that the request is meant for; `None` when none was named and no model ever
     /// answered.
     pub model: Option<String>,
-    /// The provider whose rules the messages keep; the Messages API under [`Policy::Vendor`].
+    /// The provider whose rules the messages keep; the Messages API under [`Policy::Vendor`](crate::Policy::Vendor).
     pub provider: Provider,
     /// The synthetic blocks, in the order of the messages within each pass. Here and below, an
     /// origin is the plain number of an entry, for [`EntryNo::new`].

@@ -8,7 +8,7 @@ use super::Request;
 use super::fit::{Estimate, Fit, RequestTokens, Scale};
 
 impl Request {
-    /// Estimates the tokens of the request, by [`TokenEstimate`] and by what the API counted for the last answer: the
+    /// Estimates the tokens of the request, by [`TokenEstimate`](transcript_messages::TokenEstimate) and by what the API counted for the last answer: the
     /// messages take up to a third more than estimated, and the rest of what was counted is the system prompt and the
     /// tools. Of a request that was made to [`Fit`], the last answer counts whose request was surely within the limit, as
     /// later ones may have been cut.
