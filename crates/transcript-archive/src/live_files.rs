@@ -1,12 +1,14 @@
 //! The files that belong to sessions, on the disk.
 
+use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use transcript_storage::outside_names::{
-    MAX_DEPTH, PROJECTS, is_session_name, is_temporary, may_hold_credentials,
+    PROJECTS, is_session_name, is_temporary, may_hold_credentials,
 };
-use transcript_storage::{Disk, FileKind, Metadata, ReadDisk};
+use transcript_storage::{Disk, FileKind, Metadata, ReadDisk, SessionLayout, SideFile};
 
 use crate::error::{AtPath, Error};
 
@@ -126,11 +128,7 @@ impl LiveFiles {
         for entry in disk.list(folder)? {
             match entry?.name.into_string() {
                 Ok(name) => names.push(name),
-                Err(name) => {
-                    let what = "the name is not UTF-8; the file is not captured";
-                    let error = io::Error::new(io::ErrorKind::InvalidInput, what);
-                    self.problems.push(Error::io(&folder.join(name), error));
-                }
+                Err(name) => self.problems.push(not_utf8(&folder.join(name))),
             }
         }
         names.sort_unstable();
@@ -155,31 +153,28 @@ impl LiveFiles {
 
     /// Adds all files in a folder of a session.
     fn add_below(&mut self, disk: &dyn ReadDisk, folder: &Path, name: &str) {
-        let mut folders = vec![(folder.to_owned(), name.to_owned(), 0)];
-        while let Some((folder, name, depth)) = folders.pop() {
-            let names = match self.entries(disk, &folder) {
-                Ok(names) => names,
-                Err(error) => {
-                    self.problems.push(Error::io(&folder, error));
-                    continue;
-                }
-            };
-            for file in names {
-                let path = folder.join(&file);
-                let below = format!("{name}/{file}");
-                // A link may lead anywhere.
-                let kind = disk.link_metadata(&path).map(|found| found.kind);
-                match kind {
-                    Ok(FileKind::Folder) if depth < MAX_DEPTH => {
-                        folders.push((path, below, depth + 1));
+        let walked: Result<(), Infallible> =
+            SessionLayout::CLIENT.walk(disk, (folder, ""), &mut |found| {
+                let (path, kind) = match found {
+                    SideFile::Folder(path) => (path, FileKind::Folder),
+                    SideFile::File(path, kind) => (path, kind),
+                    SideFile::Problem(path, error) => {
+                        self.problems.push(Error::io(path, error));
+                        return Ok(false);
                     }
-                    Ok(FileKind::File) => self.add(disk, &path, below),
-                    Ok(_) => {}
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    Err(error) => self.problems.push(Error::io(&path, error)),
+                    _ => return Ok(false),
+                };
+                let Some(below) = names_below(folder, path) else {
+                    self.problems.push(not_utf8(path));
+                    return Ok(false);
+                };
+                // A link may lead anywhere.
+                if kind == FileKind::File {
+                    self.add(disk, path, format!("{name}/{below}"));
                 }
-            }
-        }
+                Ok(kind == FileKind::Folder)
+            });
+        let Ok(()) = walked;
     }
 
     fn add(&mut self, disk: &dyn ReadDisk, path: &Path, name: String) {
@@ -206,6 +201,18 @@ impl LiveFiles {
             Err(error) => self.problems.push(Error::io(path, error)),
         }
     }
+}
+
+/// Returns the path below a folder with `/` between its names; `None` if one is not UTF-8.
+fn names_below(folder: &Path, path: &Path) -> Option<String> {
+    let below = path.strip_prefix(folder).ok()?;
+    let names: Option<Vec<&str>> = below.iter().map(OsStr::to_str).collect();
+    Some(names?.join("/"))
+}
+
+fn not_utf8(path: &Path) -> Error {
+    let what = "the name is not UTF-8; the file is not captured";
+    Error::io(path, io::Error::new(io::ErrorKind::InvalidInput, what))
 }
 
 /// Returns the name of a file while it is removed, which no client takes for a session.

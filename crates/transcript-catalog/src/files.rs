@@ -9,7 +9,7 @@ use transcript_format::scan::Envelope;
 use transcript_reader::{
     Error, SessionFile, SessionFiles, Source, own_subagents_on, session_of_subagent,
 };
-use transcript_storage::{FileKind, Metadata, ReadDisk, RealDisk};
+use transcript_storage::{ReadDisk, RealDisk, SessionLayout};
 
 use crate::reading::parallel;
 
@@ -179,17 +179,8 @@ impl Catalog {
             self.add_file(session, path, FileRole::Subagent(id));
         }
         if file.has_folder {
-            let folder = file.path.with_extension("").join("tool-results");
-            // Links in the folder of a session are not followed.
-            let found = self.disk.link_metadata(&folder);
-            let found = found.ok().filter(Metadata::is_folder);
-            let found = found.and_then(|_| self.disk.list(&folder).ok());
-            let found = found.into_iter().flatten().flatten();
-            let found = found.filter(|entry| entry.kind == FileKind::File);
-            let mut names: Vec<_> = found.map(|entry| entry.name).collect();
-            names.sort();
-            for name in names {
-                let path = folder.join(&name);
+            for path in SessionLayout::CLIENT.stored_results(&*self.disk, &file.path) {
+                let name = path.file_name().unwrap_or_default();
                 let name = name.to_string_lossy().into_owned();
                 self.add_file(session, path, FileRole::Result(name));
             }

@@ -11,7 +11,9 @@ use memchr::memmem;
 use transcript_format::object::Object;
 use transcript_reader::all_subagents_on;
 use transcript_storage::outside_names::{NameRefusal, check_side_file, safe_mode};
-use transcript_storage::{Disk, FileKind, Metadata, ReadDisk, ReadFile, Reader, folder_of};
+use transcript_storage::{
+    Disk, FileKind, Metadata, ReadDisk, ReadFile, Reader, SessionLayout, folder_of,
+};
 use uuid::Uuid;
 
 use transcript_session::Error;
@@ -68,10 +70,10 @@ fn create_folders(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
             created => created?,
         }
     }
-    // What is there may be a file.
     match disk.is_folder(folder) {
         true => Ok(()),
-        false => Err(io::ErrorKind::AlreadyExists.into()),
+        // A file has the name, and the error of the disk says so.
+        false => disk.create_new_folder(folder, None),
     }
 }
 
@@ -264,7 +266,7 @@ impl Copying<'_> {
             .filter(|agent| folder_of(&agent.path) == folder_of(from))
         {
             // Where clients have looked first since 2.1.2.
-            let folder = new_folder.join("subagents");
+            let folder = SessionLayout::CLIENT.subagents(to);
             create_folders(self.to, &folder)?;
             for path in [agent.path.clone(), agent.path.with_extension("meta.json")] {
                 let Some(name) = path.file_name() else {

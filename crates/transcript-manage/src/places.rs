@@ -10,10 +10,7 @@ use transcript_reader::{
     Listing, SessionFile, SessionFiles, Source, Walked, session_of_subagent, subagents_on,
     walk_store,
 };
-use transcript_storage::ReadDisk;
-
-/// How many folders below the one that is named are looked at.
-const MAX_DEPTH: usize = 8;
+use transcript_storage::{ReadDisk, SessionLayout};
 
 /// Returns the sessions in an archive, on its disk; none if there is no archive.
 ///
@@ -96,7 +93,7 @@ pub fn keep_project(
     });
 }
 
-/// Adds the sessions in a folder and in those below it, up to 8 levels down, that are not in `seen` yet; the
+/// Adds the sessions in a folder and in those below it, as [`walk_store`] finds them, that are not in `seen` yet; the
 /// folders of sessions belong to them. What is left of sessions whose own files are gone is added as well.
 ///
 /// # Errors
@@ -107,14 +104,14 @@ pub fn add_folder(
     seen: &mut HashSet<PathBuf>,
     files: &mut SessionFiles,
 ) -> Result<(), transcript_reader::Error> {
-    walk_store(&**disk, folder, MAX_DEPTH, &mut |walked| {
+    walk_store(&**disk, folder, &mut |walked| {
         match walked {
             Walked::File(path) => add_file(&**disk, path, seen, files),
             Walked::Folder {
                 has_session: true, ..
             } => {}
             Walked::Folder { path, .. } => {
-                let session = PathBuf::from(format!("{}.jsonl", path.display()));
+                let session = SessionLayout::CLIENT.session_of(path);
                 let is_left = SessionFile::at(&**disk, &session).add_rest(files);
                 return !is_left;
             }

@@ -16,7 +16,7 @@ use transcript_reader::{
     project_folders, subagents_on,
 };
 use transcript_resume::{ConversationPath, Policy, Tree};
-use transcript_storage::ReadDisk;
+use transcript_storage::{ReadDisk, SessionLayout};
 use transcript_writer::{Draft, EntryId, OnBusy, ResumePoint, WriterOptions};
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
@@ -433,7 +433,7 @@ impl SdkSessions {
         let disk = self.read_disk();
         for folder in self.candidates(directory)? {
             let session = folder.join(format!("{id}.jsonl"));
-            if disk.exists(&session) || disk.exists(&folder.join(id).join("subagents")) {
+            if disk.exists(&session) || disk.exists(&SessionLayout::CLIENT.subagents(&session)) {
                 return Ok(subagents_on(&disk, &session)?);
             }
         }

@@ -5,14 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use transcript_format::names::{agent_of, is_id};
-use transcript_storage::{DirEntry, FileKind, ReadDisk};
+use transcript_storage::{DirEntry, FileKind, ReadDisk, SessionLayout};
 
 use crate::error::{Error, ErrorKind};
 use crate::source::real_disk;
 use crate::store_walk::Links;
-
-/// The maximum depth of an agent below `subagents`; two folders are in use.
-const MAX_DEPTH: usize = 4;
+use crate::subagents::count_own;
 
 /// A file in a project folder that is named like a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,7 +228,10 @@ impl SessionFile {
         }
         if self.agents(&*files.disk) > 0 {
             files.orphans.push(self);
-        } else if files.disk.is_folder(&self.folder().join("tool-results")) {
+        } else if files
+            .disk
+            .is_folder(&SessionLayout::CLIENT.results(&self.path))
+        {
             files.leftovers.push(self);
         } else {
             return false;
@@ -240,7 +241,7 @@ impl SessionFile {
 
     /// Returns the folder for the agents and the side files of the session.
     pub(crate) fn folder(&self) -> PathBuf {
-        self.path.with_extension("")
+        SessionLayout::CLIENT.folder(&self.path)
     }
 
     /// Counts the agents in the folder of the session.
@@ -248,21 +249,8 @@ impl SessionFile {
         if !self.has_folder {
             return 0;
         }
-        count_agents(disk, &self.folder().join("subagents"), MAX_DEPTH)
+        count_own(disk, &self.path)
     }
-}
-
-fn count_agents(disk: &dyn ReadDisk, folder: &Path, depth: usize) -> usize {
-    let entries = disk.list(folder).into_iter().flatten().flatten();
-    let count = entries.map(|entry| {
-        let is_folder = entry.kind == FileKind::Folder;
-        if is_folder && depth > 0 {
-            count_agents(disk, &folder.join(entry.name), depth - 1)
-        } else {
-            usize::from(!is_folder && agent_of(&entry.name.to_string_lossy()).is_some())
-        }
-    });
-    count.sum()
 }
 
 /// Returns the names of what is in a folder, sorted.

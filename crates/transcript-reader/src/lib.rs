@@ -98,4 +98,5 @@ pub use tree::branches::{Branch, BranchStart, Branches, Sidechain, is_prompt};
 pub use tree::decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};
 pub use tree::timeline::is_queued;
 pub use tree::{KeptEntries, NodeId, Parent, Policy, Tree};
+pub use transcript_storage::SessionLayout;
 pub use unknown_keys::UnknownKey;

@@ -4,17 +4,16 @@
 //! parent. An entry that is missing here may therefore exist there, with a link to its parent.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
-use transcript_storage::{FileKind, ReadDisk};
+use transcript_storage::{FileKind, ReadDisk, SessionLayout, SideFile};
 
 use crate::index::{Id, Index};
 use crate::source::Source;
 
 /// The maximum number of bytes of other files that are read.
 const MAX_BYTES: u64 = 512 << 20;
-/// The maximum depth of files below the folder of a session.
-const MAX_DEPTH: usize = 4;
 
 /// The links that other files have for entries missing from one file.
 #[derive(Debug, Default)]
@@ -103,12 +102,12 @@ fn sibling_files(disk: &dyn ReadDisk, path: &Path) -> Vec<PathBuf> {
         return Vec::new();
     };
     let mut files = Vec::new();
-    let is_subagents = |folder: &&Path| folder.file_name().is_some_and(|name| name == "subagents");
-    if let Some(session) = path.ancestors().find(is_subagents).and_then(Path::parent) {
-        files.push(session.with_extension("jsonl"));
-        collect(disk, session, MAX_DEPTH, &mut files);
+    let layout = SessionLayout::CLIENT;
+    if let Some(session) = layout.folder_around(&path) {
+        files.push(layout.session_of(session));
+        add_side_files(disk, session, &mut files);
     } else {
-        collect(disk, &path.with_extension(""), MAX_DEPTH, &mut files);
+        add_side_files(disk, &layout.folder(&path), &mut files);
         let age = |path: &Path| disk.metadata(path).ok()?.modified;
         let own = age(&path);
         let distance = |path: &PathBuf| {
@@ -117,8 +116,7 @@ fn sibling_files(disk: &dyn ReadDisk, path: &Path) -> Vec<PathBuf> {
                 .or_else(|_| other.duration_since(own))
                 .ok()
         };
-        let mut siblings = Vec::new();
-        collect(disk, folder, 0, &mut siblings);
+        let mut siblings = transcripts_in(disk, folder);
         siblings.sort_by_cached_key(|path| (distance(path).is_none(), distance(path)));
         files.extend(siblings);
     }
@@ -126,26 +124,28 @@ fn sibling_files(disk: &dyn ReadDisk, path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Adds the transcripts in `folder` and up to `depth` folders below it, sorted by name.
-fn collect(disk: &dyn ReadDisk, folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = disk.list(folder) else {
-        return;
-    };
-    let mut paths: Vec<_> = entries
-        .flatten()
-        .map(|entry| (folder.join(entry.name), entry.kind))
-        .collect();
-    paths.sort_by(|a, b| a.0.cmp(&b.0));
-    for (path, kind) in paths {
-        let is_folder = kind == FileKind::Folder;
-        if is_folder && depth > 0 {
-            collect(disk, &path, depth - 1, files);
-        } else if !is_folder
-            && path
-                .extension()
-                .is_some_and(|extension| extension == "jsonl")
-        {
-            files.push(path);
+/// Adds the transcripts in the folder of a session. What cannot be read is omitted.
+fn add_side_files(disk: &dyn ReadDisk, folder: &Path, files: &mut Vec<PathBuf>) {
+    let layout = SessionLayout::CLIENT;
+    let walked: Result<(), Infallible> = layout.walk(disk, (folder, ""), &mut |found| {
+        match found {
+            SideFile::Folder(_) => return Ok(true),
+            SideFile::File(path, _) if layout.has_ending(path) => files.push(path.to_owned()),
+            _ => {}
         }
-    }
+        Ok(false)
+    });
+    let Ok(()) = walked;
+}
+
+/// Returns the transcripts in a folder of sessions, sorted by name.
+fn transcripts_in(disk: &dyn ReadDisk, folder: &Path) -> Vec<PathBuf> {
+    let entries = disk.list(folder).into_iter().flatten().flatten();
+    let files = entries.filter(|entry| entry.kind != FileKind::Folder);
+    let paths = files.map(|entry| folder.join(entry.name));
+    let mut paths: Vec<_> = paths
+        .filter(|path| SessionLayout::CLIENT.has_ending(path))
+        .collect();
+    paths.sort();
+    paths
 }

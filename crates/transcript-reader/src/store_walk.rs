@@ -4,9 +4,12 @@ use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use transcript_format::ids::Uuid;
-use transcript_storage::{FileKind, ReadDisk};
+use transcript_storage::{FileKind, ReadDisk, SessionLayout};
 
 use crate::error::{Error, ErrorKind};
+
+/// The depth that is left at the folder of a session: the limit counts from there again.
+const OF_SESSION: usize = SessionLayout::MAX_DEPTH + 1;
 
 /// What a walk meets.
 #[derive(Debug)]
@@ -51,8 +54,9 @@ impl Links {
     }
 }
 
-/// Walks over the files in `top` and up to `max_depth` folders below it. Links in a folder of projects and in a project
-/// are followed, those in the folder of a session are not, and everything counts once. `visit` says whether a folder is
+/// Walks over the files in `top` and up to [`SessionLayout::MAX_DEPTH`] folders below it, and as many below the folder of a
+/// session. Links in a folder of projects and in a project are followed, those in the folder of a session are not, and
+/// everything counts once. `visit` says whether a folder is
 /// entered. What is in one folder is sorted by name; links come last.
 ///
 /// # Errors
@@ -60,7 +64,6 @@ impl Links {
 pub fn walk_store(
     disk: &dyn ReadDisk,
     top: &Path,
-    max_depth: usize,
     visit: &mut dyn FnMut(Walked<'_>) -> bool,
 ) -> Result<(), Error> {
     let mut walk = Walk {
@@ -71,7 +74,7 @@ pub fn walk_store(
     };
     let real = disk.real_path(top).unwrap_or_else(|_| top.to_owned());
     walk.links.enter(real.clone());
-    walk.folder(top, &real, max_depth, false)?;
+    walk.folder(top, &real, SessionLayout::MAX_DEPTH, false)?;
     while let Some((link, depth)) = walk.waiting.pop_front() {
         walk.link(&link, depth);
     }
@@ -110,7 +113,12 @@ impl Walk<'_> {
                     session.push(".jsonl");
                     let real = real.join(&entry.name);
                     let has_session = names.contains(&session);
-                    let is_of_session = is_of_session || has_session || is_named_by_id(&path);
+                    let starts_session = has_session || is_named_by_id(&path);
+                    let depth = match starts_session && !is_of_session {
+                        true => OF_SESSION,
+                        false => depth,
+                    };
+                    let is_of_session = is_of_session || starts_session;
                     self.enter(&path, &real, depth, has_session, is_of_session);
                 }
                 FileKind::Link if !is_of_session => self.waiting.push_back((path, depth)),
@@ -150,6 +158,7 @@ impl Walk<'_> {
                 session.push(".jsonl");
                 let has_session = self.disk.metadata(Path::new(&session)).is_ok();
                 let is_of_session = has_session || is_named_by_id(path);
+                let depth = if is_of_session { OF_SESSION } else { depth };
                 self.enter(path, &real, depth, has_session, is_of_session);
             }
             Ok((FileKind::File, real)) => {

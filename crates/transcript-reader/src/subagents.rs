@@ -1,21 +1,19 @@
 //! Finds the files of the subagents of a session.
 
 use std::collections::HashSet;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use transcript_format::entry::Entry;
 use transcript_format::lines::AGENT_META_CAP;
 use transcript_format::metadata::AgentMetadata;
+use transcript_format::names::agent_of;
 use transcript_format::object::Object;
-use transcript_storage::{DirEntry, FileKind, ReadDisk, is_absent};
+use transcript_storage::{FileKind, ReadDisk, SessionLayout, SideFile, is_absent};
 
 use crate::error::Error;
 use crate::source::Source;
 
-/// The maximum depth below `subagents`; `workflows/RUN` is two folders down.
-const MAX_DEPTH: usize = 4;
 /// The maximum length of an id, as in the writer.
 const MAX_ID: usize = 128;
 /// The maximum length of a first line that is searched for its session, in bytes.
@@ -35,6 +33,17 @@ pub struct Subagent {
 }
 
 impl Subagent {
+    /// Returns the subagent whose file this is; `None` if it is not named like one. `own` is the folder that may contain
+    /// `workflows`.
+    fn at(path: &Path, own: &Path) -> Option<Self> {
+        Some(Self {
+            id: agent_id(path)?.to_owned(),
+            run: run_of(path, own),
+            path: path.to_owned(),
+            meta: None,
+        })
+    }
+
     /// Returns the content of `agent-ID.meta.json`. `None` if the file is missing, not an object,
     /// or larger than 1 MiB.
     #[must_use]
@@ -73,12 +82,9 @@ fn find(
     session_of: impl Fn(&Path) -> Result<Option<String>, Error>,
 ) -> Result<Vec<Subagent>, Error> {
     let mut found = own_subagents_on(disk, session)?;
-    let own = session.with_extension("").join("subagents");
     let id = session.file_stem().and_then(|stem| stem.to_str());
     if let (Some(folder), Some(id)) = (session.parent(), id) {
-        let mut next_to_it = Vec::new();
-        collect(&**disk, folder, &own, 0, &mut next_to_it)?;
-        for agent in next_to_it {
+        for agent in next_to(&**disk, folder)? {
             if session_of(&agent.path)?.as_deref() == Some(id) {
                 found.push(agent);
             }
@@ -98,58 +104,86 @@ fn find(
 /// # Errors
 /// As [`subagents_on`].
 pub fn own_subagents_on(disk: &Arc<dyn ReadDisk>, session: &Path) -> Result<Vec<Subagent>, Error> {
-    let own = session.with_extension("").join("subagents");
     let mut found = Vec::new();
-    collect(&**disk, &own, &own, MAX_DEPTH, &mut found)?;
-    Ok(found)
+    each_own(&**disk, session, &mut |path| {
+        found.push(path?);
+        Ok(())
+    })?;
+    let own = SessionLayout::CLIENT.subagents(session);
+    let found = found.iter();
+    Ok(found.filter_map(|path| Subagent::at(path, &own)).collect())
 }
 
-/// Adds the subagents in `folder` and up to `depth` folders below it, sorted by name. `own` is the
-/// folder that may contain `workflows`.
-fn collect(
+/// Counts the files of subagents in the folder of a session; those in folders that cannot be read are omitted.
+pub(crate) fn count_own(disk: &dyn ReadDisk, session: &Path) -> usize {
+    let mut count = 0;
+    let counted = each_own(disk, session, &mut |path| {
+        let name = path
+            .ok()
+            .and_then(|path| Some(path.file_name()?.to_owned()));
+        let is_agent = name.is_some_and(|name| agent_of(&name.to_string_lossy()).is_some());
+        count += usize::from(is_agent);
+        Ok(())
+    });
+    // No error ends it.
+    counted.map_or(0, |()| count)
+}
+
+/// Passes the files in the folder of the subagents of a session to `each`, and what of it cannot be read. Links are not
+/// followed; a folder that is missing has none.
+fn each_own(
     disk: &dyn ReadDisk,
-    folder: &Path,
-    own: &Path,
-    depth: usize,
-    found: &mut Vec<Subagent>,
+    session: &Path,
+    each: &mut dyn FnMut(Result<PathBuf, Error>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    // A bare file name is relative to the current directory.
-    let folder = if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
+    let own = SessionLayout::CLIENT.subagents(session);
+    let is_folder = match disk.link_metadata(&own) {
+        Err(error) if is_absent(&error) => return Ok(()),
+        Err(error) => return each(Err(Error::io(&own, None, error))),
+        Ok(found) => found.is_folder(),
     };
-    let failed = |error| Error::io(folder, None, error);
-    let is_folder = match disk.link_metadata(folder) {
-        Err(error) if is_absent(&error) => false,
-        found => found.map_err(failed)?.is_folder(),
-    };
-    if !is_folder && depth > 0 {
+    if !is_folder {
         return Ok(());
     }
+    let layout = SessionLayout::CLIENT;
+    let folder = layout.folder(session);
+    layout.walk(disk, (&folder, layout.subagents), &mut |found| {
+        match found {
+            SideFile::Folder(_) => return Ok(true),
+            SideFile::File(path, FileKind::File) => each(Ok(path.to_owned()))?,
+            SideFile::Problem(path, error) if !is_absent(&error) => {
+                each(Err(Error::io(path, None, error)))?;
+            }
+            _ => {}
+        }
+        Ok(false)
+    })
+}
+
+/// Returns the files that are named like those of subagents in a folder of sessions, sorted by name.
+fn next_to(disk: &dyn ReadDisk, folder: &Path) -> Result<Vec<Subagent>, Error> {
+    // A bare file name is relative to the current directory.
+    let folder = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    let failed = |error| Error::io(folder, None, error);
     let entries = match disk.list(folder) {
-        Err(error) if is_absent(&error) => return Ok(()),
+        Err(error) if is_absent(&error) => return Ok(Vec::new()),
         entries => entries.map_err(failed)?,
     };
-    let entries: io::Result<Vec<DirEntry>> = entries.collect();
-    let mut entries = entries.map_err(failed)?;
-    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut names = Vec::new();
     for entry in entries {
-        let path = folder.join(entry.name);
-        if entry.kind == FileKind::Folder && depth > 0 {
-            collect(disk, &path, own, depth - 1, found)?;
-        } else if entry.kind == FileKind::File
-            && let Some(id) = agent_id(&path)
-        {
-            found.push(Subagent {
-                id: id.to_owned(),
-                run: run_of(&path, own),
-                path,
-                meta: None,
-            });
+        let entry = entry.map_err(failed)?;
+        if entry.kind == FileKind::File {
+            names.push(entry.name);
         }
     }
-    Ok(())
+    names.sort_unstable();
+    let paths = names.iter().map(|name| folder.join(name));
+    Ok(paths
+        .filter_map(|path| Subagent::at(&path, folder))
+        .collect())
 }
 
 /// Returns the id in the name of a subagent's file.

@@ -1,7 +1,6 @@
 //! Blocks and attachments as one line of text.
 
 use std::borrow::Cow;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use transcript_format::block_text::block_text;
@@ -10,7 +9,7 @@ use transcript_format::entry::Entry;
 use transcript_format::kind::AttachmentKind;
 use transcript_format::object::{FromRaw, JsonKind, Object, Raw};
 use transcript_format::units;
-use transcript_reader::Source;
+use transcript_reader::{SessionLayout, Source};
 use transcript_resume::items::LoadedItem;
 
 use crate::escape::Escaping;
@@ -52,7 +51,7 @@ pub(crate) fn result_text<'b>(
 /// only its last part counts.
 fn stored_text(source: &Source, preview: &str, loaded: &LoadedItem<'_>) -> Option<String> {
     const START: &str = "<persisted-output>";
-    const FOLDER: &str = "tool-results";
+    const FOLDER: &str = SessionLayout::CLIENT.results;
     const MAX_LEN: usize = 64 << 20;
     let rest = preview.trim_start().strip_prefix(START)?;
     let line = rest.lines().find(|line| line.contains(FOLDER))?;
@@ -88,13 +87,9 @@ fn is_name(text: &str) -> bool {
 
 /// Returns the folder beside the session that a file belongs to: the file of a subagent is in a folder of that.
 fn folder_of_session(path: &Path) -> PathBuf {
-    const SUBAGENTS: &str = "subagents";
-    let mut folders = path.ancestors().skip(1);
-    let subagents = folders.find(|folder| folder.file_name() == Some(OsStr::new(SUBAGENTS)));
-    match subagents.and_then(Path::parent) {
-        Some(session) => session.to_owned(),
-        None => path.with_extension(""),
-    }
+    let layout = SessionLayout::CLIENT;
+    let around = layout.folder_around(path).map(Path::to_owned);
+    around.unwrap_or_else(|| layout.folder(path))
 }
 
 /// Returns the text of a message or a result; blocks without a text are a line in brackets.

@@ -4,6 +4,8 @@
 //! properties, real paths. [`Disk`] and [`File`] add what the writer needs: append, truncate, sync,
 //! lock, replace. [`RealDisk`] is the file system of this machine, [`MemoryDisk`] one in memory.
 //!
+//! A [`SessionLayout`] says where the files of a session are.
+//!
 //! Two names, or a name and an open file, are the same file if their [`Identity`] is equal. A
 //! [`Fingerprint`] shows whether a file still has the bytes at the ends of what was read, [`Content`] whether it still has
 //! all of it; neither its length nor its modification time can show that.
@@ -40,6 +42,7 @@ mod new_file;
 pub mod outside_names;
 mod per_process;
 mod real_disk;
+mod session_layout;
 mod sys;
 mod temporary;
 #[doc(hidden)]
@@ -58,5 +61,6 @@ pub use named::{NamedInput, open_stream};
 pub use new_file::{NewFile, UnnamedFile};
 pub use per_process::PerProcess;
 pub use real_disk::RealDisk;
+pub use session_layout::{SessionLayout, SideFile};
 pub use sys::{ignore_file_size_signal, reports_changes};
 pub use temporary::TemporaryFile;

@@ -13,11 +13,12 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::disk::ReadDisk;
 use crate::file::FileKind;
+use crate::session_layout::SessionLayout;
 
 /// The name of the folder of projects, next to which there are others.
 pub const PROJECTS: &str = "projects";
-/// Folders of a session deeper than this are not looked at.
-pub const MAX_DEPTH: usize = 12;
+/// Files of a session in deeper folders are not looked at.
+const MAX_DEPTH: usize = SessionLayout::MAX_DEPTH;
 
 /// Why a name is not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use notify::{EventKind, RecursiveMode};
 use transcript_format::names::TranscriptFile;
 use transcript_reader::{Error, subagents_on};
 use transcript_storage::crew::Task;
-use transcript_storage::{FileKind, Metadata, ReadDisk, RealDisk};
+use transcript_storage::{FileKind, Metadata, ReadDisk, RealDisk, SessionLayout};
 
 use crate::event::FollowEvent;
 use crate::followed_file::FollowedFile;
@@ -28,9 +28,8 @@ const ACTIVE: Duration = Duration::from_secs(10);
 const MAX_OPEN: usize = 64;
 /// The maximum number of events of one file in a row while other files have events.
 const IN_A_ROW: usize = 64;
-/// The maximum depth of transcripts below a folder of projects: project, session, `subagents`, and
-/// four more.
-const MAX_DEPTH: usize = 7;
+/// The maximum depth of transcripts below a folder of projects: project, session, `subagents`, and those below that.
+const MAX_DEPTH: usize = 3 + SessionLayout::MAX_DEPTH;
 
 /// Follows all sessions of a folder, or one session with its subagents; files that are created
 /// later are followed from their first byte.

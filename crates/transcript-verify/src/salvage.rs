@@ -20,7 +20,7 @@ use transcript_format::time;
 use transcript_reader::{
     Bodies, EntryNo, EntryRef, Error, ErrorKind, Index, Source, Subagent, ToolKey, all_subagents_on,
 };
-use transcript_storage::{ReadDisk, is_absent};
+use transcript_storage::{FileKind, ReadDisk, SessionLayout, SideFile as Side, is_absent};
 
 use crate::options::VerifyOptions;
 use crate::repair::{Action, ActionKind, Health, new_source};
@@ -32,11 +32,9 @@ const ENGINE: &str = "transcriptEngine";
 const SALVAGED: &str = "salvaged";
 const WAS: &str = "was";
 /// The folder of results that were too long for a line.
-const RESULTS: &str = "tool-results";
+const RESULTS: &str = SessionLayout::CLIENT.results;
 /// A longer file is named and not copied: no reader takes a line of more than 64 MiB.
 const MAX_RESULT: u64 = 16 << 20;
-/// How many folders below that of the session are looked at.
-const MAX_DEPTH: usize = 8;
 const BLOCK: usize = 256 << 10;
 
 /// What the other files of a session have, gathered as a session; nothing is published.
@@ -240,8 +238,7 @@ impl Gathered {
         parts.sort_by_key(Part::last);
         parts.splice(0..0, own);
         let read: HashSet<&Path> = agents.iter().map(|agent| agent.path.as_path()).collect();
-        let mut files = Vec::new();
-        list(&**disk, &folder, &folder, MAX_DEPTH, &read, &mut files)?;
+        let mut files = side_files(&**disk, &folder, &read)?;
         files.sort_by(|a, b| a.file.cmp(&b.file));
         let id = session.file_stem().unwrap_or_default();
         Ok(Self {
@@ -713,49 +710,45 @@ fn names_in(text: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// Adds the files in the folder of a session and those below it, except for the subagents that were
-/// `read` and their metadata. Links are not followed.
+/// Returns the files in the folder of a session, except for the subagents that were `read` and their metadata. Links are not
+/// followed.
 ///
 /// # Errors
 /// When a folder that is there, or something in it, cannot be looked at.
-fn list(
+fn side_files(
     disk: &dyn ReadDisk,
-    base: &Path,
     folder: &Path,
-    depth: usize,
     read: &HashSet<&Path>,
-    files: &mut Vec<SideFile>,
-) -> Result<(), Error> {
-    let of = |path: &Path| {
-        let path = path.to_owned();
-        move |error| Error::io(&path, None, error)
-    };
-    let entries = match disk.list(folder) {
-        Err(error) if is_absent(&error) => return Ok(()),
-        entries => entries.map_err(of(folder))?,
-    };
-    for entry in entries {
-        let path = folder.join(entry.map_err(of(folder))?.name);
-        let metadata = match disk.link_metadata(&path) {
-            Err(error) if is_absent(&error) => continue,
-            metadata => metadata.map_err(of(&path))?,
+) -> Result<Vec<SideFile>, Error> {
+    let mut files = Vec::new();
+    SessionLayout::CLIENT.walk(disk, (folder, ""), &mut |found| {
+        let path = match found {
+            Side::Folder(_) => return Ok(true),
+            Side::File(path, FileKind::File) => path,
+            Side::Problem(path, error) if !is_absent(&error) => {
+                return Err(Error::io(path, None, error));
+            }
+            _ => return Ok(false),
+        };
+        let metadata = match disk.link_metadata(path) {
+            Err(error) if is_absent(&error) => return Ok(false),
+            metadata => metadata.map_err(|error| Error::io(path, None, error))?,
         };
         let agent = path.with_extension("").with_extension("jsonl");
-        if metadata.is_folder() && depth > 0 {
-            list(disk, base, &path, depth - 1, read, files)?;
-        } else if metadata.is_file() && !read.contains(&*path) && !read.contains(&*agent) {
+        if !read.contains(path) && !read.contains(&*agent) {
             let modified = metadata.modified;
             let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
             files.push(SideFile {
-                file: name_below(base, &path),
+                file: name_below(folder, path),
                 bytes: metadata.len,
                 modified: modified.and_then(|time| i64::try_from(time.as_millis()).ok()),
                 call: Call::Unknown,
-                path,
+                path: path.to_owned(),
             });
         }
-    }
-    Ok(())
+        Ok(false)
+    })?;
+    Ok(files)
 }
 
 /// Returns the path below a folder with `/` between its parts.

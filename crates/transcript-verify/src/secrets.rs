@@ -12,7 +12,7 @@ use std::thread;
 use transcript_format::finding::Code;
 use transcript_reader::{Error, Index, Source};
 use transcript_redact::{Content, Located, Redactor};
-use transcript_storage::{FileKind, ReadDisk};
+use transcript_storage::{ReadDisk, SessionLayout};
 
 use crate::located_finding::LocatedFinding;
 use crate::options::VerifyOptions;
@@ -196,20 +196,11 @@ pub(crate) fn in_stored_results(
     disk: &dyn ReadDisk,
     path: &Path,
 ) -> Result<Vec<LocatedFinding>, Error> {
-    const FOLDER: &str = "tool-results";
-    let folder = path.with_extension("").join(FOLDER);
-    let names = disk.list(&folder).into_iter().flatten().flatten();
-    let mut names: Vec<_> = names.map(|entry| entry.name).collect();
-    names.sort_unstable();
     let redactor = Redactor::new();
     let mut found = Vec::new();
-    for name in names {
-        let path = folder.join(&name);
+    for path in SessionLayout::CLIENT.stored_results(disk, path) {
         let failed = |error| Error::io(&path, None, error);
         let metadata = disk.link_metadata(&path).map_err(failed)?;
-        if metadata.kind != FileKind::File {
-            continue;
-        }
         let file = disk.open_to_read(&path).map_err(failed)?;
         let read = |offset: u64, buffer: &mut [u8]| file.fill(offset, buffer);
         let scan = redactor
@@ -225,14 +216,15 @@ pub(crate) fn in_stored_results(
                 None => kinds.push((secret, 1)),
             }
         }
-        let name = name.to_string_lossy();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
         found.extend(kinds.into_iter().map(|(first, count)| {
             let times = match count {
                 1 => String::new(),
                 count => format!(", {count} times"),
             };
             let Located { kind, line, .. } = first;
-            let detail = format!("{kind} in {FOLDER}/{name}, line {line}{times}");
+            let folder = SessionLayout::CLIENT.results;
+            let detail = format!("{kind} in {folder}/{name}, line {line}{times}");
             LocatedFinding::of_file(Code::Secret, detail)
         }));
     }

@@ -20,7 +20,7 @@ use transcript_format::scan::Flags;
 use transcript_reader::{
     Bodies, EntryRef, Error, Index, Source, Subagent, Walked, subagents_on, walk_store,
 };
-use transcript_storage::{Metadata, ReadDisk, RealDisk};
+use transcript_storage::{Metadata, ReadDisk, RealDisk, SessionLayout};
 
 use crate::conversation::ConversationMeasure;
 use crate::located_finding::LocatedFinding;
@@ -33,8 +33,6 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const STALLED: Duration = Duration::from_secs(60 * 60);
 /// The number of days after which the client deletes sessions, unless its settings say otherwise.
 const CLEANUP_DAYS: u64 = 30;
-/// How many folders below the one to verify are looked at.
-const MAX_DEPTH: usize = 8;
 /// How many messages at each end of a file are asked for their working folder.
 const MAX_FOLDERS: usize = 50;
 /// How much of the end of a subagent's file is read for the time of its last entry.
@@ -288,13 +286,13 @@ fn newest_beside(
     let are_times_kept = last
         .zip(modified)
         .is_some_and(|(last, modified)| distance(last, modified) <= DAY);
-    let folder = path.with_extension("").join("tool-results");
-    let results = disk.list(&folder).into_iter().flatten().flatten();
-    let results = results.filter(|_| are_times_kept);
-    let results = results.filter_map(|file| {
-        let file = disk.link_metadata(&folder.join(file.name)).ok()?;
-        file.modified
-    });
+    let results = match are_times_kept {
+        true => SessionLayout::CLIENT.stored_results(&**disk, path),
+        false => Vec::new(),
+    };
+    let results = results
+        .iter()
+        .filter_map(|file| disk.link_metadata(file).ok()?.modified);
     agents.iter().filter_map(of_agent).chain(results).max()
 }
 
@@ -465,9 +463,7 @@ impl Found {
     /// Finds the sessions in a folder and those below it.
     pub(crate) fn in_folder(disk: &Arc<dyn ReadDisk>, folder: &Path) -> Result<Self, Error> {
         let mut found = Self::default();
-        walk_store(&**disk, folder, MAX_DEPTH, &mut |walked| {
-            found.add(&**disk, walked)
-        })?;
+        walk_store(&**disk, folder, &mut |walked| found.add(&**disk, walked))?;
         found.files.sort();
         found.absent.sort();
         let mut paths: HashMap<&str, Vec<&PathBuf>> = HashMap::new();
@@ -505,12 +501,13 @@ impl Found {
     fn add(&mut self, disk: &dyn ReadDisk, walked: Walked<'_>) -> bool {
         match walked {
             Walked::File(path) => {
-                if path.extension().is_some_and(|end| end == "jsonl") {
+                if SessionLayout::CLIENT.has_ending(path) {
                     self.files.push(path.to_owned());
                 }
                 false
             }
             Walked::Folder { path, has_session } => {
+                let layout = SessionLayout::CLIENT;
                 let name = path.file_name().and_then(|name| name.to_str());
                 let name = name.unwrap_or_default();
                 let has_files = |name| {
@@ -519,11 +516,11 @@ impl Found {
                 };
                 if Uuid::parse(name.as_bytes()).is_some()
                     && !has_session
-                    && (has_files("subagents") || has_files("tool-results"))
+                    && (has_files(layout.subagents) || has_files(layout.results))
                 {
-                    self.absent.push(path.with_extension("jsonl"));
+                    self.absent.push(layout.session_of(path));
                 }
-                name != "tool-results"
+                name != layout.results
             }
             Walked::Problem(error) => {
                 self.problems.push(error);

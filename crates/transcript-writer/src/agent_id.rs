@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use transcript_format::names::is_id;
+use transcript_storage::SessionLayout;
 
 /// The id of a subagent. It is safe as part of a file name: letters, digits, `-` and `_`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -46,7 +47,7 @@ impl AgentId {
     }
 
     fn sibling(&self, session: &Path, ending: &str) -> PathBuf {
-        let folder = session.with_extension("").join("subagents");
+        let folder = SessionLayout::CLIENT.subagents(session);
         folder.join(format!("agent-{}.{ending}", self.0))
     }
 }

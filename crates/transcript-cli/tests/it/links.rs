@@ -17,6 +17,16 @@ const LEFT: &str = "44444444-2222-4333-8444-555555555555";
 
 struct Store(TempDir);
 
+/// Returns a prompt and an answer.
+fn session(text: &str) -> String {
+    let entry = |uuid: &str, parent: &str, role: &str| {
+        format!(
+            "{{\"type\":\"{role}\",\"uuid\":\"{uuid}\",\"parentUuid\":{parent},\"timestamp\":\"2026-03-04T05:00:00.000Z\",\"message\":{{\"role\":\"{role}\",\"id\":\"msg_{text}\",\"model\":\"m\",\"usage\":{{\"output_tokens\":1}},\"content\":[{{\"type\":\"text\",\"text\":\"marker {text}\"}}]}}}}\n"
+        )
+    };
+    entry("u1", "null", "user") + &entry("a1", "\"u1\"", "assistant")
+}
+
 impl Store {
     /// Makes a project, a project that is a link out of the folder of projects, a second link to each, a session that is a
     /// link, and a result that is left of a session.
@@ -26,14 +36,6 @@ impl Store {
         for path in ["projects/-here", "elsewhere/-linked", "elsewhere/files"] {
             fs::create_dir_all(at(path)).unwrap();
         }
-        let session = |text: &str| {
-            let entry = |uuid: &str, parent: &str, role: &str| {
-                format!(
-                    "{{\"type\":\"{role}\",\"uuid\":\"{uuid}\",\"parentUuid\":{parent},\"timestamp\":\"2026-03-04T05:00:00.000Z\",\"message\":{{\"role\":\"{role}\",\"id\":\"msg_{text}\",\"model\":\"m\",\"usage\":{{\"output_tokens\":1}},\"content\":[{{\"type\":\"text\",\"text\":\"marker {text}\"}}]}}}}\n"
-                )
-            };
-            entry("u1", "null", "user") + &entry("a1", "\"u1\"", "assistant")
-        };
         fs::write(at(&format!("projects/-here/{HERE}.jsonl")), session("here")).unwrap();
         fs::write(
             at(&format!("elsewhere/-linked/{LINKED}.jsonl")),
@@ -59,8 +61,8 @@ impl Store {
         self.0.path().join("projects")
     }
 
-    /// Returns the sessions that an answer names, and how many of its records do.
-    fn named(&self, arguments: &[&str], key: &str) -> (BTreeSet<String>, usize) {
+    /// Returns the records of an answer.
+    fn records(&self, arguments: &[&str]) -> Vec<Value> {
         let root = self.root();
         let arguments = arguments.iter().map(|argument| match *argument {
             "ROOT" => root.to_str().unwrap(),
@@ -73,19 +75,24 @@ impl Store {
         let output = command.output().unwrap();
         assert!(output.status.code().unwrap() < 2, "{}", stderr(&output));
         let text = stdout(&output);
-        let records = text
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let ids: Vec<String> = records
-            .filter_map(|record| {
-                let named = match key.split_once('/') {
-                    Some((outer, inner)) => record[outer][inner].as_str(),
-                    None => record[key].as_str(),
-                };
-                let stem = named?.rsplit('/').next()?.trim_end_matches(".jsonl");
-                Some(stem.to_owned())
-            })
-            .collect();
+        let records = text.lines();
+        records
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// Returns the sessions that an answer names, and how many of its records do.
+    fn named(&self, arguments: &[&str], key: &str) -> (BTreeSet<String>, usize) {
+        let records = self.records(arguments);
+        let ids = records.iter().filter_map(|record| {
+            let named = match key.split_once('/') {
+                Some((outer, inner)) => record[outer][inner].as_str(),
+                None => record[key].as_str(),
+            };
+            let stem = named?.rsplit('/').next()?.trim_end_matches(".jsonl");
+            Some(stem.to_owned())
+        });
+        let ids: Vec<String> = ids.collect();
         let count = ids.len();
         (ids.into_iter().collect(), count)
     }
@@ -161,4 +168,66 @@ fn damage_in_a_linked_project_is_reported() {
     let mut verify = command(&["verify", store.root().to_str().unwrap()]);
     let said = stdout(&verify.output().unwrap());
     assert!(said.contains("-TORN"), "{said}");
+}
+
+#[test]
+fn every_command_sees_the_subagents_that_are_deep_in_the_folder_of_a_session() {
+    let store = Store::new();
+    let folder = format!("-here/{HERE}/subagents/{}", "d/".repeat(9));
+    let folder = store.root().join(folder);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("agent-deep.jsonl"), session("deep")).unwrap();
+    for question in [
+        &["verify", "--json", "ROOT"][..],
+        &["verify", "--json", HERE],
+        &["tail", "--json", "ROOT"],
+    ] {
+        let (found, _) = store.named(question, "path");
+        assert!(found.contains("agent-deep"), "{question:?}: {found:?}");
+    }
+    let search = ["search", "--no-cache", "--json", "marker deep", "-n", "99"];
+    for question in [&search[..], &[&search[..], &["--in", "ROOT"]].concat()] {
+        let (found, _) = store.named(question, "agentId");
+        assert_eq!(found, set(&["deep"]), "{question:?}");
+    }
+    let usage = ["usage", "--no-cache", "--json", "--by", "session"];
+    for question in [&usage[..], &[&usage[..], &["ROOT"]].concat()] {
+        let records = store.records(question);
+        let own = records.iter().find(|row| row["by"]["session"] == HERE);
+        assert_eq!(own.unwrap()["requests"], 2, "{question:?}");
+    }
+    let listed = |arguments: &[&str]| {
+        let records = store.records(arguments);
+        let own = records.iter().find(|row| row["sessionId"] == HERE);
+        own.unwrap()["subagents"].as_u64()
+    };
+    assert_eq!(listed(&["list", "--json", "--all"]), Some(1));
+    store.records(&["keep", "--json"]);
+    fs::remove_dir_all(store.root()).unwrap();
+    fs::create_dir(store.root()).unwrap();
+    assert_eq!(listed(&["list", "--json", "--archived"]), Some(1));
+}
+
+#[test]
+fn every_command_that_takes_a_folder_finds_projects_as_deep_below_it() {
+    let store = Store::new();
+    let top = store.0.path().join("top");
+    let project = top.join("d/".repeat(10)).join("-deep");
+    fs::create_dir_all(&project).unwrap();
+    fs::write(project.join("deep.jsonl"), session("deep")).unwrap();
+    let top = top.to_str().unwrap();
+    for (question, key) in [
+        (&["verify", "--json", top][..], "path"),
+        (
+            &["search", "--no-cache", "--json", "marker", "--in", top],
+            "path",
+        ),
+        (
+            &["usage", top, "--no-cache", "--json", "--by", "session"],
+            "by/session",
+        ),
+    ] {
+        let (found, _) = store.named(question, key);
+        assert_eq!(found, set(&["deep"]), "{question:?}");
+    }
 }

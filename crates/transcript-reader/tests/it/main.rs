@@ -9,6 +9,7 @@ mod campaign;
 mod corpus;
 mod growing;
 mod healthy;
+mod layout;
 mod listing;
 mod path;
 mod salvage;

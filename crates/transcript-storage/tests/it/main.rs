@@ -126,15 +126,9 @@ fn a_file_that_is_started_has_no_name_until_it_is_complete() {
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, "whole");
         reader.seek(SeekFrom::End(-2)).unwrap();
-<<<<<<< ours
         let mut first = [0];
         reader.read_exact(&mut first).unwrap();
         assert_eq!(first, *b"l");
-=======
-        let mut last = [0; 2];
-        reader.read_exact(&mut last).unwrap();
-        assert_eq!(last, *b"le");
->>>>>>> theirs
         assert!(!disk.has_name(&path));
         file.keep(&path).unwrap();
         assert_eq!(bytes(disk, &path), b"whole");
