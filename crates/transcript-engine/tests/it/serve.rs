@@ -186,8 +186,9 @@ fn a_misspelt_field_is_refused_in_every_command() {
             .as_ref()
             .map(|error| (&*error.kind, &*error.message));
         assert!(
-            error
-                .is_some_and(|(kind, message)| kind == "bad-command" && message.contains("does not have")),
+            error.is_some_and(
+                |(kind, message)| kind == "bad-command" && message.contains("does not have")
+            ),
             "{misspelt}: {error:?}"
         );
     }
