@@ -48,7 +48,7 @@ windows: components ## Check that it compiles for Windows (skipped where `rustup
 		$(CARGO) clippy --locked --target $(WINDOWS) -p transcript-cli -- $(RUSTC_LINTS); \
 	else \
 		echo "skipped: the command, as there is no x86_64-w64-mingw32-gcc (Debian: gcc-mingw-w64-x86-64)"; \
-		$(CARGO) clippy --locked --target $(WINDOWS) -p transcript-engine --no-default-features --features async,follow,search,sdk -- $(RUSTC_LINTS); \
+		$(CARGO) clippy --locked --target $(WINDOWS) -p transcript-engine --no-default-features --features async,follow,search -- $(RUSTC_LINTS); \
 	fi
 
 unit:

@@ -1,5 +1,5 @@
 //! Everything that `--json` prints, and everything that `append` reads, is a type of
-//! [`transcript::wire`]; `docs/cli.md` documents its fields and names the type above each shape.
+//! [`transcript_engine::wire`]; `docs/cli.md` documents its fields and names the type above each shape.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
