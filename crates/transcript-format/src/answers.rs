@@ -13,6 +13,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::object::Object;
 use crate::scan::Body;
 
 /// Returns whether an entry that is no answer starts another one: a prompt, also one from the queue, or the result of a call.
@@ -41,6 +42,70 @@ pub fn is_turn(body: &Body<'_>) -> bool {
             .object("attachment")
             .is_some_and(|attachment| attachment.str("type").as_deref() == Some("queued_command")),
         _ => false,
+    }
+}
+
+/// The names of members that differ between the forms of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FormNames {
+    /// The session.
+    pub session: &'static str,
+    /// The subagent. In the stream form, it has the name of the call that started it.
+    pub agent: &'static str,
+    /// The request.
+    pub request: &'static str,
+}
+
+impl FormNames {
+    const CLIENT: Self = Self {
+        session: "sessionId",
+        agent: "agentId",
+        request: "requestId",
+    };
+    const STREAM: Self = Self {
+        session: "session_id",
+        agent: "parent_tool_use_id",
+        request: "request_id",
+    };
+
+    /// Returns those of an entry.
+    #[must_use]
+    pub fn of(entry: &Object<'_>) -> Self {
+        let has = |key| entry.str(key).is_some_and(|text| !text.is_empty());
+        let is_of_client = entry.get("parentUuid").is_some()
+            || has(Self::CLIENT.session)
+            || !has(Self::STREAM.session);
+        match is_of_client {
+            true => Self::CLIENT,
+            false => Self::STREAM,
+        }
+    }
+
+    /// Returns whether they are those of the stream form.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        *self == Self::STREAM
+    }
+
+    /// Returns the links of the entry, as hashes by `hash`.
+    #[must_use]
+    pub fn links(&self, entry: &Object<'_>, hash: impl Fn(&[u8]) -> u64) -> Links {
+        /// What the name of a lane starts with, and no uuid.
+        const LANE: &[u8] = b"\0lane";
+        let text = |key| entry.str(key).unwrap_or_default();
+        let of = |key| match &*text(key) {
+            "" => 0,
+            text => hash(text.as_bytes()).max(1),
+        };
+        let is_side = entry.bool("isSidechain") == Some(true);
+        let agent = text(self.agent);
+        let lane = [LANE, &[u8::from(is_side)], agent.as_bytes()].concat();
+        Links {
+            line: of("uuid"),
+            parent: of("parentUuid"),
+            lane: hash(&lane).max(1),
+        }
     }
 }
 
@@ -119,6 +184,11 @@ impl AnswerLines {
     /// Adds a line that can be between two lines of an answer.
     pub fn add_other(&mut self, links: Links) {
         self.add(links.line, self.above(links));
+    }
+
+    /// Adds turns whose lines are not known.
+    pub fn end_lanes(&mut self) {
+        self.lanes.values_mut().for_each(|last| *last = Above::Turn);
     }
 
     /// Returns the answer that has this line, if it was read before.

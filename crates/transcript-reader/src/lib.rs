@@ -95,6 +95,7 @@ pub use subagents::{
     Subagent, all_subagents_on, own_subagents_on, session_of_subagent, subagents_on,
 };
 pub use transcript_storage::SessionLayout;
+pub use tree::answers::is_turn;
 pub use tree::branches::{Branch, BranchStart, Branches, Sidechain, is_prompt};
 pub use tree::decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};
 pub use tree::timeline::is_queued;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::num::{NonZeroU64, NonZeroU128};
 
 use serde::{Deserialize, Serialize};
-use transcript_format::answers::{Above, AnswerLines, LineEnds, Links, is_turn};
+use transcript_format::answers::{Above, AnswerLines, FormNames, LineEnds, Links, is_turn};
 use transcript_format::ids::is_message_id_of_api;
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::Body;
@@ -17,8 +17,6 @@ use crate::sidecar::hash;
 const MAX_COUNT: u64 = 1 << 53;
 /// The model of answers that no model gave.
 const SYNTHETIC: &str = "<synthetic>";
-/// What the name of a lane starts with, and no uuid.
-const LANE: &[u8] = b"\0lane";
 
 /// The number of a name in [`Names`], from 1; 0 for none.
 pub(super) type Name = u32;
@@ -476,7 +474,7 @@ impl Reader {
     /// Reads an entry that is no answer.
     fn read_link(&mut self, body: &Body<'_>) {
         if self.needs_all {
-            let links = FormNames::of(&body.object).links(&body.object);
+            let links = FormNames::of(&body.object).links(&body.object, hash);
             match is_turn(body) {
                 true => self.lines.add_turn(links),
                 false => self.lines.add_other(links),
@@ -494,21 +492,21 @@ impl Reader {
         let named = FormNames::of(entry);
         if model == SYNTHETIC {
             if self.needs_all {
-                self.lines.add_turn(named.links(entry));
+                self.lines.add_turn(named.links(entry, hash));
             }
             return;
         }
         if id.is_empty() && usage.is_none() {
             return self.read_link(body);
         }
-        let links = named.links(entry);
+        let links = named.links(entry, hash);
         // The order of lines alone shows nothing for those without an id, where lines have parents.
         let is_linked = !id.is_empty() || links.parent != 0 || named.is_stream();
         // Without an id, nothing but its links shows to which answer a line belongs.
         let has_key = !id.is_empty() || links.line != 0 || links.parent != 0;
         let key = has_key.then(|| hash_of_id(&id));
         let is_unique = is_message_id_of_api(&id);
-        let marks = Marks::of(entry, message, named);
+        let marks = Marks::of(entry, message, &named);
         let names = &mut self.names;
         let counts = usage.as_ref().map(Counts::read).unwrap_or_default();
         let mut of_usage = |key| match &usage {
@@ -680,58 +678,6 @@ fn nano_dollars(dollars: Option<Raw<'_>>) -> Option<u64> {
     let dollars = dollars?.f64().filter(|dollars| *dollars >= 0.0)?;
     // The conversion saturates.
     Some((dollars * 1e9).round() as u64)
-}
-
-/// The names of members that differ between the forms of an entry.
-struct FormNames {
-    session: &'static str,
-    /// In the stream form, a subagent has the name of the call that started it.
-    agent: &'static str,
-    request: &'static str,
-}
-
-impl FormNames {
-    const CLIENT: Self = Self {
-        session: "sessionId",
-        agent: "agentId",
-        request: "requestId",
-    };
-    const STREAM: Self = Self {
-        session: "session_id",
-        agent: "parent_tool_use_id",
-        request: "request_id",
-    };
-
-    fn is_stream(&self) -> bool {
-        self.session == Self::STREAM.session
-    }
-
-    fn links(&self, entry: &Object<'_>) -> Links {
-        let of = |key| mark(&text(entry, key));
-        let is_side = entry.bool("isSidechain") == Some(true);
-        let lane = [
-            LANE,
-            &[u8::from(is_side)],
-            text(entry, self.agent).as_bytes(),
-        ]
-        .concat();
-        Links {
-            line: of("uuid"),
-            parent: of("parentUuid"),
-            lane: hash(&lane).max(1),
-        }
-    }
-
-    /// Returns those of an entry.
-    fn of(entry: &Object<'_>) -> &'static Self {
-        let is_of_client = entry.get("parentUuid").is_some()
-            || !text(entry, Self::CLIENT.session).is_empty()
-            || text(entry, Self::STREAM.session).is_empty();
-        match is_of_client {
-            true => &Self::CLIENT,
-            false => &Self::STREAM,
-        }
-    }
 }
 
 /// Returns a hash of a text, 0 for the empty one.

@@ -7,6 +7,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use transcript_catalog::Catalog;
 use transcript_catalog::usage::{Prices, Report, UsageOptions};
+use transcript_reader::{Bodies, Index, Source};
+use transcript_resume::{PathState, Policy, Tree, Usage, UsageTotals};
 
 use crate::store::Store;
 
@@ -191,6 +193,33 @@ fn counted(store: &Store) -> Counts {
     first
 }
 
+/// Returns the sums of the totals over the files of a store, and of the state at the end of each.
+fn totals(store: &Store) -> (Counts, Vec<Counts>) {
+    let sum = |usage: &[Usage]| {
+        let sum = |count: &dyn Fn(&Usage) -> u64| usage.iter().map(count).sum();
+        (
+            sum(&|usage| usage.answers),
+            sum(&|usage| usage.input_tokens.unwrap()),
+            sum(&|usage| usage.output_tokens.unwrap()),
+        )
+    };
+    let mut totals = UsageTotals::new();
+    let mut states = Vec::new();
+    let files = fs::read_dir(store.root().join("-p")).unwrap();
+    let mut paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        let source = Source::open(&path).unwrap();
+        let index = Index::load(&source).unwrap();
+        let mut bodies = Bodies::new(&source);
+        totals.add_file(&index, &mut bodies).unwrap();
+        let tree = Tree::new(&index, Policy::Recover);
+        let (_, usage) = PathState::read(&tree, &tree.path(), &mut bodies).unwrap();
+        states.push(sum(&usage));
+    }
+    (sum(&totals.models()), states)
+}
+
 /// Makes a file look as if it was written long ago, so that what was read of it is kept.
 fn age(path: &Path) {
     if std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
@@ -324,4 +353,30 @@ fn an_id_of_the_api_is_one_request_whatever_is_between_its_lines() {
     }
     session.write(&store);
     assert_eq!(counted(&store), answers(1));
+}
+
+#[test]
+fn the_totals_of_files_and_of_states_are_those_of_the_report() {
+    for ids in ALL_IDS {
+        for request in [None, Some("constant")] {
+            for has_others in [false, true] {
+                let store = Store::new();
+                let mut session = Session::new("s", ids);
+                session.request = request;
+                let session = session.turns(has_others);
+                session.write(&store);
+                let name = format!("{ids:?} {request:?} {has_others}");
+                let one = (answers(8), vec![answers(8)]);
+                assert_eq!((counted(&store), vec![answers(8)]), one, "{name}");
+                assert_eq!(totals(&store), one, "{name}");
+                store.write("-p/t.jsonl", session.fork("t", false));
+                store.write("-p/u.jsonl", session.fork("u", true));
+                let mut other = Session::new("ss", ids);
+                other.request = request;
+                other.turns(has_others).write(&store);
+                assert_eq!(counted(&store), answers(16), "{name}");
+                assert_eq!(totals(&store), (answers(16), vec![answers(8); 4]), "{name}");
+            }
+        }
+    }
 }

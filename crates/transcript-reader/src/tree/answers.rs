@@ -13,7 +13,7 @@ use transcript_format::scan::{Flags, ToolRole};
 
 use super::timeline::is_queued;
 use super::{NodeId, OtherAnswers, Tree};
-use crate::index::{MessageKey, RequestKey};
+use crate::index::{EntryRef, MessageKey, RequestKey};
 
 /// The number of entries above a line that are looked at for a message.
 const MAX_ABOVE: usize = 64;
@@ -25,6 +25,15 @@ struct Lane {
     turns: u32,
     /// The last lines with each id.
     answers: HashMap<MessageKey, Answer>,
+}
+
+/// Returns whether an entry is a prompt or has a result.
+#[must_use]
+pub fn is_turn(entry: EntryRef<'_>) -> bool {
+    is_queued(&entry)
+        || entry.kind() == EntryKind::User
+            && (!entry.flags().contains(Flags::META)
+                || entry.tool_keys(ToolRole::Result).next().is_some())
 }
 
 /// The last lines with one id.
@@ -104,11 +113,7 @@ impl Tree<'_> {
 
     /// Returns whether the entry is a prompt or has a result.
     fn is_turn(&self, node: NodeId) -> bool {
-        let entry = self.entry(node);
-        is_queued(&entry)
-            || entry.kind() == EntryKind::User
-                && (!entry.flags().contains(Flags::META)
-                    || self.tool_keys(node, ToolRole::Result).next().is_some())
+        is_turn(self.entry(node))
     }
 
     /// Returns the next prompt, result or answer above a line.

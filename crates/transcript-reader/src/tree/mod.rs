@@ -4,7 +4,7 @@
 //! of the file, [`recover`] repairs them, [`splice`] makes what a compaction preserved part of the
 //! conversation after it. The modules of [`crate::path`] walk it.
 
-mod answers;
+pub(crate) mod answers;
 pub(crate) mod boundary;
 pub(crate) mod branches;
 mod build;

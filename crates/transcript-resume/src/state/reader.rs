@@ -138,6 +138,9 @@ impl<'i> StateReader<'i> {
         if entry_ref.kind().is_message() {
             set(&mut state.last_interaction, text("timestamp"));
         }
+        if entry_ref.kind() != EntryKind::Assistant {
+            self.usage.add_link(body);
+        }
         match entry_ref.kind() {
             EntryKind::User => {
                 if set(&mut state.permission_mode, text("permissionMode")) {

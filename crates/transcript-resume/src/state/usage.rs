@@ -6,11 +6,15 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
+use transcript_format::answers::{
+    self, Above, AnswerCopies, AnswerLines, AnswerMark, FormNames, Links,
+};
 use transcript_format::ids::is_message_id_of_api;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw, Str};
-use transcript_format::usage;
-use transcript_reader::{BodySource, EntryRef, Index};
+use transcript_format::scan::Body;
+use transcript_format::{time, usage};
+use transcript_reader::{BodySource, EntryRef, Index, is_turn};
 
 /// The model named on answers that no model gave.
 pub(crate) const NO_MODEL: &str = "<synthetic>";
@@ -53,9 +57,10 @@ pub struct Usage {
 /// The lines of one answer repeat its usage, the first of them often with lower counts; forks,
 /// continued sessions and the files of subagents contain copies of whole answers. An answer is
 /// therefore identified by its `message.id`, wherever it is, and each of its counts is the highest
-/// of its lines. An id that is not of the form of the API may be the same for several answers:
-/// there the request, the line, its parent, or its content and time identify it. One without an id
-/// is identified by the uuid of its line. Answers that no model gave do not count.
+/// of its lines. An id that is not of the form of the API may be absent, or the same for several
+/// answers: there the links between lines decide, and what copies have in common, as in
+/// [`transcript_format::answers`]. On a path, where entries are omitted, a line whose parent is not
+/// there follows the last answer, prompt or result. Answers that no model gave do not count.
 ///
 /// Add the files of one question: a session and its subagents, or every session of a project. The
 /// usage that a file adds to those before it is the difference of [`Self::models`]; with the oldest
@@ -77,8 +82,75 @@ pub struct Usage {
 pub struct UsageTotals {
     /// In order of first appearance, so that sums of prices do not depend on hashing.
     answers: Vec<Answer>,
+    /// The answers whose id is unique.
     places: HashMap<Box<str>, usize>,
+    others: Others,
     last_model: Option<Arc<str>>,
+}
+
+/// What tells answers apart whose id may be that of others.
+#[derive(Clone, Debug, Default)]
+struct Others {
+    /// The lines of the last file from the first such answer on.
+    lines: AnswerLines,
+    copies: AnswerCopies,
+    /// The places of these.
+    places: Vec<usize>,
+    /// The number of files before the last one.
+    file: u32,
+    /// Whether the last file has such an answer.
+    needs_all: bool,
+    /// Whether a turn was before the first one.
+    has_turn: bool,
+}
+
+impl Others {
+    fn next_file(&mut self) {
+        self.lines.clear();
+        self.file += 1;
+        (self.needs_all, self.has_turn) = (false, false);
+    }
+}
+
+/// What the first line of an answer says whose id may be that of others. Texts are hashes, 0 for none.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    file: u32,
+    /// The same for all answers without an id.
+    id: u64,
+    request: u64,
+    line: u64,
+    /// The line that it is a copy of, or itself.
+    first_line: u64,
+    /// The line above it, else the lane, if they were not read.
+    unread: [u64; 2],
+    content: u64,
+    time: Option<i64>,
+}
+
+impl Origin {
+    /// Returns whether a line that belongs to the same answer by its links has the same id and no other request.
+    fn is_with(&self, line: &Self) -> bool {
+        let requests = [self.request, line.request];
+        self.id == line.id && (requests.contains(&0) || requests[0] == requests[1])
+    }
+
+    fn marks(&self) -> Vec<AnswerMark> {
+        let with_id = |text: u64| (text != 0).then(|| hash(&(self.id, text)));
+        let last_line = (self.line != self.first_line).then_some(self.line);
+        let content = with_id(self.content);
+        let found = [
+            with_id(self.first_line).map(AnswerMark::Line),
+            last_line.and_then(with_id).map(AnswerMark::Line),
+            content
+                .zip(self.time)
+                .map(|(content, time)| AnswerMark::Content(content, time)),
+            content
+                .filter(|_| self.request != 0)
+                .map(|content| AnswerMark::Request(content, self.request)),
+        ];
+        found.into_iter().flatten().collect()
+    }
 }
 
 /// The highest counts among the lines of one answer.
@@ -87,9 +159,8 @@ struct Answer {
     model: Option<Arc<str>>,
     counts: Counts,
     cost_usd: Option<f64>,
-    /// Of an answer without a `requestId`: the name of the parent of its first line, which was not
-    /// added.
-    line_before: Option<Box<str>>,
+    /// If its id may be that of others.
+    origin: Option<Box<Origin>>,
 }
 
 /// The counts of [`Usage`] in order.
@@ -124,27 +195,70 @@ impl UsageTotals {
         entries: impl Iterator<Item = EntryRef<'i>>,
         bodies: &mut B,
     ) -> Result<(), B::Error> {
-        for line in entries.filter(|line| line.kind() == EntryKind::Assistant) {
-            if let Ok(body) = Object::parse(bodies.body(&line)?) {
-                self.add(&body);
+        for entry in entries {
+            if entry.number().get() == 0 {
+                self.others.next_file();
+            }
+            if entry.kind() == EntryKind::Assistant {
+                if let Ok(body) = Object::parse(bodies.body(&entry)?) {
+                    self.add(&body);
+                }
+            } else if !self.others.needs_all {
+                self.others.has_turn |= is_turn(entry);
+            } else if let Ok(body) = Body::parse(bodies.body(&entry)?) {
+                self.add_link(&body);
             }
         }
         Ok(())
     }
 
+    /// Adds an entry that is no answer.
+    pub(super) fn add_link(&mut self, body: &Body<'_>) {
+        let others = &mut self.others;
+        let is_turn = answers::is_turn(body);
+        if !others.needs_all {
+            others.has_turn |= is_turn;
+            return;
+        }
+        let links = links(&body.object);
+        match is_turn {
+            true => others.lines.add_turn(links),
+            false => others.lines.add_other(links),
+        }
+    }
+
     /// Adds what was added to `later`, as if it were added here.
     pub fn append(&mut self, later: Self) {
-        let mut names: Vec<Vec<Box<str>>> = vec![Vec::new(); later.answers.len()];
-        for (name, place) in later.places {
-            names[place].push(name);
+        let mut ids: Vec<Option<Box<str>>> = vec![None; later.answers.len()];
+        for (id, place) in later.places {
+            ids[place] = Some(id);
         }
-        for (names, more) in names.into_iter().zip(later.answers) {
-            let mut own = names.iter().chain(&more.line_before);
-            let known = own.find_map(|name| self.places.get(name).copied());
-            let place = known.unwrap_or_else(|| self.new_place());
-            for name in names {
-                self.places.entry(name).or_insert(place);
-            }
+        let file = self.others.file;
+        let mut places = Vec::with_capacity(ids.len());
+        if later.others.has_turn && later.others.file == 0 {
+            self.others.lines.end_lanes();
+        }
+        for (id, mut more) in ids.into_iter().zip(later.answers) {
+            let origin = more.origin.take();
+            let place = match (id, origin) {
+                (Some(id), _) => self.place_of(&id),
+                (None, Some(mut origin)) => {
+                    let unread = match origin.file {
+                        0 => origin.unread.map(|name| self.others.lines.find(name)),
+                        _ => [None; 2],
+                    };
+                    let own = match origin.file {
+                        0 => self.others.lines.answer(origin.line),
+                        _ => None,
+                    };
+                    origin.file += file;
+                    let above = unread.into_iter().flatten().next();
+                    let known = own.map(Above::Answer).into_iter().chain(above);
+                    self.place_of_other(*origin, known)
+                }
+                (None, None) => self.new_place(),
+            };
+            places.push(place);
             let answer = &mut self.answers[place];
             if answer.model.is_none() {
                 answer.model = more.model;
@@ -156,6 +270,15 @@ impl UsageTotals {
                 answer.cost_usd = Some(answer.cost_usd.unwrap_or(0.0).max(cost));
             }
         }
+        let (others, later) = (&mut self.others, later.others);
+        if later.file > 0 {
+            others.next_file();
+            others.file = file + later.file;
+        }
+        others.needs_all |= later.needs_all;
+        others.has_turn |= later.has_turn;
+        let number = |there: u32| number(*places.get(there as usize)?);
+        others.lines.append(later.lines.ends(), number);
     }
 
     /// Adds one `assistant` line.
@@ -173,7 +296,14 @@ impl UsageTotals {
             .get("costUSD")
             .and_then(Raw::f64)
             .filter(|cost| *cost >= 0.0);
-        if model.as_deref() == Some(NO_MODEL) || (usage.is_none() && cost_usd.is_none()) {
+        let is_of_model = model.as_deref() != Some(NO_MODEL);
+        if !is_of_model || (usage.is_none() && cost_usd.is_none()) {
+            if self.others.needs_all {
+                match is_of_model {
+                    true => self.others.lines.add_other(links(line)),
+                    false => self.others.lines.add_turn(links(line)),
+                }
+            }
             return;
         }
         let place = self.place(line, message);
@@ -192,44 +322,92 @@ impl UsageTotals {
 
     /// Returns the place of the answer of a line; a new place for a new one.
     fn place(&mut self, line: &Object<'_>, message: &Object<'_>) -> usize {
-        let uuid = text(line.str("uuid"));
-        let Some(id) = text(message.str("id")) else {
-            // No message has such an id.
-            return match uuid {
-                Some(uuid) => self.place_of(&format!("\0{uuid}")),
-                None => self.new_place(),
-            };
+        let id = text(message.str("id"));
+        let of_api = id.as_deref().filter(|id| is_message_id_of_api(id));
+        let (place, links) = match of_api {
+            Some(id) if !self.others.needs_all => return self.place_of(id),
+            Some(id) => (self.place_of(id), links(line)),
+            None => {
+                let links = links(line);
+                (self.place_of_line(line, message, links), links)
+            }
         };
-        let says_more = |key: &str| text(line.str(key)).is_some();
-        if is_message_id_of_api(&id) || !(says_more("uuid") || says_more("requestId")) {
-            return self.place_of(&id);
+        if let Some(number) = number(place) {
+            self.others.lines.add_answer(links, number);
         }
-        // A gateway may give all answers one id: a line belongs to the answer that has the same
-        // request, the line itself, or its parent.
-        let name = |what: &str, text: Str<'_>| format!("{id}\0{what}{text}").into_boxed_str();
-        let request = text(line.str("requestId")).map(|request| name("request", request));
-        let own = uuid.map(|uuid| name("line", uuid));
-        let parent = text(line.str("parentUuid")).map(|parent| name("line", parent));
-        let time = text(line.str("timestamp")).unwrap_or_default();
-        let content = message.get("content").map_or("", |content| content.text());
-        let mut hasher = DefaultHasher::new();
-        (&*time, content).hash(&mut hasher);
-        let content = hasher.finish().to_string();
-        let content = (!time.is_empty()).then(|| name("content", content.into()));
-        let names = [request, own, content];
-        let known = names.iter().chain([&parent]).flatten();
-        let place = known
-            .filter_map(|name| self.places.get(name))
-            .next()
-            .copied();
-        let place = place.unwrap_or_else(|| {
-            let place = self.new_place();
-            self.answers[place].line_before.clone_from(&parent);
-            place
-        });
-        for name in names.into_iter().flatten() {
-            self.places.entry(name).or_insert(place);
+        place
+    }
+
+    /// Returns the place of the answer of a line whose id may be that of others.
+    fn place_of_line(&mut self, line: &Object<'_>, message: &Object<'_>, links: Links) -> usize {
+        let named = FormNames::of(line);
+        let id = text(message.str("id"));
+        let is_linked = id.is_some() || links.parent != 0 || named.is_stream();
+        if !is_linked && links.line == 0 {
+            return self.new_place();
         }
+        let lines = &mut self.others.lines;
+        let own = lines.answer(links.line).map(Above::Answer);
+        let mut above = is_linked.then(|| lines.above(links));
+        let mut unread = [0; 2];
+        if let Some(Above::Unread(name)) = above {
+            // On a path, the entry above may be omitted.
+            let in_lane = Links { parent: 0, ..links };
+            above = Some(lines.above(in_lane)).filter(|_| lines.find(name).is_none());
+            unread[0] = name;
+            if let Some(Above::Unread(lane)) = above {
+                unread[1] = if self.others.has_turn { 0 } else { lane };
+            }
+            // Another line below it is another answer.
+            if links.parent != 0 {
+                lines.add_other(Links {
+                    line: name,
+                    ..links
+                });
+            }
+        }
+        let copied = line.object("forkedFrom");
+        let copied = copied.map_or(0, |from| hash_of(from.str("messageUuid")));
+        let origin = Origin {
+            file: self.others.file,
+            id: hash_of(id),
+            request: hash_of(line.str(named.request)),
+            line: links.line,
+            first_line: if copied == 0 { links.line } else { copied },
+            unread,
+            content: message
+                .get("content")
+                .map_or(0, |content| hash(content.text())),
+            time: time::millis(line.str("timestamp").unwrap_or_default().as_bytes()),
+        };
+        self.others.needs_all = true;
+        self.place_of_other(origin, own.into_iter().chain(above))
+    }
+
+    /// Returns the place of the first of these answers above a line that it can belong to, else that of its copy in
+    /// another file, else a new one.
+    fn place_of_other(&mut self, origin: Origin, above: impl Iterator<Item = Above>) -> usize {
+        for above in above {
+            let Above::Answer(number) = above else {
+                continue;
+            };
+            let place = number as usize;
+            if let Some(first) = &mut self.answers[place].origin
+                && first.is_with(&origin)
+            {
+                if first.request == 0 {
+                    first.request = origin.request;
+                }
+                return place;
+            }
+        }
+        let number = self.others.copies.add(origin.file, &origin.marks());
+        if let Some(place) = self.others.places.get(number as usize) {
+            return *place;
+        }
+        let place = self.new_place();
+        self.others.places.push(place);
+        self.answers[place].origin = Some(Box::new(origin));
         place
     }
 
@@ -322,4 +500,24 @@ fn counts(usage: Option<usage::Usage<'_>>, line: &Object<'_>) -> Counts {
 /// A text that is not empty.
 fn text(field: Option<Str<'_>>) -> Option<Str<'_>> {
     field.filter(|text| !text.is_empty())
+}
+
+fn links(line: &Object<'_>) -> Links {
+    FormNames::of(line).links(line, hash)
+}
+
+/// Returns a hash of a text, 0 for none.
+fn hash_of(field: Option<Str<'_>>) -> u64 {
+    text(field).map_or(0, |text| hash(text.as_bytes()).max(1))
+}
+
+fn hash(value: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Returns the number of the answer at a place.
+fn number(place: usize) -> Option<u32> {
+    u32::try_from(place).ok()
 }
