@@ -60,7 +60,7 @@ impl dyn Sink + '_ {
     /// Takes a record.
     ///
     /// # Errors
-    /// As [`Self::json`].
+    /// As [`Sink::json`].
     pub fn record(&mut self, record: &impl Serialize) -> Result<()> {
         let text = wire::text(record)?;
         self.json(text.as_bytes())

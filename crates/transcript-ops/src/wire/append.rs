@@ -50,7 +50,7 @@ pub enum Command<'a> {
     Compact(CompactCommand<'a>),
     /// Goes back to an entry.
     Rewind {
-        /// Its name ([`History::find_entry`](crate::History::find_entry)); `None` goes back to before the first entry.
+        /// Its name ([`History::find_entry`](transcript_session::History::find_entry)); `None` goes back to before the first entry.
         to: Option<Str<'a>>,
     },
     /// Removes the last entry of the conversation.
@@ -501,7 +501,7 @@ pub struct Answer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<Json<'a>>,
     /// The new session that is written, because the given one is in use; only with
-    /// [`OnBusy::Fork`](crate::OnBusy::Fork).
+    /// [`OnBusy::Fork`](transcript_session::OnBusy::Fork).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork: Option<WrittenFork>,
     /// Why the command failed; only if [`ok`](Self::ok) is false.
