@@ -23,13 +23,13 @@ from typing import Any
 PYTHON = {
     "import": "import time; t = time.perf_counter(); import transcript_engine; print(time.perf_counter() - t)",
     "messages, as an iterator": """
-import sys, time, transcript
+import sys, time, transcript_engine as transcript
 t = time.perf_counter(); first = None; n = 0
 for m in transcript.iter_session_messages(sys.argv[2], root=sys.argv[1]):
     first = first or time.perf_counter() - t; n += 1
 print(time.perf_counter() - t, first, n)""",
     "messages, each parsed": """
-import sys, time, transcript
+import sys, time, transcript_engine as transcript
 t = time.perf_counter(); n = 0
 for m in transcript.iter_session_messages(sys.argv[2], root=sys.argv[1]):
     m.message; n += 1
@@ -47,14 +47,14 @@ os.environ["CLAUDE_CONFIG_DIR"] = sys.argv[3]
 from MODULE import list_sessions
 t = time.perf_counter(); n = len(list_sessions()); print(time.perf_counter() - t, None, n)""",
     "append": """
-import sys, time, transcript
+import sys, time, transcript_engine as transcript
 with transcript.Session.create(sys.argv[4], cwd="/", version="1") as s:
     e = {"type": "user", "message": {"role": "user", "content": "x" * 2050}}
     t = time.perf_counter()
     for _ in range(20000): s.append(e)
     print((time.perf_counter() - t) / 20000)""",
     "append, awaited": """
-import asyncio, sys, time, transcript
+import asyncio, sys, time, transcript_engine as transcript
 async def main():
     async with await transcript.AsyncSession.create(sys.argv[4], cwd="/", version="1") as s:
         e = {"type": "user", "message": {"role": "user", "content": "x" * 2050}}
@@ -63,7 +63,7 @@ async def main():
         print((time.perf_counter() - t) / 20000)
 asyncio.run(main())""",
     "follow": """
-import sys, threading, time, transcript
+import sys, threading, time, transcript_engine as transcript
 s = transcript.Session.create(sys.argv[4], cwd="/", version="1"); s.append(user="x")
 events = transcript.follow(s.path); next(events); next(events)
 seen = threading.Event(); took = []

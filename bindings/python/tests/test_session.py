@@ -801,7 +801,7 @@ class Loops(unittest.TestCase):
 
 
 MANY_FOLLOWS = """
-import asyncio, os, sys, transcript
+import asyncio, os, sys, transcript_engine as transcript
 
 FOLLOWS, SESSIONS = 1000, 400
 
