@@ -123,7 +123,12 @@ impl SessionLayout {
         visit: &mut dyn FnMut(SideFile<'_>) -> Result<bool, E>,
     ) -> Result<(), E> {
         let depth = Self::MAX_DEPTH.saturating_sub(Path::new(below).iter().count());
-        walk(disk, &folder.join(below), depth, visit)
+        // A path that is joined with an empty one ends with a separator, which errors would show.
+        let start = match below {
+            "" => folder.to_owned(),
+            below => folder.join(below),
+        };
+        walk(disk, &start, depth, visit)
     }
 }
 
