@@ -142,7 +142,11 @@ pub fn fork<B: BodySource, E: From<B::Error>>(
     if let Some(line) = replacements(tree.index(), bodies, options, new_id)? {
         write(&line)?;
     }
-    prompts::write(tree, path, &copy, bodies, write)?;
+    let copies = prompts::Copies {
+        session: &options.session,
+        of: &|entry| copy.ids[*copy.places.get(&tree.index().id(entry)?)? as usize],
+    };
+    prompts::write(tree, path, &copies, bodies, write)?;
     if let Some(line) = costs(tree.index(), bodies, options)? {
         write(&line)?;
     }

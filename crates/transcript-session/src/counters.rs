@@ -21,7 +21,7 @@ use transcript_resume::{Costs, ModelCosts, PathState};
 /// use transcript_session::{Counters, Object};
 /// # #[cfg(feature = "search")]
 /// # {
-/// use transcript_session::catalog::usage::{CallPrices, Prices};
+/// use transcript_catalog::usage::{CallPrices, Prices};
 ///
 /// let prices = CallPrices::new(Prices::embedded());
 /// let usage = Object::parse(r#"{"input_tokens": 1000, "output_tokens": 100}"#)?;

@@ -8,7 +8,6 @@ use transcript_format::metadata::TranscriptEngine;
 use transcript_format::object::Raw;
 use transcript_reader::EntryNo;
 
-use super::PathCopy;
 use super::line::{Edit, edited};
 use crate::prompts::{PromptFilter, each_line, fingerprint, is_text_of};
 use transcript_reader::BodySource;
@@ -25,19 +24,26 @@ struct Copied {
     texts: HashSet<String>,
 }
 
+/// The session of a copy, and the copies of entries.
+pub(super) struct Copies<'c> {
+    pub(super) session: &'c str,
+    /// Returns the id of the copy of the entry with this id.
+    pub(super) of: &'c dyn Fn(&str) -> Option<Uuid>,
+}
+
 /// Writes the lines with the system prompts of `path`: those recorded after an entry of the copy,
 /// and of others of the conversation the last one, which was in force where the copy starts. A text
 /// that only another line has is written without the prompt of that line.
 pub(super) fn write<B: BodySource, E: From<B::Error>>(
     tree: &Tree<'_>,
     path: &ConversationPath,
-    copy: &PathCopy<'_, '_>,
+    copy: &Copies<'_>,
     bodies: &mut B,
     write: &mut dyn FnMut(&str) -> Result<(), E>,
 ) -> Result<(), E> {
     let copied = copied(tree, path, copy, bodies)?;
     let mut written = HashSet::new();
-    let session = Json::from(copy.options.session.as_str());
+    let session = Json::from(copy.session);
     each_line(tree.index(), bodies, |entry, line| {
         let after = copied.lines.get(&entry.number());
         let mut has_texts = false;
@@ -74,7 +80,7 @@ pub(super) fn write<B: BodySource, E: From<B::Error>>(
 fn copied<B: BodySource, E: From<B::Error>>(
     tree: &Tree<'_>,
     path: &ConversationPath,
-    copy: &PathCopy<'_, '_>,
+    copy: &Copies<'_>,
     bodies: &mut B,
 ) -> Result<Copied, E> {
     let mut copied = Copied::default();
@@ -117,7 +123,6 @@ impl Copied {
 }
 
 /// Returns the copy of the entry after which a line was recorded.
-fn copy_of_after(line: &TranscriptEngine<'_>, copy: &PathCopy<'_, '_>) -> Option<Uuid> {
-    let id = copy.index.id(&line.after()?)?;
-    copy.ids[*copy.places.get(&id)? as usize]
+fn copy_of_after(line: &TranscriptEngine<'_>, copy: &Copies<'_>) -> Option<Uuid> {
+    (copy.of)(&line.after()?)
 }
