@@ -12,10 +12,10 @@ use transcript_storage::crew::{Next, Task};
 use crate::out::Out;
 use crate::records::Records;
 
-/// How many bytes of entries are sent together while more of them are there.
+/// The number of bytes of entries that are sent together while more are there.
 const BATCH: usize = 64 << 10;
 
-/// How many events are found in one step before it is known where the files end.
+/// The maximum number of events in one step before it is known where the files end.
 const EVENTS: usize = 1_000;
 
 /// Starts an operation that follows files.
@@ -85,7 +85,7 @@ impl Tail {
             return Ok(Next::End);
         };
         if !self.is_started {
-            // What is written from now on is emitted only if it is known where the files end. Nobody need read meanwhile.
+            // What is written from now on is emitted only if it is known where the files end. The reader need not read meanwhile.
             out.hold(true)?;
             let mut events = 0;
             while following.is_from_end

@@ -1,7 +1,7 @@
 //! Holds that files and folders are reached through a disk of `transcript-storage` and in no other way, so that whatever works
 //! on the file system of this machine works on an archive, in memory, and on any other disk.
 //!
-//! Tests may use the file system directly. `Path::metadata` and `Path::is_file`, which cannot be told from methods of the same
+//! Tests may use the file system directly. `Path::metadata` and `Path::is_file`, which look like methods of the same
 //! names without types, are in `clippy.toml`.
 
 use std::fs;
