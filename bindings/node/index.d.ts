@@ -14,8 +14,37 @@ export type Provider = 'messages' | 'converse' | 'vertex';
 /** A path, or the `file:` URL of one. */
 export type Path = string | URL;
 
-/** A record of the command line: docs/cli.md describes its fields. */
-export type JsonRecord = Record<string, unknown>;
+export type * from './records.js';
+import type {
+  Costs,
+  CostRecord,
+  EntryPreview,
+  ExportedDocument,
+  PathState,
+  PromptChangesRecord,
+  RedactedText,
+  RepairReport,
+  ReplayRecord,
+  RequestRecord,
+  ResumeReport,
+  SearchRecord,
+  SessionRecord,
+  TailRecord,
+  UndoneRepair,
+  Usage,
+  VerifyRecord,
+} from './records.js';
+
+/** What a session has cost, over resumes. */
+export type Counters = Costs;
+/** An entry of a conversation, with a preview of its text. */
+export type SessionEntry = EntryPreview;
+/** The request that continues a session. */
+export type SessionRequest = RequestRecord;
+/** The state of a session at the end of its conversation. What no line contains is null. */
+export type SessionState = PathState;
+/** The differences between two system prompts, as names of sections. */
+export type PromptChanges = PromptChangesRecord;
 
 /** The version of the package. */
 export const version: string;
@@ -281,6 +310,20 @@ export interface SelectionOptions extends ArchiveOptions {
 }
 
 export interface SearchOptions extends SelectionOptions {
+  /** Only entries with this text, whatever its case. */
+  text?: string;
+  /** Only entries with one of these roles. */
+  role?: string[];
+  /** Only calls of one of these tools, and their results. */
+  tool?: string[];
+  since?: string;
+  until?: string;
+  /** Only what was written on this branch of git. */
+  branch?: string;
+  /** The number of lines of the text before and after the match. */
+  context?: number;
+  /** What is returned: each hit, the sessions with hits, or only their number in `end`; `hits` by default. */
+  output?: 'hits' | 'files' | 'count';
   limit?: number;
   sort?: 'rank' | 'time';
   signal?: AbortSignal;
@@ -353,37 +396,42 @@ export interface ExportOptions extends ArchiveOptions {
 }
 
 /** Returns the conversation of a session as records: `session`, the entries, `end`. */
-export function entries(session: Path, options?: EntriesOptions): Records<JsonRecord>;
+export function entries(session: Path, options?: EntriesOptions): Records<ReplayRecord>;
 /** Returns what continues a session: `messages` for the API, and how they came about. Writes nothing. */
-export function request(session: Path, options?: RequestOptions): Promise<JsonRecord>;
+export function request(session: Path, options?: RequestOptions): Promise<ResumeReport>;
 /** Follows a session while it is written: each entry once, in order, as soon as its line is complete. */
-export function follow(session: Path, options?: FollowOptions & { once?: boolean }): Records<JsonRecord>;
+export function follow(session: Path, options?: FollowOptions & { once?: boolean }): Records<TailRecord>;
 /** Follows many sessions, also those that are created later, and subagents. */
-export function watch(options?: FollowOptions & { in?: Path | Path[]; once?: boolean }): Records<JsonRecord>;
+export function watch(options?: FollowOptions & { in?: Path | Path[]; once?: boolean }): Records<TailRecord>;
 /** Finds entries in all sessions: records `hit`, then `end`. docs/search.md describes the query. */
-export function search(query: string, options?: SearchOptions): Records<JsonRecord>;
+export function search(query: string, options?: SearchOptions): Records<SearchRecord>;
 /** Returns what sessions cost: a record `row` for each combination of the kinds `by`, then `total`. */
-export function usage(options?: UsageOptions): Promise<JsonRecord[]>;
+export function usage(options?: UsageOptions): Promise<CostRecord[]>;
 /** Says what is wrong with sessions, and what a resume would lose. */
-export function verify(session: Path, options?: VerifyOptions): Promise<JsonRecord[]>;
+export function verify(session: Path, options?: VerifyOptions): Promise<VerifyRecord[]>;
 /** Repairs a session, or says what would be done. */
-export function repair(session: Path, options?: RepairOptions): Promise<JsonRecord>;
+export function repair(session: Path, options: RepairOptions & { undo: true }): Promise<UndoneRepair>;
+export function repair(session: Path, options?: RepairOptions): Promise<RepairReport>;
 /** Writes the conversation of a session as a document. */
 export function exportSession(
   session: Path,
   out: Path,
   options?: ExportOptions,
-): Promise<{ path: string; redactions: number }>;
+): Promise<ExportedDocument>;
 /** Returns a text in which `[redacted: KIND]` replaces secrets, and the number of each kind. docs/redaction.md has the rules. */
-export function redact(text: string, options?: RedactOptions): Promise<{ text: string; kinds: Record<string, number> }>;
+export function redact(text: string, options?: RedactOptions): Promise<RedactedText>;
 /** Lists the sessions of an archive. */
-export function listArchived(options?: ArchiveOptions): Promise<JsonRecord[]>;
+export function listArchived(options?: ArchiveOptions): Promise<SessionRecord[]>;
 
-/** An entry: an object, or its JSON, which is written as it is. */
-export type Entry = object | string | ArrayBufferView | ArrayBuffer;
+/** The JSON of an object, which is written as it is. */
+export type JsonText = string | ArrayBufferView | ArrayBuffer;
+/** An entry: an object with its type, or its JSON. */
+export type Entry = { type: string; [field: string]: unknown } | JsonText;
+/** A message of the API, or its JSON. */
+export type ApiReply = { role: string; content: unknown; [field: string]: unknown } | JsonText;
 
 /** What `append` takes: the text of a user, a message of the API, what a person did in a client, or an entry. */
-export type Added = { user: string } | { assistant: Entry } | { client: ClientAction } | Entry;
+export type Added = { user: string } | { assistant: ApiReply } | { client: ClientAction } | Entry;
 
 /** What a person did in a client, other than writing a plain prompt. */
 export type ClientAction =
@@ -439,81 +487,12 @@ export interface Recorded extends Array<Written> {
   skipped: Skipped[];
 }
 
-/** The request that continues a session. */
-export interface SessionRequest {
-  model: string | null;
-  /** Who gets it. */
-  provider: Provider;
-  messages: object[];
-  resumable: boolean;
-  /** Whether a strict provider accepts the messages, and they fit the context window of the model if that is known. */
-  accepted: boolean;
-  /** How long the request is: see `RequestTokens`. */
-  tokens: RequestTokens;
-  /** What the messages have that no entry says, such as a note that a call is still running. */
-  synthetic: SyntheticBlock[];
-  /** The entries that are not sent, or only in part. */
-  omitted: OmittedEntry[];
-}
-
-/** The tokens of a request, estimated. Only the API knows the exact number. */
-export interface RequestTokens {
-  /** Those of its messages and, as far as the last answer shows what they took, of the system prompt and the tools. */
-  request: number;
-  messages: number;
-  /** The number of blocks that cannot be estimated, such as PDFs. */
-  unknown: number;
-  /** What the API counted for the last answer and its request. */
-  recorded: number | null;
-  /** The context window of the model, if that is known. */
-  window: number | null;
-  /**
-   * What is added to compare the request with its limits: a third of the messages, if it was made to fit and no answer
-   * shows how much the estimate is too low; otherwise 0.
-   */
-  margin: number;
-  /** By how many tokens the request, with `margin`, is longer than the window, or than `fit`; null if it is not. */
-  over: number | null;
-}
-
-/** Where something is in the file of a session. */
-export interface EntryPlace {
-  line: number | null;
-  uuid: string | null;
-}
-
-/** A block that no entry has, and the entry that it follows or replaces. */
-export interface SyntheticBlock extends EntryPlace {
-  kind: string;
-  role: string;
-  block: Record<string, unknown>;
-  /** Whether resuming the session writes it to the file. */
-  persist: boolean;
-}
-
-/** An entry that is not sent, or only in part. */
-export interface OmittedEntry extends EntryPlace {
-  reason: string;
-  /** What is the evidence for it, such as the error of the API that names an image. */
-  evidence?: EntryPlace;
-}
-
 export interface Resumed {
   request: SessionRequest;
   /** The uuids of the entries that complete an interrupted turn; they are in the file. */
   added: (string | null)[];
   /** The session that this one is a copy of, if another process was writing to that. */
   forkedFrom: string | null;
-}
-
-export interface SessionEntry {
-  uuid: string | null;
-  type: string;
-  role: string | null;
-  isPrompt: boolean;
-  preview: string;
-  contextTokens: number | null;
-  outputTokens: number | null;
 }
 
 export interface SessionOptions extends RootOptions {
@@ -545,38 +524,6 @@ export interface SessionOptions extends RootOptions {
   onBusy?: 'fail' | 'share' | 'fork';
 }
 
-/** What a session has cost, over resumes. Counts of a session that counts nothing itself may be absent from its file. */
-export interface Counters {
-  totalCostUSD: number;
-  /** Whether the price of a model was unknown, so that the sum is too low. */
-  hasUnknownModelCost: boolean;
-  apiDurationMs: number;
-  /** The same without requests that failed. */
-  apiDurationWithoutRetriesMs: number;
-  toolDurationMs: number;
-  /** For how long the session was open, up to its last end of a turn. */
-  durationMs: number;
-  /** When the session started, in milliseconds since 1970. */
-  startTime: number;
-  linesAdded: number;
-  linesRemoved: number;
-  models: ModelCounters[];
-}
-
-/** What a session has used of one model. */
-export interface ModelCounters {
-  model: string;
-  inputTokens: number;
-  outputTokens: number;
-  thinkingTokens: number;
-  cacheReadInputTokens: number;
-  cacheCreationInputTokens: number;
-  cacheCreationEphemeral5mInputTokens: number;
-  cacheCreationEphemeral1hInputTokens: number;
-  webSearchRequests: number;
-  costUSD: number;
-}
-
 /** What to add to the counts of a session. */
 export interface Counted {
   /** A message of the API, with its `model` and `usage`. Count each reply once. */
@@ -601,70 +548,6 @@ export type PromptSections = Record<string, string>;
 export interface PromptOptions {
   /** The text between sections; an empty line by default. */
   separator?: string;
-}
-
-/** The differences between two system prompts, as names of sections. */
-export interface PromptChanges {
-  /** The sections that only the new prompt has. */
-  added: string[];
-  /** The sections that only the old prompt has. */
-  removed: string[];
-  /** The sections that both have, with different texts. */
-  changed: string[];
-  /** Whether all sections are equal, but not their order or the separator. */
-  isRearranged: boolean;
-}
-
-/** A file that the model has read or written, by its last access. */
-export interface KnownFile {
-  path: string;
-  access: 'read' | 'write';
-  /** The id of the call; null if the client added the text by itself. */
-  call: string | null;
-  uuid: string | null;
-  /** The number of the line of its result, from 1. */
-  line: number | null;
-  timestamp: string | null;
-  startLine: number | null;
-  numLines: number | null;
-  totalLines: number | null;
-  /** Whether the model was shown, or wrote, the whole file. */
-  isWhole: boolean;
-  /** Whether the text is still in the context. */
-  inContext: boolean;
-}
-
-/** A call that was denied. */
-export interface Denial {
-  call: string | null;
-  tool: string | null;
-  kind: string;
-  reason: string | null;
-  line: number | null;
-  timestamp: string | null;
-}
-
-/** The state of a session at the end of its conversation. What no line contains is null. */
-export interface SessionState {
-  cwd: string | null;
-  gitBranch: string | null;
-  entrypoint: string | null;
-  version: string | null;
-  model: string | null;
-  /** The model that the last command `/model` chose. */
-  modelOverride: string | null;
-  permissionMode: string | null;
-  mode: string | null;
-  title: string | null;
-  tag: string | null;
-  todos: object[] | null;
-  files: KnownFile[] | null;
-  denials: Denial[] | null;
-  /** The number of commits that the client recognised in the output of commands. */
-  commits: number | null;
-  /** The counts in the file; `Session.counters` also has what was counted since. */
-  costs: { [K in keyof Counters]: Counters[K] | null } | null;
-  [name: string]: unknown;
 }
 
 /** Assembles a message from the events of a streamed reply, wherever the stream is cut. */
@@ -794,7 +677,7 @@ export class Session {
   /** Lists the entries of the conversation, oldest first, with previews of their texts. */
   entries(): Promise<SessionEntry[]>;
   /** Returns the tokens of all answers in the file, by model. */
-  usage(): Promise<JsonRecord[]>;
+  usage(): Promise<Usage[]>;
   /** The uuid of the entry that the next one follows. */
   leaf(): Promise<string | null>;
   /** Opens the session of a subagent, in a file of its own. */

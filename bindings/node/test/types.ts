@@ -51,3 +51,20 @@ void new Session();
 export const named: Promise<transcript.SessionMessage[]> = transcript.getSessionMessages('id');
 export const forked: Promise<transcript.ForkSessionResult> = transcript.forkSession('id');
 void transcript.watch({ once: true }).close();
+
+export async function recordTypes(session: Session): Promise<void> {
+  for await (const record of transcript.search('word', { role: ['user'], output: 'hits' })) {
+    if (record.kind === 'hit') console.log(record.sessionId, record.line);
+  }
+  const { messages, tokens } = await session.request();
+  console.log(messages[0].role, tokens.over);
+  const [usage] = await session.usage();
+  console.log(usage.model);
+}
+
+// @ts-expect-error: there is no such message.
+void ((session: Session) => session.append({ assitant: { role: 'assistant', content: [] } }));
+// @ts-expect-error: there is no such text.
+void ((session: Session) => session.append({ usr: 'x' }));
+// @ts-expect-error: a list is no entry.
+void ((session: Session) => session.append([1, 2]));

@@ -51,7 +51,7 @@ inFolder((folder) => {
 });
 
 inFolder((folder) => {
-  for (const file of ['index.js', 'index.mjs', 'index.d.ts', 'README.md']) {
+  for (const file of ['index.js', 'index.mjs', 'index.d.ts', 'index.d.mts', 'records.d.ts', 'README.md']) {
     copyFileSync(join(here, file), join(folder, file));
   }
   cpSync(join(here, 'lib'), join(folder, 'lib'), { recursive: true });

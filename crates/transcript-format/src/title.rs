@@ -10,6 +10,7 @@ pub const NEAR: u64 = 64 << 10;
 
 /// The origin of a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum TitleSource {

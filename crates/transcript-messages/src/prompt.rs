@@ -295,6 +295,7 @@ pub fn text_hash(text: &str) -> String {
 /// assert!(changes.added.is_empty() && changes.removed.is_empty());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PromptFingerprint {
     /// The SHA-256 of the whole text, with separators, in lower-case hexadecimal digits.
     pub hash: String,
@@ -304,6 +305,7 @@ pub struct PromptFingerprint {
 
 /// What identifies a section of a system prompt without its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SectionFingerprint {
     /// Its name.
     pub name: String,
@@ -316,6 +318,7 @@ pub struct SectionFingerprint {
 /// The differences between two system prompts, as names of sections. They are in the order of the
 /// new prompt, those removed in that of the old one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct PromptChanges {
     /// The sections that only the new prompt has.
@@ -386,6 +389,7 @@ impl PromptChanges {
 /// );
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct GitContext {
     /// The current branch; `None` if there is none, as outside of a repository.

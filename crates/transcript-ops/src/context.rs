@@ -352,6 +352,7 @@ pub struct Selection {
 
 /// Where sessions are looked for: options that most operations have.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Place {
     /// The folder of projects; that of the client by default.
@@ -364,6 +365,7 @@ pub struct Place {
 
 /// Which archive is read.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "`archive` must be a folder, true or false")]
 pub enum ArchiveChoice {
     /// That of this user, or none.
@@ -434,6 +436,7 @@ pub fn archive_options(identity: Option<&Path>) -> Result<ArchiveOptions, Failur
 
 /// The name of a policy as an option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyName {
     /// The best possible conversation.

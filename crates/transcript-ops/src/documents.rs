@@ -1,11 +1,11 @@
 //! Documents of a session: a page, Markdown, and what is printed for people.
 
+use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use transcript_catalog::usage::{CallPrices, Prices};
 use transcript_manage::places::is_file_of_session;
 use transcript_page::{PageFile, write_page};
@@ -43,6 +43,7 @@ pub enum Error {
 
 /// The form of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DocumentFormat {
     /// One HTML page that needs nothing else.
@@ -212,6 +213,7 @@ fn call_price() -> CallPrice {
 
 /// The document of a session in a file: options.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExportSettings {
     session: PathBuf,
@@ -312,7 +314,20 @@ pub(crate) fn export(
             .write(file)
     })?;
     let redactions = redacted.map_or(0, |disk| disk.redactions().secrets.len());
-    sink.record(&json!({ "path": settings.out.to_string_lossy(), "redactions": redactions }))
+    sink.record(&ExportedDocument {
+        path: settings.out.to_string_lossy(),
+        redactions,
+    })
+}
+
+/// A document that was written.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct ExportedDocument<'a> {
+    /// Its file.
+    path: Cow<'a, str>,
+    /// The number of secrets that were replaced.
+    redactions: usize,
 }
 
 /// Writes a file, which gets its name when it is complete.

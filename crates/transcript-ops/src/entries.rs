@@ -17,6 +17,7 @@ use crate::wire::{
 
 /// Which entries of which session are read: options.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EntriesSettings {
     /// The session.

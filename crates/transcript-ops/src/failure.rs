@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 /// Why a function failed. Names the file and never quotes the content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
     /// The stable name of what went wrong, such as `not-found` or `busy`.
     pub kind: Cow<'static, str>,

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 
 /// A number of tokens, or a text such as `150k` or the name of a model.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "`fit` must be a number of tokens or a text")]
 pub enum Limit {
     /// The maximum number of tokens of the messages.

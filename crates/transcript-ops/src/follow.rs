@@ -16,6 +16,7 @@ use crate::wire::{EntryRecord, TailRecord};
 
 /// Which session is followed, and how: options.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FollowSettings {
     /// The session.
@@ -37,6 +38,7 @@ pub struct FollowSettings {
 
 /// Which sessions are followed, and how: options.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WatchSettings {
     /// Folders of projects, and sessions; all sessions of the store if there are none.

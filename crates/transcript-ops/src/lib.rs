@@ -19,6 +19,8 @@ pub mod provider;
 mod redact;
 pub mod repair;
 pub mod request;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod sdk;
 pub mod sdk_functions;
 pub mod search;

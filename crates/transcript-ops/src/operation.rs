@@ -25,6 +25,7 @@ use crate::wire::SessionRecord;
 
 /// An operation and its options. As JSON, the name is under `function`.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "function", rename_all = "camelCase")]
 pub enum Operation {
     /// The sessions of a store, as the SDKs list them.
@@ -73,6 +74,7 @@ pub enum Operation {
 
 /// An operation has no options of its own.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NoOptions {}
 
@@ -94,8 +96,9 @@ impl<'de> Deserialize<'de> for Call {
                 place.insert(name.to_owned(), value);
             }
         }
+        let name = options.get("function").and_then(Value::as_str);
+        let taken = Operation::place_options(name.unwrap_or_default());
         let operation = Operation::deserialize(Value::Object(options)).map_err(D::Error::custom)?;
-        let taken = operation.place_options();
         if let Some(other) = place.keys().find(|name| !taken.contains(&name.as_str())) {
             return Err(D::Error::custom(format_args!(
                 "there is no option `{other}`"
@@ -117,20 +120,20 @@ impl Call {
 }
 
 impl Operation {
-    /// Returns the names of those options of [`Place`] that it has.
-    fn place_options(&self) -> &'static [&'static str] {
-        match self {
-            Self::ListSessions(_)
-            | Self::GetSessionInfo(_)
-            | Self::GetSessionMessages(_)
-            | Self::ListSubagents(_)
-            | Self::GetSubagentMessages(_)
-            | Self::RenameSession(_)
-            | Self::TagSession(_)
-            | Self::DeleteSession(_)
-            | Self::ForkSession(_)
-            | Self::SetArchived(_) => &["root"],
-            Self::Redact(_) => &[],
+    /// Returns the names of those options of [`Place`] that the operation of this name has.
+    pub(crate) fn place_options(name: &str) -> &'static [&'static str] {
+        match name {
+            "listSessions"
+            | "getSessionInfo"
+            | "getSessionMessages"
+            | "listSubagents"
+            | "getSubagentMessages"
+            | "renameSession"
+            | "tagSession"
+            | "deleteSession"
+            | "forkSession"
+            | "setArchived" => &["root"],
+            "redact" => &[],
             _ => &Place::NAMES,
         }
     }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use transcript_redact::{OwnRules, RedactOptions, Redactor};
 
 use crate::sink::{Result, Sink};
 
 /// A text, and what is redacted in it: options.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RedactSettings {
     /// The text.
@@ -31,6 +31,16 @@ pub struct RedactSettings {
     pub keep: Vec<String>,
 }
 
+/// A text without its secrets.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct RedactedText<'a> {
+    /// The text, with the kind of each secret in its place.
+    text: &'a str,
+    /// The number of secrets of each kind.
+    kinds: BTreeMap<&'a str, u64>,
+}
+
 /// Writes the record of a text without its secrets, and of how many of each kind it had.
 pub(crate) fn redact(settings: &RedactSettings, sink: &mut dyn Sink) -> Result<()> {
     let RedactSettings { text, line, .. } = settings;
@@ -50,7 +60,10 @@ pub(crate) fn redact(settings: &RedactSettings, sink: &mut dyn Sink) -> Result<(
     for secret in found {
         *kinds.entry(secret.kind).or_default() += 1;
     }
-    sink.record(&json!({ "text": masked, "kinds": kinds }))
+    sink.record(&RedactedText {
+        text: &masked,
+        kinds,
+    })
 }
 
 /// Makes a redactor: of e-mail addresses and names of people, too, if that is wanted; of the values of the names `also`;

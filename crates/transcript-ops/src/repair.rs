@@ -1,9 +1,9 @@
 //! Makes damaged sessions whole.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use transcript_manage::{SessionRepair, undo_repair};
 use transcript_reader::SessionRow;
 use transcript_session::{Error, ErrorKind};
@@ -15,6 +15,7 @@ use crate::wire::{NotCopiedRecord, RepairReport};
 
 /// Which session is repaired, and how: options.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RepairSettings {
     /// The session.
@@ -93,6 +94,16 @@ fn is_refusal(kind: ErrorKind) -> bool {
     )
 }
 
+/// A repair that was undone.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct UndoneRepair<'a> {
+    /// The file, as it was before the repair.
+    path: Cow<'a, str>,
+    /// Where the repaired file is now.
+    repaired: Cow<'a, str>,
+}
+
 /// Repairs, and writes the record of it.
 pub(crate) fn repair(
     settings: &RepairSettings,
@@ -102,10 +113,10 @@ pub(crate) fn repair(
     let path = context.find(&settings.session, None)?.path;
     if settings.undo {
         let repaired = undo_repair(&path)?;
-        return sink.record(&json!({
-            "path": path.to_string_lossy(),
-            "repaired": repaired.to_string_lossy(),
-        }));
+        return sink.record(&UndoneRepair {
+            path: path.to_string_lossy(),
+            repaired: repaired.to_string_lossy(),
+        });
     }
     let repaired = repair_session(settings, context, &path)?;
     match repaired.refused {

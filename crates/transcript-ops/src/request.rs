@@ -21,6 +21,7 @@ use crate::wire::{ResumeRefusal, ResumeReport, TokensRecord};
 
 /// The request that continues a session: options.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RequestOptions {
     session: PathBuf,

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use transcript_reader::SessionRow;
 
 use crate::context::{Context, PolicyName};
@@ -15,6 +14,7 @@ use crate::sink::{Result, Sink, Stop};
 
 /// Which sessions are listed: options.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListArguments {
     limit: Option<i64>,
@@ -29,6 +29,7 @@ pub struct ListArguments {
 
 /// A session: options.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SdkArguments {
     session_id: String,
@@ -39,6 +40,7 @@ pub struct SdkArguments {
 
 /// Which messages are read: options.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MessageArguments {
     session_id: String,
@@ -57,6 +59,7 @@ pub struct MessageArguments {
 
 /// The new title of a session: options.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RenameArguments {
     session_id: String,
@@ -68,6 +71,7 @@ pub struct RenameArguments {
 
 /// The new tag of a session: options.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TagArguments {
     session_id: String,
@@ -79,6 +83,7 @@ pub struct TagArguments {
 
 /// Whether a session is archived: options.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ArchivedArguments {
     session_id: String,
@@ -90,6 +95,7 @@ pub struct ArchivedArguments {
 
 /// Which part of a session is copied: options.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ForkArguments {
     session_id: String,
@@ -100,10 +106,20 @@ pub struct ForkArguments {
     policy: PolicyName,
 }
 
+/// The copy of a session.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ForkedSession<'a> {
+    /// Its id.
+    session_id: &'a str,
+}
+
 /// A session as the SDKs describe it. Times are in milliseconds since 1970.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct SessionInfo<'a> {
+pub(crate) struct SessionInfo<'a> {
     session_id: &'a str,
     summary: &'a str,
     last_modified: i64,
@@ -228,7 +244,7 @@ impl ForkArguments {
         let (last, title) = (self.up_to_message_id.as_deref(), self.title.as_deref());
         let id = &self.session_id;
         let id = sdk.sessions.fork(id, sdk.directory, last, title)?;
-        sink.record(&json!({ "sessionId": id }))
+        sink.record(&ForkedSession { session_id: &id })
     }
 }
 

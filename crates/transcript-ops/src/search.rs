@@ -18,6 +18,7 @@ const MAX_SNIPPET_LEN: usize = 64 << 10;
 
 /// What is searched for, and where: options.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchSettings {
     /// The query.
@@ -60,6 +61,7 @@ pub struct SearchSettings {
 
 /// The order of hits.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SortName {
     /// The best first.
@@ -71,6 +73,7 @@ pub enum SortName {
 
 /// What a search returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SearchOutput {
     /// Each hit.

@@ -5,7 +5,6 @@ use std::io::{self, BufRead, Write};
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
-use serde_json::json;
 use transcript_catalog::usage::{CallPrices, Prices};
 use transcript_format::kind::EntryKind;
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
@@ -432,23 +431,26 @@ pub fn request_text(request: &SessionRequest, index: &Index) -> io::Result<Strin
     let mut messages = Vec::new();
     wire::write_messages(&mut messages, &request.messages, |json| json.into())?;
     let messages = String::from_utf8_lossy(&messages);
-    let (model, provider) = (json!(request.model), request.provider.name());
     let resumable = request.is_resumable();
     let window = request.model.as_deref().and_then(context_window);
     let tokens = wire::TokensRecord::new(&request.tokens(), window, None);
     let accepted = resumable && request.lint().is_ok() && tokens.over.is_none();
-    let tokens = wire::text(&tokens)?;
-    let diagnostics = wire::text(&wire::RequestDiagnostics::new(index, request))?;
-    let diagnostics = diagnostics.trim_start_matches('{');
-    Ok(format!(
-        "{{\"model\":{model},\"provider\":\"{provider}\",\"resumable\":{resumable},\"accepted\":{accepted},\"tokens\":{tokens},\"messages\":{messages},{diagnostics}"
-    ))
+    Ok(wire::text(&wire::RequestRecord {
+        model: request.model.as_deref(),
+        provider: request.provider.name(),
+        resumable,
+        accepted,
+        tokens,
+        messages: wire::Json::new(messages),
+        diagnostics: wire::RequestDiagnostics::new(index, request),
+    })?)
 }
 
 /// An entry as the command `entries` lists it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct EntryPreview<'e> {
+pub(crate) struct EntryPreview<'e> {
     uuid: Option<String>,
     #[serde(rename = "type")]
     kind: &'static str,

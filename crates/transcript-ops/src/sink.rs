@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use serde_json::json;
 
 use crate::failure::Failure;
 use crate::sdk::SdkMessage;
@@ -33,26 +32,62 @@ pub trait Sink {
     /// # Errors
     /// As [`Self::json`].
     fn message(&mut self, message: &SdkMessage<'_>) -> Result<()> {
-        let record = json!({
-            "role": message.role,
-            "uuid": message.uuid,
-            "parentUuid": message.parent_uuid,
-            "sessionId": message.session_id,
-            "timestamp": message.timestamp,
-            "parentToolUseId": message.parent_tool_use_id,
-            "parentAgentId": message.parent_agent_id,
-            "isCompactSummary": message.is_compact_summary,
-            "isMeta": message.is_transcript_only,
-            "isQueuedCommand": message.is_queued,
-            "origin": message.origin.map(Json::new),
-            "message": Json::new(message.message),
-        });
-        self.json(wire::text(&record)?.as_bytes())
+        self.json(wire::text(&MessageRecord::new(message))?.as_bytes())
     }
 
     /// Returns whether records are shown on a terminal, so that what they quote of a file must not control it.
     fn is_terminal(&self) -> bool {
         false
+    }
+}
+
+/// A message of a session, as the SDKs return it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MessageRecord<'a> {
+    /// `user`, `assistant` or `system`.
+    role: &'a str,
+    /// The uuid of its entry.
+    uuid: &'a str,
+    /// The uuid of the entry that comes before it in the conversation; `None` for the first.
+    parent_uuid: Option<&'a str>,
+    /// The id of the session that the entry names; empty if it names none.
+    session_id: &'a str,
+    /// The time of the entry, as in the file.
+    timestamp: Option<&'a str>,
+    /// The call of the tool that started the subagent.
+    parent_tool_use_id: Option<&'a str>,
+    /// The subagent that started the subagent.
+    parent_agent_id: Option<&'a str>,
+    /// Whether it is the summary that a compaction left.
+    is_compact_summary: bool,
+    /// Whether clients mark it as not meant for people.
+    is_meta: bool,
+    /// Whether it is a prompt that was queued while the model was working, which then got it within that turn.
+    is_queued_command: bool,
+    /// Who wrote it, such as `{"kind":"human"}`.
+    origin: Option<Json<'a>>,
+    /// The message of the API; `None` if the entry has none.
+    message: Json<'a>,
+}
+
+impl<'a> MessageRecord<'a> {
+    fn new(message: &SdkMessage<'a>) -> Self {
+        Self {
+            role: message.role,
+            uuid: message.uuid,
+            parent_uuid: message.parent_uuid,
+            session_id: message.session_id,
+            timestamp: message.timestamp,
+            parent_tool_use_id: message.parent_tool_use_id,
+            parent_agent_id: message.parent_agent_id,
+            is_compact_summary: message.is_compact_summary,
+            is_meta: message.is_transcript_only,
+            is_queued_command: message.is_queued,
+            origin: message.origin.map(Json::new),
+            message: Json::new(message.message),
+        }
     }
 }
 

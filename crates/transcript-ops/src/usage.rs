@@ -17,6 +17,7 @@ use crate::wire::{ClientCostRecord, CostRecord, CostRow, CostTotal};
 
 /// Which costs are counted, and how they are shown: options.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UsageSettings {
     /// What the rows are about; several for combinations.

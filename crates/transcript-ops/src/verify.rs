@@ -14,6 +14,7 @@ use crate::wire::VerifyRecord;
 
 /// What is verified: options.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VerifySettings {
     /// A session with its subagents, a file, or a folder.

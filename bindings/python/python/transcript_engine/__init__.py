@@ -37,6 +37,7 @@ from ._sdk import (
     Provider,
     SDKSessionInfo,
     SessionMessage,
+    archive_session,
     delete_session,
     fork_session,
     get_session_info,
@@ -47,6 +48,7 @@ from ._sdk import (
     list_subagents,
     rename_session,
     tag_session,
+    unarchive_session,
 )
 from ._session import (
     AsyncSession,
@@ -87,6 +89,7 @@ __all__ = [
     "TranscriptError",
     "Written",
     "__version__",
+    "archive_session",
     "delete_session",
     "entries",
     "export",
@@ -105,6 +108,7 @@ __all__ = [
     "request",
     "search",
     "tag_session",
+    "unarchive_session",
     "usage",
     "verify",
     "watch",

@@ -9,8 +9,21 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from ._records import Json, Records, call, every, names as _names, read_json
+from ._records import Records, call, every, names as _names, read_json
 from ._sdk import Policy, Provider
+from .records import (
+    CostRecord,
+    ExportedDocument,
+    RedactedText,
+    RepairReport,
+    ReplayRecord,
+    ResumeReport,
+    SearchRecord,
+    SessionRecord,
+    TailRecord,
+    UndoneRepair,
+    VerifyRecord,
+)
 
 Path = str | os.PathLike[str]
 Places = Path | Iterable[Path]
@@ -34,7 +47,7 @@ def entries(
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
-) -> Records[Json]:
+) -> Records[ReplayRecord]:
     """Return the conversation of a session as records: ``session``, the entries, ``end``.
 
     ``session`` is a path, an id, or the start of one. ``context`` returns only what the model sees, ``raw_entries``
@@ -68,7 +81,7 @@ def request(
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
-) -> Json:
+) -> ResumeReport:
     """Return what continues a session: ``messages`` for the API, and how they came about. Writes nothing.
 
     ``tools`` names the tools of the request: references to others, which a tool search left, are omitted.
@@ -108,7 +121,7 @@ def follow(
     once: bool = False,
     raw_entries: bool = False,
     root: Path | None = None,
-) -> Records[Json]:
+) -> Records[TailRecord]:
     """Follow a session while it is written: each entry once, in order, as soon as its line is complete.
 
     ``start`` is ``start``, ``end``, or the ``checkpoint`` of an entry after which to continue; ``last`` starts with
@@ -133,7 +146,7 @@ def watch(
     changes: bool = False,
     raw_entries: bool = False,
     root: Path | None = None,
-) -> Records[Json]:
+) -> Records[TailRecord]:
     """Follow many sessions: those in these folders, and these sessions; without any, all. Sessions that are created
     later, and subagents, are included.
     """
@@ -177,22 +190,40 @@ def search(
     query: str,
     places: Places = (),
     *,
+    text: str | None = None,
+    role: str | Iterable[str] = (),
+    tool: str | Iterable[str] = (),
+    since: str | None = None,
+    until: str | None = None,
+    branch: str | None = None,
     limit: int | None = None,
     sort: Literal["rank", "time"] = "rank",
+    context: int | None = None,
+    output: Literal["hits", "files", "count"] = "hits",
     project: Path | None = None,
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
     cache: bool = True,
-) -> Records[Json]:
+) -> Records[SearchRecord]:
     """Find entries in all sessions, or in those at ``places``: records ``hit``, then ``end``.
 
-    ``docs/search.md`` describes the query.
+    ``docs/search.md`` describes the query. ``text`` (whatever its case), ``role``, ``tool``, ``since``, ``until`` and
+    ``branch`` (of git) are its filters as options. ``context`` adds that many lines before and after the match.
+    ``output`` is what is returned: each hit, the sessions with hits, or only their number in ``end``.
     """
     options = {
         "query": query,
+        "text": text,
+        "role": _names(role),
+        "tool": _names(tool),
+        "since": since,
+        "until": until,
+        "branch": branch,
         "limit": limit,
         "sort": sort,
+        "context": context,
+        "output": output,
         **_selection(places, project, root, archive, identity, cache),
     }
     return Records("search", options, read_json)
@@ -211,7 +242,7 @@ def usage(
     archive: bool | Path = False,
     identity: Path | None = None,
     cache: bool = True,
-) -> list[Json]:
+) -> list[CostRecord]:
     """Return what sessions cost: a record ``row`` for each combination of the kinds ``by``, then ``total``."""
     options = {
         "by": [by] if isinstance(by, str) else list(by),
@@ -232,7 +263,7 @@ def verify(
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
-) -> list[Json]:
+) -> list[VerifyRecord]:
     """Say what is wrong with sessions, and what a resume would lose: a record for each session of a folder, for a
     file, or for a session that is named by its id and its subagents.
     """
@@ -256,7 +287,7 @@ def repair(
     compact: bool = False,
     undo: bool = False,
     root: Path | None = None,
-) -> Json:
+) -> RepairReport | UndoneRepair:
     """Repair a session. Without ``out``, ``new_session`` or ``keep_id`` nothing is written: the record says what
     would be done.
     """
@@ -292,7 +323,7 @@ def export(
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
-) -> Json:
+) -> ExportedDocument:
     """Write the conversation of a session as a document, without what looks like a secret unless ``redact`` is false.
 
     A page has the conversation and, folded, its subagents, branches and thinking, unless ``conversation_only`` is true;
@@ -334,7 +365,7 @@ def redact(
     names: bool = False,
     also: Sequence[str] = (),
     keep: Sequence[str] = (),
-) -> Json:
+) -> RedactedText:
     """Return a text in which ``[redacted: KIND]`` replaces secrets, and the number of each kind: ``text`` and ``kinds``.
 
     ``line`` says that the text is a line of a transcript, which stays JSON. docs/redaction.md has the rules.
@@ -354,7 +385,7 @@ def list_archived(
     archive: bool | Path = True,
     *,
     identity: Path | None = None,
-) -> list[Json]:
+) -> list[SessionRecord]:
     """List the sessions of an archive: the one of this user, or the one in a folder."""
     options = {"archive": _archive(archive), "identity": _path(identity)}
     return every(call("listArchived", options))

@@ -53,7 +53,7 @@ class SessionMessage:
     in memory, half a MiB. ``raw`` is the JSON as it is in the file, also after ``message`` was changed in place.
     """
 
-    type: Literal["user", "assistant"]
+    type: Literal["user", "assistant", "system"]
     uuid: str
     session_id: str
     message: Any
@@ -71,7 +71,7 @@ class SessionMessage:
 
     def __init__(
         self,
-        type: Literal["user", "assistant"],
+        type: Literal["user", "assistant", "system"],
         uuid: str,
         session_id: str,
         message: Any,
@@ -187,10 +187,12 @@ def list_sessions(
     offset: int = 0,
     include_worktrees: bool = True,
     *,
+    include_programmatic: bool = True,
     root: Path | None = None,
 ) -> list[SDKSessionInfo]:
     """List sessions, the one that was changed last first: those of the project at ``directory`` and of the other
-    worktrees of its repository, or those of all projects.
+    worktrees of its repository, or those of all projects. Without ``include_programmatic`` sessions that programs
+    started through an SDK are left out.
 
     ``root`` is the folder of projects; that of the client by default.
     """
@@ -202,6 +204,7 @@ def list_sessions(
                 "limit": _count(limit),
                 "offset": _count(offset),
                 "includeWorktrees": bool(include_worktrees),
+                "includeProgrammatic": bool(include_programmatic),
                 "root": _path(root),
             },
         )
@@ -252,11 +255,14 @@ def get_session_messages(
     *,
     policy: Policy = "recover",
     compacted: bool = False,
+    include_system_messages: bool = False,
     root: Path | None = None,
 ) -> list[SessionMessage]:
     """Return the messages of a session, oldest first; none if there is no such session.
 
-    ``compacted`` includes those before the last compaction, which the model no longer sees.
+    ``compacted`` includes those before the last compaction, which the model no longer sees, and
+    ``include_system_messages`` system entries between the messages, such as the boundaries of compactions; they have
+    no ``message``.
     """
     return list(
         iter_session_messages(
@@ -266,6 +272,7 @@ def get_session_messages(
             offset,
             policy=policy,
             compacted=compacted,
+            include_system_messages=include_system_messages,
             root=root,
         )
     )
@@ -279,6 +286,7 @@ def iter_session_messages(
     *,
     policy: Policy = "recover",
     compacted: bool = False,
+    include_system_messages: bool = False,
     root: Path | None = None,
 ) -> Records[SessionMessage]:
     """Return the messages of a session one by one, as :func:`get_session_messages` does all at once: memory does
@@ -292,6 +300,7 @@ def iter_session_messages(
         offset=_count(offset),
         policy=policy,
         compacted=compacted,
+        includeSystemMessages=include_system_messages,
     )
     return Records("getSessionMessages", options, _messages)
 
@@ -355,6 +364,18 @@ def tag_session(
 ) -> None:
     """Set the tag of a session; ``None`` clears it. Raises as :func:`rename_session`."""
     _change("tagSession", session_id, directory, root, what="tag", tag=tag)
+
+
+def archive_session(session_id: str, directory: Path | None = None, *, root: Path | None = None) -> None:
+    """Mark a session as archived: it stays where it is, and a prompt that is written in it later unmarks it. Raises as
+    :func:`rename_session`.
+    """
+    _change("setArchived", session_id, directory, root, what="session", archived=True)
+
+
+def unarchive_session(session_id: str, directory: Path | None = None, *, root: Path | None = None) -> None:
+    """Unmark a session that was marked as archived. Raises as :func:`rename_session`."""
+    _change("setArchived", session_id, directory, root, what="session", archived=False)
 
 
 def delete_session(

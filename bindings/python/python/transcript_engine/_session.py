@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 from . import _transcript  # pyright: ignore[reportPrivateUsage]
 from ._records import Json, names, parsed, waiting
 from ._sdk import Policy, Provider
+from .records import Costs, EntryPreview, PathState, RequestRecord, Usage
 
 Path = str | os.PathLike[str]
 Entry = Mapping[str, Any] | str | bytes | bytearray | memoryview
@@ -116,7 +117,7 @@ class PromptChanges(NamedTuple):
 class Resumed(NamedTuple):
     """What there is to know about a session that was resumed."""
 
-    request: Json
+    request: RequestRecord
     """``messages`` for the API, ``model``, and whether a strict provider accepts them."""
     added: list[str | None]
     """The uuids of the entries that complete an interrupted turn; they are in the file."""
@@ -456,7 +457,7 @@ class Session(_Open):
         tool_ms: float = 0,
         lines_added: int = 0,
         lines_removed: int = 0,
-    ) -> Json:
+    ) -> Costs:
         """Count what the session costs. Returns the counts, as :meth:`counters` does.
 
         ``reply`` is a message of the API, with its ``model`` and ``usage``: count each reply once. ``api_ms`` is how
@@ -467,29 +468,29 @@ class Session(_Open):
             "counters"
         ]
 
-    def counters(self) -> Json:
+    def counters(self) -> Costs:
         """Return the counts as they are now: those of the file, and what was counted since."""
         return parsed(self._native.run('{"op":"counters"}'))["counters"]
 
-    def state(self) -> Json:
+    def state(self) -> PathState:
         """Return the state of the session at the end of its conversation, from the file as it is now: ``files`` that
         the model knows, ``denials``, ``todos``, ``costs``, ``title`` and more, as ``state`` of
         :func:`transcript.request`.
         """
         return parsed(self._native.run_long('{"op":"state"}'))["state"]
 
-    def request(self) -> Json:
+    def request(self) -> RequestRecord:
         """Build the request for the next answer from the file as it is now: ``model``, ``messages``, ``resumable``,
         ``accepted``, and as :func:`transcript.request` has them, ``synthetic`` and ``omitted``: what the messages have
         that no entry says, such as a note that a call is still running, and the entries that are not sent.
         """
         return parsed(self._native.run_long('{"op":"request"}'))["request"]
 
-    def entries(self) -> list[Json]:
+    def entries(self) -> list[EntryPreview]:
         """List the entries of the conversation, oldest first, with previews of their texts."""
         return parsed(self._native.run_long('{"op":"entries"}'))["list"]
 
-    def usage(self) -> list[Json]:
+    def usage(self) -> list[Usage]:
         """Return the tokens of all answers in the file, by model."""
         return parsed(self._native.run_long('{"op":"usage"}'))["models"]
 
@@ -731,28 +732,28 @@ class AsyncSession(_Open):
         tool_ms: float = 0,
         lines_added: int = 0,
         lines_removed: int = 0,
-    ) -> Json:
+    ) -> Costs:
         """As :meth:`Session.count`."""
         command = _count(reply, api_ms, failed_api_ms, tool_ms, lines_added, lines_removed)
         return parsed(await self._run(command))["counters"]
 
-    async def counters(self) -> Json:
+    async def counters(self) -> Costs:
         """As :meth:`Session.counters`."""
         return parsed(await self._run('{"op":"counters"}'))["counters"]
 
-    async def state(self) -> Json:
+    async def state(self) -> PathState:
         """As :meth:`Session.state`."""
         return parsed(await self._run('{"op":"state"}'))["state"]
 
-    async def request(self) -> Json:
+    async def request(self) -> RequestRecord:
         """As :meth:`Session.request`."""
         return parsed(await self._run('{"op":"request"}'))["request"]
 
-    async def entries(self) -> list[Json]:
+    async def entries(self) -> list[EntryPreview]:
         """As :meth:`Session.entries`."""
         return parsed(await self._run('{"op":"entries"}'))["list"]
 
-    async def usage(self) -> list[Json]:
+    async def usage(self) -> list[Usage]:
         """As :meth:`Session.usage`."""
         return parsed(await self._run('{"op":"usage"}'))["models"]
 

@@ -17,6 +17,7 @@ use transcript_session::make::Trigger;
 
 /// A line of the input of `append`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct CommandLine<'a> {
     /// Any value; the answer repeats it. Absent if the caller does not need it.
@@ -29,6 +30,7 @@ pub struct CommandLine<'a> {
 
 /// A command of `append`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "op", rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Command<'a> {
@@ -134,6 +136,7 @@ pub enum Command<'a> {
 
 /// What the command `append` adds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Append<'a> {
@@ -149,11 +152,13 @@ pub enum Append<'a> {
 
 /// The command `compact`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CompactCommand<'a> {
     /// Who wanted it.
     #[serde(serialize_with = "trigger_name")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub trigger: Trigger,
     /// The summary of the conversation before.
     pub summary: Str<'a>,
@@ -167,6 +172,7 @@ pub struct CompactCommand<'a> {
 
 /// A system prompt, as the commands `prompt` and `changes` have it: the sections that are sent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct PromptCommand<'a> {
     /// The sections. They are ordered as [`SystemPrompt`] orders them; of two with one name the last
@@ -179,6 +185,7 @@ pub struct PromptCommand<'a> {
 
 /// A section of a system prompt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct PromptSectionRecord<'a> {
     /// Its name, such as `base` or `git`.
@@ -457,6 +464,7 @@ fn is_zero(number: &u64) -> bool {
 
 /// A line of the output of `append`: the answer to one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 #[must_use]
 pub struct Answer<'a> {
@@ -487,18 +495,38 @@ pub struct Answer<'a> {
     pub path: Option<PathBuf>,
     /// What was counted; only of `count` and `counters`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<transcript_resume::Costs>")
+    )]
     pub counters: Option<Json<'a>>,
     /// The state of the session; only of `state`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<transcript_resume::PathState>")
+    )]
     pub state: Option<Json<'a>>,
     /// The request with its messages; only of `request`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<super::RequestRecord<'static>>")
+    )]
     pub request: Option<Json<'a>>,
     /// The entries of the conversation; only of `entries`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<Vec<crate::serve::EntryPreview<'static>>>")
+    )]
     pub list: Option<Json<'a>>,
     /// What the answers of each model report; only of `usage`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<Vec<transcript_resume::Usage>>")
+    )]
     pub models: Option<Json<'a>>,
     /// The new session that is written, because the given one is in use; only with
     /// [`OnBusy::Fork`](transcript_session::OnBusy::Fork).
@@ -511,6 +539,7 @@ pub struct Answer<'a> {
 
 /// A copy of a session that is written instead of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct WrittenFork {
@@ -522,6 +551,7 @@ pub struct WrittenFork {
 
 /// The differences between two system prompts, as names of sections.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PromptChangesRecord {
@@ -549,6 +579,7 @@ impl From<PromptChanges> for PromptChangesRecord {
 
 /// The entries that a command wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct WrittenEntries {
     /// The entries, in file order; none for `rewind` and `tombstone`.
@@ -563,6 +594,7 @@ pub struct WrittenEntries {
 
 /// Messages of one type that a `record` did not write, for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SkippedMessages {
@@ -579,6 +611,7 @@ pub struct SkippedMessages {
 
 /// An entry that was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct WrittenEntry {

@@ -12,6 +12,7 @@ use super::SCHEMA;
 
 /// What `keep` did: its only object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct KeepReport {
@@ -35,6 +36,7 @@ pub struct KeepReport {
 
 /// A session that the client deletes soon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AtRiskRecord {
@@ -78,6 +80,7 @@ impl KeepReport {
 
 /// What `restore` did: its only object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RestoreReport {
@@ -109,6 +112,7 @@ fn is_zero(number: &u64) -> bool {
 
 /// A file that was not restored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RefusedFileRecord {
@@ -154,6 +158,7 @@ impl RestoreReport {
 
 /// What `prune` removed, or would remove: its only object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PruneReport {
@@ -171,6 +176,7 @@ pub struct PruneReport {
 
 /// A session that was or would be removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PrunedRecord {
@@ -184,6 +190,7 @@ pub struct PrunedRecord {
 
 /// A session that stays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct KeptRecord {
@@ -218,6 +225,7 @@ impl PruneReport {
 
 /// What `verify --archive` found: its only object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ArchiveCheckReport {
@@ -237,6 +245,7 @@ pub struct ArchiveCheckReport {
 
 /// A part of an archive that is damaged or missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DamageRecord {
@@ -250,6 +259,7 @@ pub struct DamageRecord {
 
 /// A part of an archived file that is lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LossRecord {

@@ -11,6 +11,7 @@ use transcript_session::make::{self, NewEntry};
 
 /// What a person did in a client, other than writing a plain prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
     rename_all = "camelCase",
     rename_all_fields = "camelCase",
@@ -80,6 +81,7 @@ pub enum ClientAction<'a> {
 
 /// A reference before the text of a prompt ([`Reference`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
     tag = "kind",
     rename_all = "camelCase",

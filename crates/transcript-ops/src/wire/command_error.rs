@@ -8,6 +8,7 @@ use transcript_session::Error;
 
 /// Why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct CommandError {
     /// The kind, such as `bad-command`; `docs/cli.md` has the list.

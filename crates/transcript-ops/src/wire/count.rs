@@ -12,6 +12,7 @@ use super::text::Json;
 
 /// What a turn cost: the command `count`. Times are in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CountCommand<'a> {

@@ -16,6 +16,7 @@ use super::text::Json;
 /// An entry. In the output of `replay` it is one of the path; in that of `tail` it may be any line
 /// with an object, including titles, modes and other metadata.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct EntryRecord<'a> {

@@ -8,6 +8,7 @@ use super::SCHEMA;
 
 /// A copy of a conversation: the only object of `fork --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ForkRecord {

@@ -9,6 +9,7 @@ use super::{Name, SCHEMA};
 
 /// A session: a line of `list --json`. What the file does not have is `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SessionRecord<'a> {

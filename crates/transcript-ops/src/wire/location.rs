@@ -5,6 +5,7 @@ use transcript_reader::{EntryNo, Index};
 
 /// The entry that a record refers to. Both are `None` if it refers to none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct EntryLocation {
     /// The number of its line, from 1; `None` also when the lines before were not read.

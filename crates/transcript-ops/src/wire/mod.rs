@@ -70,8 +70,8 @@ pub use repair::{ActionRecord, CompactedRecord, HealthRecord, RepairReport, Type
 pub use replay::{ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain};
 pub use resume::{
     DecisionRecord, EntryUuids, FindingRecord, LintRecord, OmissionRecord, ProblemRecord,
-    RequestDiagnostics, ResumeRefusal, ResumeReport, SyntheticRecord, TokensRecord, UsageRecord,
-    write_messages,
+    RequestDiagnostics, RequestRecord, ResumeRefusal, ResumeReport, SyntheticRecord, TokensRecord,
+    UsageRecord, write_messages,
 };
 pub use search::{CopyRecord, FoundSession, HitRecord, SearchEnd, SearchRecord};
 pub use serve::ServeRecord;

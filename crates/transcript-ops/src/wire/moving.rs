@@ -9,6 +9,7 @@ use transcript_manage::{Merged, Moves, NotCopied};
 
 /// The only object of `move --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MoveReport {
@@ -24,6 +25,7 @@ pub struct MoveReport {
 
 /// A session that was moved or copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MovedSession {
@@ -39,6 +41,7 @@ pub struct MovedSession {
 
 /// A session that was not moved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RefusedSession {
@@ -79,6 +82,7 @@ impl MoveReport {
 
 /// The only object of `merge --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MergeReport {
@@ -107,6 +111,7 @@ pub struct MergeReport {
 
 /// A file beside a session that was not copied with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct NotCopiedRecord {
@@ -130,6 +135,7 @@ impl NotCopiedRecord {
 
 /// Two entries with the same uuid and other content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ConflictRecord {

@@ -17,6 +17,7 @@ macro_rules! records {
     ) => {
         $(#[doc = $doc])*
         #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(tag = "kind")]
         #[non_exhaustive]
         pub enum $Name<'a> {
@@ -42,6 +43,7 @@ pub(super) use records;
 
 pub(super) fn kind(record: &RawValue) -> serde_json::Result<Str<'_>> {
     #[derive(Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     struct Tagged<'a> {
         #[serde(borrow)]
         kind: Str<'a>,

@@ -7,6 +7,7 @@ use transcript_redact::Redaction;
 
 /// Something that was redacted: its kind and its place, never its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RedactionRecord {

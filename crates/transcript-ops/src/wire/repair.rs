@@ -11,6 +11,7 @@ use super::{Name, NotCopiedRecord, PolicyLintRecord, SCHEMA, VisibleRecord};
 /// What a repair does, and what the session shows before and after: the only object of
 /// `repair --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RepairReport {
@@ -47,6 +48,7 @@ pub struct RepairReport {
 
 /// What a compaction moves to an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CompactedRecord {
@@ -62,6 +64,7 @@ pub struct CompactedRecord {
 
 /// The lines of one type before and after a compaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TypeSizeRecord {
@@ -78,6 +81,7 @@ pub struct TypeSizeRecord {
 
 /// One change of a repair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ActionRecord {
@@ -93,6 +97,7 @@ pub struct ActionRecord {
 
 /// What a session shows, and whether a provider accepts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct HealthRecord {

@@ -35,6 +35,7 @@ records! {
 
 /// The session of a replay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReplayHead {
@@ -85,6 +86,7 @@ impl ReplayHead {
 
 /// A branch that leaves the path. The entries that follow are those that were not printed before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ReplayBranch {
     /// Its parent among the entries printed before; `None` if it has its own root.
@@ -107,6 +109,7 @@ impl ReplayBranch {
 
 /// A subagent in the file of another conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ReplaySidechain<'a> {
     /// Its id; `None` in files of old clients.
@@ -125,6 +128,7 @@ impl<'a> ReplaySidechain<'a> {
 
 /// The end of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ReplayEnd {
     /// The number of findings about the file and the path.

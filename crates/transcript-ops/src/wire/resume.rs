@@ -20,6 +20,7 @@ use transcript_session::History;
 ///
 /// Everything from `provider` on is empty when the file is of another format ([`ResumeRefusal`]).
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResumeReport<'a> {
@@ -49,6 +50,7 @@ pub struct ResumeReport<'a> {
     /// The messages of the next request, oldest first, verbatim. A report that is about to be
     /// written has none: see [`write`](Self::write).
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::ApiMessage>"))]
     pub messages: Vec<Json<'a>>,
     /// The uuids of the entries of the path, oldest first.
     #[serde(default)]
@@ -160,8 +162,32 @@ impl<'a> ResumeReport<'a> {
     }
 }
 
+/// The request that continues an open session.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct RequestRecord<'a> {
+    /// The model.
+    pub model: Option<&'a str>,
+    /// Who gets the request.
+    pub provider: &'a str,
+    /// Whether there is a conversation to continue.
+    pub resumable: bool,
+    /// Whether a strict provider accepts the messages, and they fit the context window of the model if that is known.
+    pub accepted: bool,
+    /// The length of the request.
+    pub tokens: TokensRecord,
+    /// The messages, in the form of the API.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::ApiMessage>"))]
+    pub messages: Json<'a>,
+    /// What the messages have that no entry says, and what is not sent.
+    #[serde(flatten)]
+    pub diagnostics: RequestDiagnostics<'a>,
+}
+
 /// What a request has that the file has not, and the reverse.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RequestDiagnostics<'a> {
     /// As [`ResumeReport::synthetic`].
@@ -222,6 +248,7 @@ pub fn write_messages(
 /// The answer of `resume --json` for a file that is not a transcript. It can also be parsed as a
 /// [`ResumeReport`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResumeRefusal {
@@ -267,6 +294,8 @@ impl ResumeRefusal {
 ///
 /// Of a report that is about to be written, they are made one by one.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "Vec<Option<String>>"))]
 pub struct EntryUuids<'a>(Uuids<'a>);
 
 #[derive(Clone, Debug)]
@@ -324,6 +353,7 @@ impl<'de> Deserialize<'de> for EntryUuids<'_> {
 
 /// A block that is not in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SyntheticRecord<'a> {
     /// The kind, such as `missing-result`; `docs/cli.md` has the list.
@@ -341,6 +371,7 @@ pub struct SyntheticRecord<'a> {
 
 /// An entry that is not sent, or only in part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct OmissionRecord {
     /// Why, such as `unanswered-call`; `docs/cli.md` has the list.
@@ -355,6 +386,7 @@ pub struct OmissionRecord {
 
 /// A step of choosing the path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct DecisionRecord {
     /// The kind, such as `leaf`; `docs/recover.md` has the list.
@@ -368,6 +400,7 @@ pub struct DecisionRecord {
 
 /// A defect of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct FindingRecord {
     /// The code, such as `L-TORN-TAIL`; `docs/findings.md` explains each.
@@ -409,6 +442,7 @@ pub(super) fn severity(code: Code) -> Name {
 
 /// Whether a strict provider would accept a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct LintRecord {
     /// Whether the session is resumable and there are no problems.
@@ -441,6 +475,7 @@ impl LintRecord {
 
 /// The tokens of a request, estimated. Only the API knows the exact number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct TokensRecord {
     /// The tokens of the request: of its messages and, as far as the last answer shows what they took, of the system
@@ -486,6 +521,7 @@ impl TokensRecord {
 
 /// A rule that a request breaks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ProblemRecord {
     /// The rule, such as `emptied-thinking`.
@@ -512,6 +548,7 @@ impl ProblemRecord {
 
 /// The tokens of the answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct UsageRecord<'a> {
     /// What the counts cover: `path`.

@@ -24,6 +24,7 @@ records! {
 
 /// An entry that a search found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct HitRecord {
@@ -76,6 +77,7 @@ pub struct HitRecord {
 
 /// A copy of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CopyRecord {
@@ -89,6 +91,7 @@ pub struct CopyRecord {
 
 /// A session with hits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct FoundSession {
@@ -111,6 +114,7 @@ pub struct FoundSession {
 /// The end of a search. The numbers do not depend on `--limit`; but in the order of time, sessions after
 /// the last needed one are not searched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SearchEnd {

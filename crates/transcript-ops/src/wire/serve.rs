@@ -6,6 +6,7 @@ use super::SCHEMA;
 
 /// Where the live page is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ServeRecord {
     /// The version of the shape: [`SCHEMA`].

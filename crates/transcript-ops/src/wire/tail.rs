@@ -43,6 +43,7 @@ records! {
 
 /// A file that was opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct OpenRecord<'a> {
     /// The absolute path of the file.
@@ -53,6 +54,7 @@ pub struct OpenRecord<'a> {
 
 /// A damaged line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct BadRecord<'a> {
     /// Its number, from 1; `None` if the lines before were not read.
@@ -71,6 +73,7 @@ pub struct BadRecord<'a> {
 
 /// A file that is printed again from its start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ResetRecord<'a> {
     /// The cause: `truncated` or `replaced`.
@@ -83,6 +86,7 @@ pub struct ResetRecord<'a> {
 
 /// A file that does not have its name any more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct GoneRecord<'a> {
     /// The absolute path that the file had.
@@ -95,6 +99,7 @@ pub struct GoneRecord<'a> {
 
 /// The conversation continues on another branch. Without a uuid, an entry is `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MovedRecord<'a> {
     /// The previous leaf.
@@ -111,6 +116,7 @@ pub struct MovedRecord<'a> {
 
 /// A change that concerns one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ChangeRecord<'a> {
     /// The uuid of the entry; `None` if it has none.
@@ -123,6 +129,7 @@ pub struct ChangeRecord<'a> {
 
 /// A change that concerns one tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct CallRecord<'a> {
     /// The id of the call.

@@ -57,6 +57,22 @@ impl<'de> Deserialize<'de> for Json<'_> {
     }
 }
 
+/// Any value. A type that knows more about it says so where it is used.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Json<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Json".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        true.into()
+    }
+}
+
 /// Serializes a record as one line without a newline, [escaped] for terminals.
 ///
 /// # Errors

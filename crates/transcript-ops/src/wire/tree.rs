@@ -11,6 +11,7 @@ use transcript_session::History;
 
 /// The branches of a session: the only object of `tree --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TreeReport {
@@ -101,6 +102,7 @@ fn is_root(branch: &Branch) -> bool {
 
 /// The start of a branch that no link of the file connects with a parent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RootRecord {
@@ -129,6 +131,7 @@ impl RootRecord {
 
 /// A run of entries without a fork.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct BranchRecord {
     /// Its position in [`TreeReport::branches`], from 0.
@@ -160,6 +163,7 @@ pub struct BranchRecord {
 
 /// A compaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BoundaryRecord {
@@ -221,6 +225,7 @@ fn ends(boundary: &Boundary) -> [Option<Id>; 3] {
 
 /// A reference to an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct NamedEntry {
     /// The uuid.
@@ -240,6 +245,7 @@ impl NamedEntry {
 
 /// A subagent in the file of another conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SidechainRecord {
     /// Its id; `None` in files of old clients.
@@ -262,6 +268,7 @@ impl SidechainRecord {
 
 /// The leaf of each policy; `None` if there is no conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct LeavesRecord {
     /// The leaf of policy `recover`.
@@ -280,6 +287,7 @@ impl LeavesRecord {
 
 /// The leaf of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct LeafRecord {
     /// The entry.

@@ -31,6 +31,7 @@ records! {
 
 /// Sums of requests. Costs are in nano-dollars, at most `u64::MAX`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CostSums {
@@ -68,6 +69,7 @@ pub struct CostSums {
 
 /// The sums of a part of the requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CostRow {
@@ -92,6 +94,7 @@ pub struct CostRow {
 
 /// A block of five hours. The rates are those between its first and its last request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BlockRecord {
@@ -112,6 +115,7 @@ pub struct BlockRecord {
 /// What a client counted for a session (`cost-state`), beside our sum. `difference` is theirs minus ours: what is not
 /// in the transcript.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ClientCostRecord {
@@ -131,6 +135,7 @@ pub struct ClientCostRecord {
 
 /// What a client counted for a model, beside our sum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ClientModelRecord {
@@ -150,6 +155,7 @@ pub struct ClientModelRecord {
 
 /// The sums of all rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CostTotal {
@@ -176,6 +182,7 @@ pub struct CostTotal {
 
 /// Where prices are from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct PricesRecord {
     /// The date of the table.
@@ -186,6 +193,7 @@ pub struct PricesRecord {
 
 /// The answer of `--statusline`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct StatusRecord {

@@ -10,6 +10,7 @@ use super::{Name, SCHEMA};
 
 /// What is wrong with one session: a line of `verify --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct VerifyRecord {
@@ -46,6 +47,7 @@ pub struct VerifyRecord {
 
 /// A number of messages under each policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct VisibleRecord {
     /// Under policy `vendor`, that of the client.
@@ -56,6 +58,7 @@ pub struct VisibleRecord {
 
 /// Whether a strict provider accepts the request of each policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct PolicyLintRecord {
     /// That of the client.
@@ -66,6 +69,7 @@ pub struct PolicyLintRecord {
 
 /// A finding of `verify --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct VerifyFindingRecord {
     /// The code, such as `L-TORN-TAIL`; `docs/findings.md` explains each.
@@ -87,6 +91,7 @@ pub struct VerifyFindingRecord {
 
 /// How many recorded requests are built again from the entries alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RebuiltRequestsRecord {
     /// How many are recorded.
@@ -99,6 +104,7 @@ pub struct RebuiltRequestsRecord {
 
 /// How many recorded requests of one version of a client are built again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct VersionRequestsRecord {
     /// The version; `None` if the lines name none.
@@ -116,6 +122,7 @@ pub struct VersionRequestsRecord {
 
 /// A recorded request that is not reproduced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RequestDifferenceRecord {
     /// The path of the file.
@@ -135,6 +142,7 @@ pub struct RequestDifferenceRecord {
 
 /// A message of a recorded request that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct DifferentMessageRecord {
     /// Its place, from 0.
@@ -150,6 +158,7 @@ pub struct DifferentMessageRecord {
 /// The recorded requests of all files: the last line of `verify --requests --json` with several of
 /// them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct VerifySumRecord {
     /// The version of the shape: [`SCHEMA`].

@@ -9,6 +9,7 @@ use transcript_format::texts;
 
 /// A call that was denied. A client that resumes the session need not ask again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Denial {

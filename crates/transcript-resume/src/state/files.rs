@@ -9,6 +9,7 @@ use transcript_format::tool_result::{Read, Write};
 
 /// How the model got to know a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum FileAccess {
@@ -25,6 +26,7 @@ pub enum FileAccess {
 /// notes about files that have changed since: compare [`timestamp`](Self::timestamp) with the time of
 /// the file. The text itself is not kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct KnownFile {

@@ -10,6 +10,7 @@ use transcript_format::usage::ModelUsage;
 
 /// The files as they were before a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct FileHistory {
@@ -35,6 +36,7 @@ fn of_texts<'de, D: Deserializer<'de>>(
 
 /// A worktree that a session works in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Worktree {
@@ -54,6 +56,7 @@ pub struct Worktree {
 
 /// A prompt that waits to be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct QueuedPrompt {
@@ -65,6 +68,7 @@ pub struct QueuedPrompt {
 
 /// A pull request that the session created.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PullRequest {
@@ -81,6 +85,7 @@ pub struct PullRequest {
 /// The counts of the client, from the last `cost-state` line. A resumed session continues from
 /// these counts (META-3).
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Costs {
@@ -109,6 +114,7 @@ pub struct Costs {
 
 /// What the client counted for one model.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ModelCosts {

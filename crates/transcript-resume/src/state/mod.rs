@@ -31,6 +31,7 @@ pub use usage::{Usage, UsageTotals};
 /// Most of it comes from the entries of the path. Metadata lines count for the whole file, as they
 /// do not show which branch they belong to.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PathState {

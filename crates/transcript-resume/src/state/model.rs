@@ -13,6 +13,7 @@ const DEFAULT: &str = "(default)";
 
 /// A change to another model because the one that was asked refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ModelFallback {

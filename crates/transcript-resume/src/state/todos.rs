@@ -8,6 +8,7 @@ use transcript_format::tool_result::{self, TaskItem, TaskUpdate};
 
 /// One item of the list. What no line contains is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Todo {

@@ -21,6 +21,7 @@ pub(crate) const NO_MODEL: &str = "<synthetic>";
 
 /// The usage of the answers of one model. What none of them reports is `None`, never 0.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Usage {

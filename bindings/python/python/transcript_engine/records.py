@@ -1,0 +1,1410 @@
+"""The types of records, written by ``tools/bindings_types.py`` from ``docs/operations.json``.
+
+Records are dictionaries: these types only say what they have. Later versions may add fields and kinds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict, Union
+
+
+class ActionRecord(TypedDict):
+    """One change of a repair."""
+
+    action: str
+    """What is done, for example `salvage`."""
+    code: str
+    """The code of the defect."""
+    detail: str
+    """A short description."""
+    line: int | None
+    """The line in the old file; `null` for one that was made."""
+
+
+class ApiMessage(TypedDict):
+    """A message of the API. What its blocks have is up to the API."""
+
+    content: Content
+    """A text, or the blocks."""
+    role: str
+    """`user`, `assistant` or `system`."""
+
+
+class BadRecord(TypedDict):
+    """A damaged line."""
+
+    kind: Literal["bad"]
+    """The kind of the record."""
+    code: str
+    """The code of the finding (`docs/format.md`)."""
+    detail: str
+    """What is wrong, in words; never quotes the line."""
+    len: int
+    """Its length in bytes, without the newline."""
+    line: int | None
+    """Its number, from 1; `null` if the lines before were not read."""
+    offset: int
+    """The offset of its first byte in the file."""
+    path: str
+    """The absolute path of the file."""
+
+
+class BlockRecord(TypedDict):
+    """A block of five hours. The rates are those between its first and its last request."""
+
+    active: bool
+    """Whether it continues."""
+    costPerHourNanoUsd: int | None
+    """The cost of an hour."""
+    end: str | None
+    """Five hours later."""
+    projectedNanoUsd: int | None
+    """The cost of the whole block if it continues like this; of an active one only."""
+    start: str | None
+    """The full hour at which it starts."""
+    tokensPerMinute: int | None
+    """All tokens of a minute."""
+
+
+class _CallRecord(TypedDict):
+    kind: Literal["call-opened"] | Literal["call-closed"]
+    """The kind of the record."""
+    id: str
+    """The id of the call."""
+    offset: int
+    """The offset of the entry that made the change."""
+    path: str
+    """The absolute path of the file."""
+
+
+class CallRecord(_CallRecord, total=False):
+    """A change that concerns one tool call."""
+
+    name: str | None
+    """The name of the tool; only of `call-opened`, and absent if the call has none."""
+
+
+class ChangeRecord(TypedDict):
+    """A change that concerns one entry."""
+
+    kind: Literal["boundary"] | Literal["tombstoned"] | Literal["turn-end"]
+    """The kind of the record."""
+    offset: int
+    """The offset of the entry that made the change."""
+    path: str
+    """The absolute path of the file."""
+    uuid: str | None
+    """The uuid of the entry; `null` if it has none."""
+
+
+class ClientCostRecord(TypedDict):
+    """What a client counted for a session (`cost-state`), beside our sum. `difference` is theirs minus ours: what is not in the transcript."""
+
+    kind: Literal["client"]
+    """The kind of the record."""
+    differenceNanoUsd: int | None
+    """Theirs minus ours."""
+    models: list[ClientModelRecord]
+    """The same for each model."""
+    oursNanoUsd: int | None
+    """Our cost; `null` if it is not known."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+    sessionId: str
+    """The session."""
+    theirsNanoUsd: int | None
+    """The cost that the client counted."""
+
+
+class ClientModelRecord(TypedDict):
+    """What a client counted for a model, beside our sum."""
+
+    differenceNanoUsd: int | None
+    """Theirs minus ours."""
+    model: str
+    """The model."""
+    ourTokens: list[int]
+    """Ours."""
+    oursNanoUsd: int | None
+    """Our cost."""
+    theirTokens: list[int] | None
+    """The tokens that the client counted: input, output, written to and read from the cache."""
+    theirsNanoUsd: int | None
+    """The cost that the client counted."""
+
+
+class CommandError(TypedDict):
+    """Why a command failed."""
+
+    kind: str
+    """The kind, such as `bad-command`; `docs/cli.md` has the list."""
+    message: str
+    """The error in words; never quotes an entry."""
+    retry: bool
+    """Whether the same command may succeed later."""
+
+
+class CompactedRecord(TypedDict):
+    """What a compaction moves to an archive."""
+
+    after: int
+    """The bytes after."""
+    before: int
+    """The bytes of the session before."""
+    lines: int
+    """How many lines are moved."""
+    types: list[TypeSizeRecord]
+    """The same by the type of lines, the type of which most bytes are moved first."""
+
+
+class CopyRecord(TypedDict):
+    """A copy of an entry."""
+
+    line: int | None
+    """Its line, from 1."""
+    sessionId: str
+    """The session that it is in."""
+    uuid: str | None
+    """Its uuid."""
+
+
+class _CostRow(TypedDict):
+    kind: Literal["row"]
+    """The kind of the record."""
+    by: dict[str, Any]
+    """What the row is about: the key of each kind, `null` if it is unknown or none."""
+    cacheRead: int
+    """Tokens read from the cache."""
+    cacheWrite1h: int
+    """Tokens written to the cache for an hour."""
+    cacheWrite5m: int
+    """Tokens written to the cache for five minutes."""
+    costNanoUsd: int | None
+    """The cost of all calls whose price is known; `null` if none is known."""
+    deleted: int
+    """The number of requests of deleted sessions (`--keep`)."""
+    first: str | None
+    """The time of the first request."""
+    incomplete: int
+    """How many of them have no final counts."""
+    input: int
+    """Input tokens outside of the cache."""
+    last: str | None
+    """The time of the last request."""
+    output: int
+    """Tokens of the answers."""
+    reportedNanoUsd: int | None
+    """What the lines of old clients say they cost (`costUSD`)."""
+    requests: int
+    """The number of requests."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+    unknownModels: list[str]
+    """The models whose price is not known."""
+    unpricedTokens: int
+    """The tokens of calls whose price is not known."""
+    webFetch: int
+    """Pages that the API fetched."""
+    webSearch: int
+    """Searches of the web."""
+
+
+class CostRow(_CostRow, total=False):
+    """The sums of a part of the requests."""
+
+    block: BlockRecord | None
+    """With `hour5` alone: the block."""
+    current: bool | None
+    """With `branch`: whether a resume continues this branch."""
+
+
+class CostTotal(TypedDict):
+    """The sums of all rows."""
+
+    kind: Literal["total"]
+    """The kind of the record."""
+    cacheRead: int
+    """Tokens read from the cache."""
+    cacheWrite1h: int
+    """Tokens written to the cache for an hour."""
+    cacheWrite5m: int
+    """Tokens written to the cache for five minutes."""
+    costNanoUsd: int | None
+    """The cost of all calls whose price is known; `null` if none is known."""
+    deleted: int
+    """The number of requests of deleted sessions (`--keep`)."""
+    first: str | None
+    """The time of the first request."""
+    incomplete: int
+    """How many of them have no final counts."""
+    input: int
+    """Input tokens outside of the cache."""
+    last: str | None
+    """The time of the last request."""
+    output: int
+    """Tokens of the answers."""
+    prices: PricesRecord
+    """The table of prices."""
+    reportedNanoUsd: int | None
+    """What the lines of old clients say they cost (`costUSD`)."""
+    requests: int
+    """The number of requests."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+    unknownModels: list[str]
+    """The models whose price is not known."""
+    unmatchedSearches: int
+    """Searches whose call is not in the file of their result."""
+    unpricedTokens: int
+    """The tokens of calls whose price is not known."""
+    unread: int
+    """Damaged entries that could not be read."""
+    unreadFiles: int
+    """Files that could not be read: if there are any, the cost of all is higher."""
+    webFetch: int
+    """Pages that the API fetched."""
+    webSearch: int
+    """Searches of the web."""
+    withoutTime: int
+    """The number of requests that were omitted because they have no time."""
+
+
+class Costs(TypedDict):
+    """The counts of the client, from the last `cost-state` line. A resumed session continues from these counts (META-3)."""
+
+    apiDurationMs: int | None
+    """Milliseconds spent in the API."""
+    apiDurationWithoutRetriesMs: int | None
+    """The same without attempts that failed."""
+    durationMs: int | None
+    """Milliseconds in all."""
+    hasUnknownModelCost: bool | None
+    """Whether the price of a model was unknown, so that the sum is too low."""
+    linesAdded: int | None
+    """Lines that were added to files."""
+    linesRemoved: int | None
+    """Lines that were removed."""
+    models: list[ModelCosts] | None
+    """The counts by model, in the order of the line."""
+    startTime: int | None
+    """The start, in milliseconds since 1970."""
+    toolDurationMs: int | None
+    """Milliseconds spent in tools."""
+    totalCostUSD: float | None
+    """US dollars."""
+
+
+class DecisionRecord(TypedDict):
+    """A step of choosing the path."""
+
+    detail: str
+    """What was done and the evidence, in words."""
+    kind: str
+    """The kind, such as `leaf`; `docs/recover.md` has the list."""
+    line: int | None
+    """The number of its line, from 1; `null` also when the lines before were not read."""
+    uuid: str | None
+    """Its uuid; `null` for a line without one."""
+
+
+class Denial(TypedDict):
+    """A call that was denied. A client that resumes the session need not ask again."""
+
+    call: str | None
+    """The id of the call."""
+    kind: str
+    """How it was denied: the `toolDenialKind` of the line, or what its text says, as texts::denial names it."""
+    line: int | None
+    """The number of the line of the result, from 1; `null` if only the end of the file was read."""
+    reason: str | None
+    """Why, in the words of the person or of the classifier."""
+    timestamp: str | None
+    """Its time, as written in the file."""
+    tool: str | None
+    """The tool; `null` if the call is not on the path."""
+
+
+class DifferentMessageRecord(TypedDict):
+    """A message of a recorded request that differs."""
+
+    index: int
+    """Its place, from 0."""
+    line: int | None
+    """The line of the entry that it comes from; of a missing message, of the last entry before it."""
+    role: str | None
+    """`user`, `assistant` or `system`; `null` if it was recorded as a hash alone."""
+    uuid: str | None
+    """The uuid of that entry."""
+
+
+class EntryLocation(TypedDict):
+    """The entry that a record refers to. Both are `null` if it refers to none."""
+
+    line: int | None
+    """The number of its line, from 1; `null` also when the lines before were not read."""
+    uuid: str | None
+    """Its uuid; `null` for a line without one."""
+
+
+class EntryPreview(TypedDict):
+    """An entry as the command `entries` lists it."""
+
+    contextTokens: int | None
+    isPrompt: bool
+    outputTokens: int | None
+    preview: str
+    role: str | None
+    type: str
+    uuid: str | None
+
+
+class _EntryRecord(TypedDict):
+    kind: Literal["entry"]
+    """The kind of the record."""
+    len: int
+    """The number of bytes that it takes in the file, without the newline."""
+    line: int | None
+    """The number of its line, from 1; `null` if the lines before were not read."""
+    message: Any
+    """Its message, verbatim; `null` if it has none, or if the line cannot be parsed."""
+    offset: int
+    """The offset of its first byte in the file."""
+    parentUuid: str | None
+    """The parent that the entry itself names, even if the path reached it in another way; `null` if it names none."""
+    subtype: str | None
+    """The subtype of a `system` entry; `null` for any other."""
+    timestamp: str | None
+    """Its time as in the file; `null` if it has none."""
+    type: str | None
+    """Its type, such as `user`; new values may be added. `null` if the line cannot be parsed."""
+    uuid: str | None
+    """Its uuid; `null` if it has none."""
+    via: list[str]
+    """How it came onto the path: `parent`, `sibling`, `splice`, `bridge`, `salvage`. Of `tail` what the line alone shows: `salvage`, or `parent` if it names one."""
+
+
+class EntryRecord(_EntryRecord, total=False):
+    """An entry. In the output of `replay` it is one of the path; in that of `tail` it may be any line with an object, including titles, modes and other metadata."""
+
+    entry: Any
+    """The whole entry, verbatim; only with `--raw-entries`, and absent if the line cannot be parsed."""
+    inContext: bool | None
+    """Whether the model sees the entry when the conversation continues; absent in the output of `tail`."""
+    path: str | None
+    """The absolute path of the file; only in the output of `tail`."""
+    sidechain: bool
+    """Whether it belongs to a subagent in the file of another conversation; only in the output of `tail`, and absent otherwise."""
+
+
+class ExportedDocument(TypedDict):
+    """A document that was written."""
+
+    path: str
+    """Its file."""
+    redactions: int
+    """The number of secrets that were replaced."""
+
+
+class Failure(TypedDict):
+    """Why a function failed. Names the file and never quotes the content of an entry."""
+
+    kind: str
+    """The stable name of what went wrong, such as `not-found` or `busy`."""
+    line: int | None
+    """The number of the line, from 1."""
+    message: str
+    """What happened, in words."""
+    offset: int | None
+    """The offset in the file, in bytes."""
+    path: str | None
+    """The file, or the folder that was searched."""
+    retryable: bool
+    """Whether the same call may succeed later."""
+
+
+class FileHistory(TypedDict):
+    """The files as they were before a prompt."""
+
+    files: list[str]
+    """The paths of the tracked files. They are shared: most prompts have the same ones."""
+    messageId: str
+    """The uuid of the prompt."""
+    timestamp: str | None
+    """When the snapshot was taken."""
+
+
+class FindingRecord(TypedDict):
+    """A defect of the file."""
+
+    code: str
+    """The code, such as `L-TORN-TAIL`; `docs/findings.md` explains each."""
+    detail: str
+    """The defect, in words; never quotes the file."""
+    len: int
+    """The number of bytes that it is about."""
+    line: int | None
+    """The number of the line, from 1; `null` if the lines before were not read."""
+    offset: int
+    """The offset of the first byte that it is about."""
+    severity: str
+    """`note` or `damage`."""
+
+
+class ForkedSession(TypedDict):
+    """The copy of a session."""
+
+    sessionId: str
+    """Its id."""
+
+
+class FoundSession(TypedDict):
+    """A session with hits."""
+
+    kind: Literal["session"]
+    """The kind of the record."""
+    hits: int
+    """The number of hits, without copies."""
+    modified: str | None
+    """The time of its last message, as `list --json` has it."""
+    path: str
+    """The path of its file; without a file, the path where it would be."""
+    project: str
+    """The name of its project folder."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+    sessionId: str
+    """The name of its file without `.jsonl`."""
+    title: str | None
+    """Its title, else its first prompt."""
+
+
+class GoneRecord(TypedDict):
+    """A file that does not have its name any more."""
+
+    kind: Literal["gone"]
+    """The kind of the record."""
+    offset: int
+    """The position up to which it was read, in bytes."""
+    path: str
+    """The absolute path that the file had."""
+    torn: int
+    """The number of bytes after its last newline."""
+
+
+class HealthRecord(TypedDict):
+    """What a session shows, and whether a provider accepts it."""
+
+    conversation: int
+    """The messages of the conversation."""
+    lint: PolicyLintRecord
+    """Whether a strict provider accepts the request of each policy."""
+    visible: VisibleRecord
+    """How many of them each policy shows."""
+
+
+class _HitRecord(TypedDict):
+    kind: Literal["hit"]
+    """The kind of the record."""
+    also: list[CopyRecord]
+    """The copies of the entry, in other sessions or in the same one."""
+    block: int | None
+    """The number of its block, from 0; `null` outside of messages."""
+    field: str
+    """The part of the entry that the snippet is from: `prompt`, `text`, `thinking`, `tool_input`, `tool_result`, `title`, `summary`, `attachment` or `queued`."""
+    inContext: bool
+    """Whether the model sees the entry when the conversation continues."""
+    line: int | None
+    """The line of the entry, from 1; `null` for a stored result that belongs to no entry."""
+    live: bool
+    """Whether the entry is part of the conversation; `false` if it was rewound to before it."""
+    match: list[Any] | None
+    """The first match: where it starts and ends in the snippet, in characters. `null` without words."""
+    offset: int
+    """The place of the entry in its file, in bytes."""
+    path: str
+    """The path of the file of the entry: that of the session or of a subagent."""
+    project: str
+    """The name of the project folder."""
+    role: str | None
+    """Who the entry is from: `user`, `assistant`, `tool` or `system`; `null` for metadata."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+    sessionId: str
+    """The name of the file of the session without `.jsonl`."""
+    snippet: str
+    """The text around the match."""
+    timestamp: str | None
+    """The time of the entry."""
+    title: str | None
+    """The title of the session, else its first prompt."""
+    uuid: str | None
+    """The uuid of the entry."""
+
+
+class HitRecord(_HitRecord, total=False):
+    """An entry that a search found."""
+
+    agentId: str | None
+    """The subagent."""
+    storedResult: str | None
+    """The file of the result that the snippet is from, if it is not in the entry."""
+    tool: str | None
+    """The tool of a call or of a result."""
+
+
+class KnownFile(TypedDict):
+    """A file that the model knows, by its last access. What no line contains is `null`. A client that resumes a session needs it for tools that change only files that were read, and for notes about files that have changed since: compare timestamp with the time of the file. The text itself is not kept."""
+
+    access: FileAccess
+    """Whether the last access read or wrote it."""
+    call: str | None
+    """The id of the call; `null` if the client added the text by itself, as for a mentioned file."""
+    inContext: bool
+    """Whether the text is still in the context: no compaction and no microcompaction has removed it."""
+    isWhole: bool
+    """Whether it was shown, or wrote, the whole file. After a change of a part: whether it knew the whole file before."""
+    line: int | None
+    """The number of its line, from 1; `null` if only the end of the file was read."""
+    numLines: int | None
+    """The number of lines that it was shown."""
+    path: str
+    """The path as the line has it, usually an absolute one."""
+    startLine: int | None
+    """The first line of the file that the model was shown, from 1. A change of a file keeps the range that was known before it."""
+    timestamp: str | None
+    """Its time, as written in the file."""
+    totalLines: int | None
+    """The number of lines of the whole file."""
+    uuid: str | None
+    """The uuid of the entry with the result or the attachment."""
+
+
+class LintRecord(TypedDict):
+    """Whether a strict provider would accept a request."""
+
+    ok: bool
+    """Whether the session is resumable and there are no problems."""
+    problems: list[ProblemRecord]
+    """What a strict provider refuses, in the order of the messages."""
+    warnings: list[ProblemRecord]
+    """What some providers may refuse, in the order of the messages."""
+
+
+class ModelCosts(TypedDict):
+    """What the client counted for one model."""
+
+    cacheCreationEphemeral1hInputTokens: int | None
+    """Those of them that are kept for an hour."""
+    cacheCreationEphemeral5mInputTokens: int | None
+    """Those of them that are kept for five minutes."""
+    cacheCreationInputTokens: int | None
+    """Input tokens written to the cache."""
+    cacheReadInputTokens: int | None
+    """Input tokens read from the cache."""
+    costUSD: float | None
+    """US dollars."""
+    inputTokens: int | None
+    """Input tokens outside of the cache."""
+    model: str
+    """The model."""
+    outputTokens: int | None
+    """Tokens of the answers."""
+    thinkingTokens: int | None
+    """Those of them that were spent on thinking."""
+    webSearchRequests: int | None
+    """Searches of the web by the API."""
+
+
+class ModelFallback(TypedDict):
+    """A change to another model because the one that was asked refused."""
+
+    fallbackModel: str | None
+    """The model that continued."""
+    line: int | None
+    """The number of the line, from 1; `null` if only the end of the file was read."""
+    originalModel: str | None
+    """The model that refused."""
+    timestamp: str | None
+    """Its time, as written in the file."""
+    trigger: str | None
+    """The reason, such as `refusal`."""
+
+
+_MovedRecordKeywords = TypedDict("_MovedRecordKeywords", {"from": "str | None"})
+
+
+class MovedRecord(_MovedRecordKeywords):
+    """The conversation continues on another branch. Without a uuid, an entry is `null`."""
+
+    kind: Literal["moved"]
+    """The kind of the record."""
+    fork: str | None
+    """The last entry that both branches have; `null` if the conversation starts a new root."""
+    offset: int
+    """The offset of the entry that made the change."""
+    path: str
+    """The absolute path of the file."""
+    to: str | None
+    """The new leaf."""
+
+
+class NotCopiedRecord(TypedDict):
+    """A file beside a session that was not copied with it."""
+
+    path: str
+    """Its path."""
+    reason: str
+    """Why."""
+
+
+class _OmissionRecord(TypedDict):
+    line: int | None
+    """The number of its line, from 1; `null` also when the lines before were not read."""
+    reason: str
+    """Why, such as `unanswered-call`; `docs/cli.md` has the list."""
+    uuid: str | None
+    """Its uuid; `null` for a line without one."""
+
+
+class OmissionRecord(_OmissionRecord, total=False):
+    """An entry that is not sent, or only in part."""
+
+    evidence: EntryLocation | None
+    """The entry that is the evidence, such as the error of the API that names an image; absent if there is none."""
+
+
+class OpenRecord(TypedDict):
+    """A file that was opened."""
+
+    kind: Literal["open"]
+    """The kind of the record."""
+    offset: int
+    """The first byte that is read."""
+    path: str
+    """The absolute path of the file."""
+
+
+class PathState(TypedDict):
+    """The settings of a session at the end of its path. What no line contains is `null`. Most of it comes from the entries of the path. Metadata lines count for the whole file, as they do not show which branch they belong to."""
+
+    agentColor: str | None
+    """Its colour among them."""
+    agentName: str | None
+    """The name of the session among its agents."""
+    agentSetting: str | None
+    """The agent that the session runs as."""
+    commits: int | None
+    """The number of commits that the client recognised in the output of commands (`gitOperation`), without amended ones. Clients before 2.1.156 record none, and commits by other means than a command of the session are not known. Includes those before the last compaction."""
+    costs: Costs | None
+    """The counts of the client itself, over resumes and subagents."""
+    cwd: str | None
+    """The working folder of the last entry of the path that names one."""
+    denials: list[Denial] | None
+    """The calls that were denied, in the order of their results."""
+    entrypoint: str | None
+    """How the client that wrote the last entry was started, such as `cli` or `sdk-py`."""
+    fileHistory: list[FileHistory] | None
+    """The files that a client can restore, for each prompt of the path that has a snapshot."""
+    files: list[KnownFile] | None
+    """The files that the model has read or written, each once, those accessed last at the end. Those from before the last compaction are not in the context any more."""
+    gitBranch: str | None
+    """The git branch of cwd; `HEAD` outside of a repository."""
+    lastInteraction: str | None
+    """The time of the last message of the path, as written in the file."""
+    mode: str | None
+    """The mode, such as `normal`."""
+    model: str | None
+    """The model of the last real answer."""
+    modelFallback: ModelFallback | None
+    """The last change to another model because one refused."""
+    modelOverride: str | None
+    """The model that the last command `/model` chose: its argument, else the name that the client showed. `null` after a return to the default, and when a model was chosen outside of the session."""
+    models: list[str] | None
+    """The models that answered, in order of first use."""
+    originalCwd: str | None
+    """The working folder of the first entry of the file that names one."""
+    permissionMode: str | None
+    """The permission mode, from an entry of the path or a `permission-mode` line, whichever is last in the file."""
+    pullRequests: list[PullRequest] | None
+    """The pull requests that the session created, each once."""
+    queuedPrompts: list[QueuedPrompt] | None
+    """The prompts that were queued while the model worked and never sent, oldest first; empty when all were sent. Clients queue notices about finished background tasks as well."""
+    relocatedCwd: str | None
+    """The folder that the session was moved to: a client that lists its sessions uses it before the others."""
+    tag: str | None
+    """The tag."""
+    timedTurns: int | None
+    """The number of these turns."""
+    title: str | None
+    """The title, by the rule of TitleLines as in lists."""
+    titleSource: TitleSource | None
+    """The origin of the title."""
+    todos: list[Todo] | None
+    """The to-do list at the end of the path; empty when it was cleared. Its state from before a compaction is known again from the first entry that repeats it."""
+    turnDurationMs: int | None
+    """The milliseconds that turns of the path took, as far as recorded."""
+    version: str | None
+    """The version of the client that wrote the last entry."""
+    versions: list[str] | None
+    """The versions on the path, in order of first use."""
+    worktree: Worktree | None
+    """The worktree that the session works in; `null` also after it left the worktree."""
+
+
+class PolicyLintRecord(TypedDict):
+    """Whether a strict provider accepts the request of each policy."""
+
+    recover: bool
+    """That under policy `recover`."""
+    vendor: bool
+    """That of the client."""
+
+
+class PricesRecord(TypedDict):
+    """Where prices are from."""
+
+    date: str
+    """The date of the table."""
+    digest: str
+    """Its digest."""
+
+
+class ProblemRecord(TypedDict):
+    """A rule that a request breaks."""
+
+    detail: str
+    """The rule in words."""
+    line: int | None
+    """The number of its line, from 1; `null` also when the lines before were not read."""
+    message: int | None
+    """The number of the message, from 0; `null` for the whole request."""
+    rule: str
+    """The rule, such as `emptied-thinking`."""
+    uuid: str | None
+    """Its uuid; `null` for a line without one."""
+
+
+class PromptChangesRecord(TypedDict):
+    """The differences between two system prompts, as names of sections."""
+
+    added: list[str]
+    """The sections that only the new prompt has, in its order."""
+    changed: list[str]
+    """The sections that both have, with different texts, in the order of the new prompt."""
+    isRearranged: bool
+    """Whether the texts of both are different although all sections are equal: their order changed, or the separator."""
+    removed: list[str]
+    """The sections that only the old prompt has, in its order."""
+
+
+class PullRequest(TypedDict):
+    """A pull request that the session created."""
+
+    number: int | None
+    """Its number."""
+    repository: str | None
+    """Its repository."""
+    timestamp: str | None
+    """When it was first named."""
+    url: str | None
+    """Its address."""
+
+
+class QueuedPrompt(TypedDict):
+    """A prompt that waits to be sent."""
+
+    content: str | None
+    """Its text."""
+    timestamp: str | None
+    """When it was queued."""
+
+
+class RebuiltRequestsRecord(TypedDict):
+    """How many recorded requests are built again from the entries alone."""
+
+    recorded: int
+    """How many are recorded."""
+    reproduced: int
+    """How many have the same messages when they are built from the entries alone."""
+    versions: list[VersionRequestsRecord]
+    """The same for each version of a client, ordered by version."""
+
+
+class RedactedText(TypedDict):
+    """A text without its secrets."""
+
+    kinds: dict[str, int]
+    """The number of secrets of each kind."""
+    text: str
+    """The text, with the kind of each secret in its place."""
+
+
+class _RepairReport(TypedDict):
+    after: HealthRecord
+    """What the repaired session shows."""
+    before: HealthRecord
+    """What the session shows."""
+    path: str
+    """The path of the session."""
+    plan: list[ActionRecord]
+    """The changes; empty when there is nothing to repair."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+
+
+class RepairReport(_RepairReport, total=False):
+    """What a repair does, and what the session shows before and after: the only object of `repair --json`."""
+
+    compacted: CompactedRecord | None
+    """What is moved to the archive, with `--compact` alone and if there is anything."""
+    cwd: str | None
+    """The folder in which a client continues the session, or the copy that was written; missing if no client finds that file by its id."""
+    notCopied: list[NotCopiedRecord]
+    """What is in the folder of the session and not in that of the repaired one, if it was written."""
+    old: str | None
+    """The path of the old file, if it was replaced."""
+    out: str | None
+    """The path of the repaired session, if it was written."""
+    refused: str | None
+    """Why the session is not repaired, if it is not."""
+
+
+_ReplayBranchKeywords = TypedDict("_ReplayBranchKeywords", {"from": "str | None"})
+
+
+class ReplayBranch(_ReplayBranchKeywords):
+    """A branch that leaves the path. The entries that follow are those that were not printed before."""
+
+    kind: Literal["branch"]
+    """The kind of the record."""
+    leaf: str | None
+    """The uuid of its last entry."""
+
+
+class ReplayEnd(TypedDict):
+    """The end of a replay."""
+
+    kind: Literal["end"]
+    """The kind of the record."""
+    decisions: int
+    """The number of decisions that led to the path."""
+    findings: int
+    """The number of findings about the file and the path."""
+
+
+class _ReplayHead(TypedDict):
+    kind: Literal["session"]
+    """The kind of the record."""
+    entries: int
+    """The number of objects on them that may count as entries."""
+    leaf: str | None
+    """The uuid of the last entry of the path; `null` if there is no conversation."""
+    lines: int
+    """The number of physical lines of the whole file."""
+    path: str
+    """The path of the file; `-` for standard input."""
+    policy: str
+    """The policy that chose the path: `recover` or `vendor`."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+    sessionId: str | None
+    """The id of the session; `null` if no entry names one."""
+
+
+class ReplayHead(_ReplayHead, total=False):
+    """The session of a replay."""
+
+    chapters: int | None
+    """The number of chapters: the parts of the conversation that compactions ended, and the one since the last compaction. Absent with `--context`."""
+
+
+class ReplaySidechain(TypedDict):
+    """A subagent in the file of another conversation."""
+
+    kind: Literal["sidechain"]
+    """The kind of the record."""
+    agent: str | None
+    """Its id; `null` in files of old clients."""
+
+
+class _RequestDifferenceRecord(TypedDict):
+    line: int | None
+    """The number of the line that records the request, from 1."""
+    offset: int
+    """The offset of that line."""
+    path: str
+    """The path of the file."""
+    reason: str
+    """`missing-message`, `extra-message`, `different-hash`, `no-conversation` or `unusable-body`."""
+    request: str | None
+    """The id of the request."""
+
+
+class RequestDifferenceRecord(_RequestDifferenceRecord, total=False):
+    """A recorded request that is not reproduced."""
+
+    message: DifferentMessageRecord | None
+    """The first message that differs."""
+
+
+class RequestRecord(TypedDict):
+    """The request that continues an open session."""
+
+    accepted: bool
+    """Whether a strict provider accepts the messages, and they fit the context window of the model if that is known."""
+    messages: list[ApiMessage]
+    """The messages, in the form of the API."""
+    model: str | None
+    """The model."""
+    omitted: list[OmissionRecord]
+    """As ResumeReport::omitted."""
+    provider: str
+    """Who gets the request."""
+    resumable: bool
+    """Whether there is a conversation to continue."""
+    synthetic: list[SyntheticRecord]
+    """As ResumeReport::synthetic."""
+    tokens: TokensRecord
+    """The length of the request."""
+
+
+class ResetRecord(TypedDict):
+    """A file that is printed again from its start."""
+
+    kind: Literal["reset"]
+    """The kind of the record."""
+    offset: int
+    """The position in the old file up to which it had been read, in bytes."""
+    path: str
+    """The absolute path of the file."""
+    reason: str
+    """The cause: `truncated` or `replaced`."""
+
+
+class ResumeRefusal(TypedDict):
+    """The answer of `resume --json` for a file that is not a transcript. It can also be parsed as a ResumeReport."""
+
+    leaf: str | None
+    """Always `null`."""
+    model: str | None
+    """Always `null`."""
+    path: str
+    """The path of the file; `-` for standard input."""
+    policy: str
+    """The policy that was asked for: `recover` or `vendor`."""
+    reason: str
+    """The format of the file, in words."""
+    resumable: bool
+    """Always false."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+    scope: str
+    """Always `file`."""
+    sessionId: str | None
+    """Always `null`."""
+
+
+class _ResumeReport(TypedDict):
+    decisions: list[DecisionRecord]
+    """The decisions that led to the path, in the order in which they were made."""
+    entries: EntryUuids
+    """The uuids of the entries of the path, oldest first."""
+    findings: list[FindingRecord]
+    """The findings about the file and the path, by offset."""
+    leaf: str | None
+    """The uuid of the last entry of the path; `null` if there is no conversation."""
+    lint: LintRecord
+    """Whether a strict provider would accept the request."""
+    messages: list[ApiMessage]
+    """The messages of the next request, oldest first, verbatim. A report that is about to be written has none: see write."""
+    model: str | None
+    """The model that the request is meant for; `null` if no model ever answered."""
+    omitted: list[OmissionRecord]
+    """The entries of the path that are not sent, or only in part."""
+    path: str
+    """The path of the file; `-` for standard input."""
+    policy: str
+    """The policy that chose the path: `recover` or `vendor`."""
+    provider: str
+    """The provider that accepts the request: `messages`, `converse` or `vertex`."""
+    resumable: bool
+    """Whether a client would continue the session. If not, there are no messages."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+    scope: str
+    """What findings and state cover: `file`, or `tail` if the end of the file was enough for the conversation."""
+    sessionId: str | None
+    """The id of the session; `null` if no entry names one."""
+    state: PathState
+    """The state of the session at the leaf."""
+    synthetic: list[SyntheticRecord]
+    """The blocks that are not in the file, in the order of the messages within each rule."""
+    tokens: TokensRecord
+    """The tokens of the request."""
+    usage: UsageRecord
+    """The tokens of the answers."""
+
+
+class ResumeReport(_ResumeReport, total=False):
+    """What a client needs to continue a session: the only object of `resume --json`. Everything from `provider` on is empty when the file is of another format (ResumeRefusal)."""
+
+    reason: str | None
+    """Why it is not resumable, in words; absent if it is."""
+
+
+class SearchEnd(TypedDict):
+    """The end of a search. The numbers do not depend on `--limit`; but in the order of time, sessions after the last needed one are not searched."""
+
+    kind: Literal["end"]
+    """The kind of the record."""
+    bytes: int
+    """The number of bytes that were searched."""
+    hits: int
+    """The number of hits, without copies."""
+    scanned: int
+    """The number of sessions that were searched."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+    sessions: int
+    """The number of sessions with hits."""
+    unread: int
+    """The number of damaged lines and of files that could not be searched."""
+
+
+class _SessionRecord(TypedDict):
+    branch: str | None
+    """The git branch of the last entry."""
+    bytes: int
+    """The length of the file, in bytes."""
+    costNanoUsd: int | None
+    """The cost of the session and its subagents, in nano-dollars, if `usage` has read it since its last change and knows all prices."""
+    created: str | None
+    """The time of the first line that has one."""
+    cwd: str | None
+    """The working folder: the one that the session moved to, else the one it started in."""
+    firstPrompt: str | None
+    """The first prompt of a person, on one line and truncated to 200 UTF-16 units."""
+    forked: str | None
+    """When the session was forked, if no message was added since."""
+    hasFile: bool
+    """Whether the file exists. If only files of subagents are left, folder, branch and times are those of the last subagent."""
+    inArchive: bool
+    """Whether the session is read from the archive, as its file is gone."""
+    lastPrompt: str | None
+    """The last prompt, likewise."""
+    messageCount: int | None
+    """The number of entries of the conversation, where it is known without reading the whole file."""
+    model: str | None
+    """The model of the last answer, if it is near the end of the file."""
+    modified: str | None
+    """The time of the last message; of the file if it has no message."""
+    path: str
+    """The path of the file; without a file, the path where it would be."""
+    project: str
+    """The name of the folder of the file."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+    sessionId: str
+    """The name of the file without `.jsonl`."""
+    state: str | None
+    """How it ended: `finished`, `waiting`, `open-call` or `stalled`."""
+    subagents: int
+    """The number of subagents with a file of their own."""
+    tag: str | None
+    """The tag."""
+    title: str | None
+    """The title."""
+    titleSource: TitleSource | None
+    """Who gave it."""
+
+
+class SessionRecord(_SessionRecord, total=False):
+    """A session: a line of `list --json`. What the file does not have is `null`."""
+
+    agents: list[str]
+    """The ids of the subagents with a file of their own, with `--sidechains`."""
+
+
+class SkippedMessages(TypedDict):
+    """Messages of one type that a `record` did not write, for one reason."""
+
+    count: int
+    """How many there are."""
+    first: int
+    """The place of the first of them in the list of messages, from 0."""
+    reason: str
+    """`not-stored`, `tombstoned` or `unknown-entry`."""
+    type: str
+    """Their type, such as `stream_event`."""
+
+
+class StatusRecord(TypedDict):
+    """The answer of `--statusline`."""
+
+    kind: Literal["status"]
+    """The kind of the record."""
+    contextTokens: int | None
+    """The tokens of its context."""
+    maxContextTokens: int | None
+    """The largest context of its model."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+    sessionId: str | None
+    """The session."""
+    sessionNanoUsd: int | None
+    """Its cost."""
+    todayNanoUsd: int | None
+    """The cost of all requests of today."""
+
+
+class SyntheticRecord(TypedDict):
+    """A block that is not in the file."""
+
+    block: Any
+    """The block."""
+    kind: str
+    """The kind, such as `missing-result`; `docs/cli.md` has the list."""
+    line: int | None
+    """The number of its line, from 1; `null` also when the lines before were not read."""
+    persist: bool
+    """Whether the client writes it to the file before it continues."""
+    role: str
+    """The role of its message: `user`, `assistant` or `system`."""
+    uuid: str | None
+    """Its uuid; `null` for a line without one."""
+
+
+class Todo(TypedDict):
+    """One item of the list. What no line contains is `null`."""
+
+    activeForm: str | None
+    """The text shown while it is in progress."""
+    content: str | None
+    """The task."""
+    id: str | None
+    """Its id. Tasks have one, and the items of the oldest lists."""
+    status: str | None
+    """`pending`, `in_progress` or `completed`; a task has none before its first change."""
+
+
+class TokensRecord(TypedDict):
+    """The tokens of a request, estimated. Only the API knows the exact number."""
+
+    margin: int
+    """What is added to compare the request with its limits, and is in over, but not in the numbers above: a third of the messages, if the request was made to fit and no answer shows how much the estimate is too low; otherwise 0."""
+    messages: int
+    """The tokens of the messages alone."""
+    over: int | None
+    """By how many tokens the request, with margin, is longer than the window, or than what it was made to fit; `null` if it is not, or if the window is not known."""
+    recorded: int | None
+    """What the API counted for the last answer of the conversation and its request; `null` if no answer says it."""
+    request: int
+    """The tokens of the request: of its messages and, as far as the last answer shows what they took, of the system prompt and the tools."""
+    unknown: int
+    """The number of blocks that cannot be estimated, such as PDFs; they are not in the numbers above."""
+    window: int | None
+    """The context window of the model that the request is meant for; `null` if it is not known, or if an answer took more."""
+
+
+class TypeSizeRecord(TypedDict):
+    """The lines of one type before and after a compaction."""
+
+    after: int
+    """The bytes after."""
+    before: int
+    """The bytes before."""
+    lines: int
+    """How many lines are moved."""
+    type: str
+    """The type; empty for unknown ones."""
+
+
+class UndoneRepair(TypedDict):
+    """A repair that was undone."""
+
+    path: str
+    """The file, as it was before the repair."""
+    repaired: str
+    """Where the repaired file is now."""
+
+
+class Usage(TypedDict):
+    """The usage of the answers of one model. What none of them reports is `null`, never 0."""
+
+    answers: int
+    """The number of answers."""
+    cacheCreationInputTokens: int | None
+    """Input tokens written to the cache. Some clients report only the numbers for each lifetime; then it is the sum of those."""
+    cacheReadInputTokens: int | None
+    """Input tokens read from the cache."""
+    costUSD: float | None
+    """Price in US dollars, in files of old clients (`costUSD`)."""
+    durationMs: int | None
+    """Milliseconds that the answers took, in files of old clients (`durationMs`)."""
+    ephemeral1hInputTokens: int | None
+    """Tokens written to the cache for an hour."""
+    ephemeral5mInputTokens: int | None
+    """Tokens written to the cache for five minutes."""
+    inputTokens: int | None
+    """Input tokens outside of the cache."""
+    model: str | None
+    """The model; `null` for answers that name none."""
+    outputTokens: int | None
+    """Tokens of the answers."""
+    webSearchRequests: int | None
+    """Searches of the web by the API."""
+
+
+class UsageRecord(TypedDict):
+    """The tokens of the answers."""
+
+    models: list[Usage]
+    """The counts by model, ordered by name."""
+    scope: str
+    """What the counts cover: `path`."""
+
+
+class _VerifyFindingRecord(TypedDict):
+    code: str
+    """The code, such as `L-TORN-TAIL`; `docs/findings.md` explains each."""
+    detail: str
+    """The finding, in words; never quotes the file."""
+    len: int
+    """The number of bytes that it is about."""
+    line: int | None
+    """The number of the line, from 1; `null` if it is about no single line."""
+    offset: int
+    """The offset of the first byte that it is about."""
+    severity: str
+    """`note` or `damage`."""
+
+
+class VerifyFindingRecord(_VerifyFindingRecord, total=False):
+    """A finding of `verify --json`."""
+
+    uuid: str | None
+    """The uuid of the entry that starts there."""
+
+
+class _VerifyRecord(TypedDict):
+    conversation: int
+    """How many messages the conversation has."""
+    entries: int
+    """The number of objects on them that may count as entries."""
+    findings: list[VerifyFindingRecord]
+    """Everything that is wrong or worth knowing, by offset; what is about no line comes first."""
+    foreign: int
+    """How many messages of other conversations either policy shows."""
+    lines: int
+    """The number of physical lines."""
+    lint: PolicyLintRecord
+    """Whether a strict provider accepts the request of each policy."""
+    path: str
+    """The path of the file; `-` for standard input."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+    sessionId: str | None
+    """The id of the session; `null` if no entry names one."""
+    verdict: str
+    """`clean`, `noted`, `damaged` or `lossy`."""
+    visible: VisibleRecord
+    """How many of these each policy shows."""
+
+
+class VerifyRecord(_VerifyRecord, total=False):
+    """What is wrong with one session: a line of `verify --json`."""
+
+    requests: RebuiltRequestsRecord | None
+    """The requests that the file records about itself; only with `--requests`."""
+    streamForm: bool
+    """Whether the file is in the stream form, as the output of the SDK (`stream-json`) is; `vendor` then means the same as `recover`."""
+
+
+class _VersionRequestsRecord(TypedDict):
+    recorded: int
+    """How many are recorded."""
+    reproduced: int
+    """How many are reproduced."""
+    unknown: int
+    """How many extend a request that is not in the file, so that nothing can be said about them."""
+    version: str | None
+    """The version; `null` if the lines name none."""
+
+
+class VersionRequestsRecord(_VersionRequestsRecord, total=False):
+    """How many recorded requests of one version of a client are built again."""
+
+    first: RequestDifferenceRecord | None
+    """The first that is not reproduced."""
+
+
+class VisibleRecord(TypedDict):
+    """A number of messages under each policy."""
+
+    recover: int
+    """Under policy `recover`."""
+    vendor: int
+    """Under policy `vendor`, that of the client."""
+
+
+class Worktree(TypedDict):
+    """A worktree that a session works in."""
+
+    branch: str | None
+    """Its branch."""
+    name: str | None
+    """Its name."""
+    originalBranch: str | None
+    """The branch before."""
+    originalCwd: str | None
+    """The folder before the session entered it."""
+    originalHeadCommit: str | None
+    """The commit before."""
+    path: str | None
+    """Its folder."""
+
+
+class WrittenEntry(TypedDict):
+    """An entry that was written."""
+
+    len: int
+    """Its length in bytes, without the newline."""
+    offset: int
+    """The offset of its first byte in the file."""
+    parentUuid: str | None
+    """Its parent; `null` for metadata and for the first entry."""
+    uuid: str | None
+    """Its uuid; `null` for metadata."""
+
+
+class WrittenFork(TypedDict):
+    """A copy of a session that is written instead of it."""
+
+    path: str
+    """The path of its file."""
+    sessionId: str
+    """The id of the new session."""
+
+
+Content = Union[str, list[dict[str, Any]]]
+
+CostRecord = Union[CostRow, ClientCostRecord, CostTotal, StatusRecord]
+"""A line of `usage --json`: rows in the order of their keys, what the clients counted, and the total."""
+
+EntryUuids = list[str | None]
+"""The uuids of the entries of a path, oldest first; `null` for an entry without one. Of a report that is about to be written, they are made one by one."""
+
+FileAccess = Literal["read", "write"]
+"""How the model got to know a file."""
+
+ReplayRecord = Union[ReplayHead, EntryRecord, ReplayBranch, ReplaySidechain, ReplayEnd]
+"""A line of `replay --json`, in this order: `Session`, the entries, each branch or subagent followed by its entries, `End`."""
+
+SearchRecord = Union[HitRecord, FoundSession, SearchEnd]
+"""A line of `search --json`: hits, or with `--files` sessions, the best first; then `End`."""
+
+TailRecord = Union[EntryRecord, OpenRecord, BadRecord, ResetRecord, GoneRecord, MovedRecord, ChangeRecord, CallRecord]
+"""A line of `tail --json`, in the order of the events. Records of changes (`--changes`, from `Moved` on) follow the entry that made them."""
+
+TitleSource = Literal["custom", "ai", "summary"]
+"""The origin of a title."""

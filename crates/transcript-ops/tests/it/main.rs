@@ -1,0 +1,8 @@
+//! Tests of what operations take and return.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "the helpers of the tests may panic as the tests do"
+)]
+
+mod schema;
