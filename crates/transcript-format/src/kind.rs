@@ -3,6 +3,10 @@
 //! Every known name is listed once. Readers must tolerate unknown names, so each enum has an
 //! `Other` and is non-exhaustive; the raw line keeps the name itself.
 
+use crate::named;
+use crate::object::{Object, Str};
+use crate::title::TitleSource;
+
 macro_rules! names {
     ($(#[$meta:meta])* $vis:vis enum $Enum:ident { $($Variant:ident = $name:literal,)* }) => {
         $(#[$meta])*
@@ -58,65 +62,293 @@ macro_rules! names {
     };
 }
 
-names! {
-    /// The `type` of an entry.
+macro_rules! kinds {
+    ($(#[$meta:meta])* $vis:vis enum $Enum:ident { $($Variant:ident = $name:literal => $row:expr,)* }) => {
+        names! { $(#[$meta])* $vis enum $Enum { $($Variant = $name,)* } }
+
+        impl $Enum {
+            const ROWS: &'static [KindRow] = &[KindRow::UNKNOWN, $($row,)*];
+
+            /// Returns what lines of this kind are to a session.
+            #[must_use]
+            pub const fn row(self) -> &'static KindRow {
+                &Self::ROWS[self as usize]
+            }
+        }
+    };
+}
+
+/// What lines of a kind are to a session: one row of the table of kinds.
+///
+/// Whoever asks one of these questions reads the row, so that a new kind is a row and a line among the fixtures.
+/// `docs/fields.md` has the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KindRow {
+    /// Whether the lines are entries of the chain.
+    pub place: Place,
+    /// Which of the lines count, and so which ones a compaction of the file moves out of it.
+    pub counts: Counts,
+    /// What the line names.
+    pub link: Link,
+    /// The member with the text of the line, if it has one text.
+    pub text: Option<&'static str>,
+    /// Whether an empty text removes what earlier lines gave; else lines with an empty text do not count.
+    pub clears: bool,
+    /// Whose title of the session the text is, if it is one.
+    pub title: Option<TitleSource>,
+    /// Whether lists of sessions read the text.
+    pub is_listed: bool,
+    /// What the search finds the line by.
+    pub search: Search,
+    /// How the line is shown in the conversation.
+    pub shown: Shown,
+}
+
+named! {
+    /// Whether lines of a kind are entries of the chain.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Place {
+        /// Messages of the conversation.
+        Message = "message",
+        /// Entries of the chain that are no messages.
+        Context = "context",
+        /// Entries of the chain that the tree passes over (CHAIN-2).
+        Progress = "progress",
+        /// Metadata lines, messages of the stream protocol and lines that are not known.
+        Outside = "outside",
+    }
+}
+
+/// Which lines of a kind count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Counts {
+    /// Every line.
+    Each,
+    /// The last line. Clients repeat it at the end of a turn, so that it is near the end of the file, where
+    /// readers look (META-1).
+    Last,
+    /// Every line that is not the same as the one before it, among all lines with this kind in the column.
+    New(EntryKind),
+}
+
+named! {
+    /// What lines of a kind name.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Link {
+        /// The entry before it, in `parentUuid`.
+        Parent = "parent",
+        /// The leaf of a conversation, in `leafUuid`.
+        Leaf = "leaf",
+        /// Entries that do not count any more.
+        Tombstones = "tombstones",
+    }
+}
+
+named! {
+    /// What the search finds lines of a kind by.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Search {
+        /// The lines are not found.
+        Nothing = "-",
+        /// The blocks of the message.
+        Blocks = "blocks",
+        /// The attachment, as it was sent.
+        Attachment = "attachment",
+        /// The content, of the subtypes that a person or a model wrote.
+        Content = "content",
+        /// The text, as a title.
+        Title = "title",
+        /// The text, as a summary.
+        Summary = "summary",
+        /// The text, as a prompt in the queue.
+        Queued = "queued",
+    }
+}
+
+named! {
+    /// How lines of a kind are shown in the conversation.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Shown {
+        /// An item for each block of the message.
+        Blocks = "blocks",
+        /// What the client added to the conversation.
+        Attachment = "attachment",
+        /// A note of the client.
+        Note = "note",
+        /// A part of the call that it reports on.
+        UnderCall = "under its call",
+        /// Not at all.
+        Nowhere = "-",
+    }
+}
+
+impl KindRow {
+    /// The row of a kind that is not known: a line outside the chain that always stays, and that nothing else is read from.
+    pub const UNKNOWN: Self = Self {
+        place: Place::Outside,
+        counts: Counts::Each,
+        link: Link::Parent,
+        text: None,
+        clears: false,
+        title: None,
+        is_listed: false,
+        search: Search::Nothing,
+        shown: Shown::Nowhere,
+    };
+
+    const MESSAGE: Self = Self {
+        place: Place::Message,
+        search: Search::Blocks,
+        shown: Shown::Blocks,
+        ..Self::UNKNOWN
+    };
+
+    const PROGRESS: Self = Self {
+        place: Place::Progress,
+        shown: Shown::UnderCall,
+        ..Self::UNKNOWN
+    };
+
+    const QUEUED: Self = Self {
+        search: Search::Queued,
+        ..Self::UNKNOWN
+    };
+
+    /// A kind of which the last line counts.
+    const STATE: Self = Self {
+        counts: Counts::Last,
+        ..Self::UNKNOWN
+    };
+
+    /// The same, with one text.
+    const fn setting(text: &'static str) -> Self {
+        Self::STATE.text(text)
+    }
+
+    /// Entries of the chain that are no messages.
+    const fn context(search: Search, shown: Shown) -> Self {
+        Self {
+            place: Place::Context,
+            search,
+            shown,
+            ..Self::UNKNOWN
+        }
+    }
+
+    const fn text(self, member: &'static str) -> Self {
+        Self {
+            text: Some(member),
+            ..self
+        }
+    }
+
+    const fn title(self, source: TitleSource) -> Self {
+        Self {
+            title: Some(source),
+            search: match source {
+                TitleSource::Custom | TitleSource::Ai => Search::Title,
+                TitleSource::Summary => Search::Summary,
+            },
+            ..self
+        }
+    }
+
+    /// An empty text counts.
+    const fn clears(self) -> Self {
+        Self {
+            clears: true,
+            ..self
+        }
+    }
+
+    const fn listed(self) -> Self {
+        Self {
+            is_listed: true,
+            ..self
+        }
+    }
+
+    const fn names(self, link: Link) -> Self {
+        Self { link, ..self }
+    }
+
+    /// A kind whose lines count if they are new among those of `kind`.
+    const fn new_among(kind: EntryKind) -> Self {
+        Self {
+            counts: Counts::New(kind),
+            ..Self::UNKNOWN
+        }
+    }
+}
+
+kinds! {
+    /// The `type` of an entry. What its lines are to a session is in its [row](Self::row).
     ///
     /// The five kinds for which [`EntryKind::is_chain`] holds carry `uuid` and `parentUuid` and
     /// form the chain; all others are metadata or wire messages.
     pub enum EntryKind {
-        User = "user",
-        Assistant = "assistant",
-        System = "system",
-        Attachment = "attachment",
-        Progress = "progress",
-        LastPrompt = "last-prompt",
-        Summary = "summary",
-        CustomTitle = "custom-title",
-        AiTitle = "ai-title",
-        AgentName = "agent-name",
-        AgentColor = "agent-color",
-        AgentSetting = "agent-setting",
-        Tag = "tag",
-        Mode = "mode",
-        PermissionMode = "permission-mode",
-        QueueOperation = "queue-operation",
-        FileHistorySnapshot = "file-history-snapshot",
-        FileHistoryDelta = "file-history-delta",
-        ContentReplacement = "content-replacement",
-        Relocated = "relocated",
-        WorktreeState = "worktree-state",
-        PrLink = "pr-link",
-        FrameLink = "frame-link",
-        BridgeSession = "bridge-session",
-        ToolsUsed = "tools-used",
-        CostState = "cost-state",
-        AtisLatch = "atis-latch",
-        ApiRequest = "api-request",
-        ApiRequestBlob = "api-request-blob",
-        ApiRequestShape = "api-request-shape",
-        TaskSummary = "task-summary",
-        MarbleOrigamiCommit = "marble-origami-commit",
-        MarbleOrigamiSnapshot = "marble-origami-snapshot",
-        SpeculationAccept = "speculation-accept",
-        Tombstone = "tombstone",
-        SnipBoundary = "snip_boundary",
-        AgentMetadata = "agent_metadata",
-        TranscriptEngine = "transcriptEngine",
-        Result = "result",
-        StreamEvent = "stream_event",
-        StreamRequestStart = "stream_request_start",
-        ToolUseSummary = "tool_use_summary",
-        ToolProgress = "tool_progress",
-        PromptSuggestion = "prompt_suggestion",
-        AuthStatus = "auth_status",
-        RateLimitEvent = "rate_limit_event",
-        ActiveGoal = "active_goal",
-        ConversationReset = "conversation_reset",
-        TranscriptMirror = "transcript_mirror",
-        ControlRequest = "control_request",
-        ControlResponse = "control_response",
-        ControlCancelRequest = "control_cancel_request",
-        KeepAlive = "keep_alive",
+        User = "user" => KindRow::MESSAGE,
+        Assistant = "assistant" => KindRow::MESSAGE,
+        System = "system" => KindRow::context(Search::Content, Shown::Note),
+        Attachment = "attachment" => KindRow::context(Search::Attachment, Shown::Attachment),
+        Progress = "progress" => KindRow::PROGRESS,
+        LastPrompt = "last-prompt" => KindRow::setting("lastPrompt").listed().names(Link::Leaf),
+        Summary = "summary" => KindRow::new_among(Self::Summary)
+            .text("summary")
+            .names(Link::Leaf)
+            .title(TitleSource::Summary),
+        CustomTitle = "custom-title" => KindRow::setting("customTitle").clears().listed().title(TitleSource::Custom),
+        AiTitle = "ai-title" => KindRow::setting("aiTitle").listed().title(TitleSource::Ai),
+        AgentName = "agent-name" => KindRow::setting("agentName"),
+        AgentColor = "agent-color" => KindRow::setting("agentColor"),
+        AgentSetting = "agent-setting" => KindRow::setting("agentSetting"),
+        Tag = "tag" => KindRow::setting("tag").clears().listed(),
+        Mode = "mode" => KindRow::setting("mode"),
+        PermissionMode = "permission-mode" => KindRow::setting("permissionMode"),
+        QueueOperation = "queue-operation" => KindRow::QUEUED.text("content"),
+        FileHistorySnapshot = "file-history-snapshot" => KindRow::new_among(Self::FileHistorySnapshot),
+        FileHistoryDelta = "file-history-delta" => KindRow::new_among(Self::FileHistorySnapshot),
+        ContentReplacement = "content-replacement" => KindRow::UNKNOWN,
+        Relocated = "relocated" => KindRow::setting("relocatedCwd").listed(),
+        WorktreeState = "worktree-state" => KindRow::STATE,
+        PrLink = "pr-link" => KindRow::new_among(Self::PrLink),
+        FrameLink = "frame-link" => KindRow::new_among(Self::FrameLink),
+        BridgeSession = "bridge-session" => KindRow::new_among(Self::BridgeSession),
+        ToolsUsed = "tools-used" => KindRow::STATE,
+        CostState = "cost-state" => KindRow::STATE,
+        AtisLatch = "atis-latch" => KindRow::setting("atis"),
+        ApiRequest = "api-request" => KindRow::UNKNOWN,
+        ApiRequestBlob = "api-request-blob" => KindRow::UNKNOWN,
+        ApiRequestShape = "api-request-shape" => KindRow::UNKNOWN,
+        TaskSummary = "task-summary" => KindRow::UNKNOWN,
+        MarbleOrigamiCommit = "marble-origami-commit" => KindRow::UNKNOWN,
+        MarbleOrigamiSnapshot = "marble-origami-snapshot" => KindRow::UNKNOWN,
+        SpeculationAccept = "speculation-accept" => KindRow::UNKNOWN,
+        Tombstone = "tombstone" => KindRow::UNKNOWN,
+        SnipBoundary = "snip_boundary" => KindRow::UNKNOWN,
+        AgentMetadata = "agent_metadata" => KindRow::UNKNOWN,
+        TranscriptEngine = "transcriptEngine" => KindRow::UNKNOWN.names(Link::Tombstones),
+        Result = "result" => KindRow::UNKNOWN,
+        StreamEvent = "stream_event" => KindRow::UNKNOWN,
+        StreamRequestStart = "stream_request_start" => KindRow::UNKNOWN,
+        ToolUseSummary = "tool_use_summary" => KindRow::UNKNOWN,
+        ToolProgress = "tool_progress" => KindRow::UNKNOWN,
+        PromptSuggestion = "prompt_suggestion" => KindRow::UNKNOWN,
+        AuthStatus = "auth_status" => KindRow::UNKNOWN,
+        RateLimitEvent = "rate_limit_event" => KindRow::UNKNOWN,
+        ActiveGoal = "active_goal" => KindRow::UNKNOWN,
+        ConversationReset = "conversation_reset" => KindRow::UNKNOWN,
+        TranscriptMirror = "transcript_mirror" => KindRow::UNKNOWN,
+        ControlRequest = "control_request" => KindRow::UNKNOWN,
+        ControlResponse = "control_response" => KindRow::UNKNOWN,
+        ControlCancelRequest = "control_cancel_request" => KindRow::UNKNOWN,
+        KeepAlive = "keep_alive" => KindRow::UNKNOWN,
     }
 }
 
@@ -124,39 +356,35 @@ impl EntryKind {
     /// Returns whether entries of this kind are part of the chain.
     #[must_use]
     pub const fn is_chain(self) -> bool {
-        matches!(
-            self,
-            Self::User | Self::Assistant | Self::System | Self::Attachment | Self::Progress
-        )
+        !matches!(self.row().place, Place::Outside)
     }
 
-    /// Returns whether lines of this kind carry session state: the last line counts, and clients
-    /// repeat it at the end of a turn, so that it is near the end of the file, where readers look.
+    /// Returns whether entries of this kind are nodes of the tree: those of the chain without
+    /// progress, which is passed over (CHAIN-2).
+    #[must_use]
+    pub const fn is_in_tree(self) -> bool {
+        matches!(self.row().place, Place::Message | Place::Context)
+    }
+
+    /// Returns whether lines of this kind carry session state: the last line counts.
     #[must_use]
     pub const fn is_state(self) -> bool {
-        matches!(
-            self,
-            Self::LastPrompt
-                | Self::CustomTitle
-                | Self::AiTitle
-                | Self::AgentName
-                | Self::AgentColor
-                | Self::AgentSetting
-                | Self::Tag
-                | Self::Mode
-                | Self::PermissionMode
-                | Self::Relocated
-                | Self::WorktreeState
-                | Self::ToolsUsed
-                | Self::CostState
-                | Self::AtisLatch
-        )
+        matches!(self.row().counts, Counts::Last)
     }
 
     /// Returns whether entries of this kind hold a message of the conversation.
     #[must_use]
     pub const fn is_message(self) -> bool {
-        matches!(self, Self::User | Self::Assistant)
+        matches!(self.row().place, Place::Message)
+    }
+
+    /// Returns the text of a line of this kind, if it is one that counts: some text, or an empty one that clears
+    /// what earlier lines gave.
+    #[must_use]
+    pub fn text_of<'a>(self, line: &Object<'a>) -> Option<Str<'a>> {
+        let row = self.row();
+        let text = line.str(row.text?)?;
+        (row.clears || !text.is_empty()).then_some(text)
     }
 }
 

@@ -110,10 +110,7 @@ const WITHOUT_ACCESSOR: &[(KeyPlace, &[&str])] = &[
 /// Returns whether the keys of entries of this kind are checked.
 #[must_use]
 pub const fn is_checked(kind: EntryKind) -> bool {
-    matches!(
-        kind,
-        EntryKind::User | EntryKind::Assistant | EntryKind::System | EntryKind::Attachment
-    )
+    kind.is_in_tree()
 }
 
 /// Returns whether a table has the key `name`, on disk or in the stream form, of an entry of this

@@ -1,4 +1,4 @@
-//! `docs/fields.md` lists the fields of every view.
+//! `docs/fields.md` lists the fields of every view, and what lines of each kind are.
 
 #![expect(
     clippy::unwrap_used,
@@ -10,6 +10,8 @@ use std::path::Path;
 use std::{env, fs};
 
 use transcript_format::entry;
+use transcript_format::kind::{Counts, EntryKind, KindRow, Link, Search, Shown};
+use transcript_format::metadata::Metadata;
 use transcript_format::schema::View;
 
 const HEAD: &str = "# Fields
@@ -27,6 +29,7 @@ fn the_documentation_lists_every_field() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fields.md");
     let mut page = HEAD.to_owned();
     entry::views().for_each(|view| add(&mut page, view));
+    add_kinds(&mut page);
     if env::var_os("TRANSCRIPT_WRITE_DOCS").is_some() {
         fs::write(&path, &page).unwrap();
     }
@@ -51,6 +54,76 @@ fn add(page: &mut String, view: &View) {
     for field in view.fields {
         let (keys, kind) = (listed(field.keys), json_type(field.type_name));
         writeln!(page, "- {keys} ({kind}): {}", plain(field.meaning)).unwrap();
+    }
+}
+
+const KINDS: &str = "
+## Kinds of lines
+
+What lines of each kind are to a session, from the table in `kind.rs`. The last row is for all other kinds, known or not.
+
+- chain: whether the lines are entries of the chain, and which ones
+- counts: which lines count, so which ones `repair --compact` moves out: all but the first and the last, those that are the same as the line before, or none
+- names: the entry before it, a leaf, or entries that do not count any more
+- text: the member with the text of the line; with `clears` an empty one removes what earlier lines gave
+- title: who gave the title of the session that the text is
+- list: whether lists of sessions read the text
+- search: what the search finds
+- shown: how the conversation shows it
+
+| kind | chain | counts | names | text | title | list | search | shown |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+";
+
+fn add_kinds(page: &mut String) {
+    page.push_str(KINDS);
+    let known = EntryKind::ALL.iter().copied();
+    let known = known.filter(|kind| *kind.row() != KindRow::UNKNOWN);
+    for kind in known.chain([EntryKind::Other]) {
+        let row = kind.row();
+        let name = match kind {
+            EntryKind::Other => "any other".to_owned(),
+            kind => format!("`{}`", kind.name()),
+        };
+        let counts = match row.counts {
+            Counts::Each => "each".to_owned(),
+            Counts::Last => "last".to_owned(),
+            Counts::New(among) if among == kind => "new".to_owned(),
+            Counts::New(among) => format!("new, with `{}`", among.name()),
+            other => panic!("{other:?} has no words"),
+        };
+        let text = row.text.map_or("-".to_owned(), |text| format!("`{text}`"));
+        let clears = if row.clears { ", clears" } else { "" };
+        let title = row
+            .title
+            .map_or("-".to_owned(), |title| format!("{title:?}").to_lowercase());
+        let list = if row.is_listed { "yes" } else { "-" };
+        let (place, link) = (row.place.name(), row.link.name());
+        let (search, shown) = (row.search.name(), row.shown.name());
+        writeln!(
+            page,
+            "| {name} | {place} | {counts} | {link} | {text}{clears} | {title} | {list} | {search} | {shown} |"
+        )
+        .unwrap();
+    }
+}
+
+#[test]
+fn what_a_row_says_of_a_text_is_about_a_member_of_the_kind() {
+    for kind in EntryKind::ALL {
+        let row = kind.row();
+        let fields = Metadata::fields_of(*kind).unwrap_or_default();
+        let has = |name: &str| fields.iter().any(|field| field.keys.contains(&name));
+        assert!(row.text.is_none_or(has), "{kind:?}");
+        assert!(row.link != Link::Leaf || has("leafUuid"), "{kind:?}");
+        let reads_text = row.clears
+            || row.is_listed
+            || row.title.is_some()
+            || matches!(row.search, Search::Title | Search::Summary | Search::Queued);
+        assert!(!reads_text || row.text.is_some(), "{kind:?}");
+        // What is in the tree is shown, and linked as the tree is.
+        assert_eq!(row.shown != Shown::Nowhere, kind.is_chain(), "{kind:?}");
+        assert!(!kind.is_chain() || row.link == Link::Parent, "{kind:?}");
     }
 }
 
