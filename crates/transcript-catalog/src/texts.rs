@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use memchr::{memchr, memchr2};
 use transcript_format::author::Author;
 use transcript_format::block_text::block_text;
-use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
+use transcript_format::kind::{AttachmentKind, EntryKind, Search, SystemKind};
 use transcript_format::object::{Object, Raw, Str, unescape};
 use transcript_format::scan::{Body, Envelope, Flags};
 use transcript_reader::Said;
@@ -51,21 +51,12 @@ pub(crate) struct Unit<'a> {
 
 /// Returns whether entries of this kind can have texts: a cheap test before a costly one.
 pub(crate) fn may_have_texts(envelope: &Envelope<'_>) -> bool {
-    match envelope.kind() {
-        EntryKind::System => {
+    match envelope.kind().row().search {
+        Search::Content => {
             let code = envelope.sub_code();
             code == SystemKind::AwaySummary as u8 || code == SystemKind::LocalCommand as u8
         }
-        kind => matches!(
-            kind,
-            EntryKind::User
-                | EntryKind::Assistant
-                | EntryKind::CustomTitle
-                | EntryKind::AiTitle
-                | EntryKind::Summary
-                | EntryKind::QueueOperation
-                | EntryKind::Attachment
-        ),
+        search => search != Search::Nothing,
     }
 }
 
@@ -88,16 +79,16 @@ impl<'a> Unit<'a> {
         if let Some(from) = object.get("forkedFrom").and_then(Raw::object) {
             unit.origin = string(&from, "messageUuid").filter(|origin| !origin.is_empty());
         }
-        match envelope.kind() {
-            EntryKind::User | EntryKind::Assistant => unit.add_message(&body, envelope),
-            EntryKind::CustomTitle => unit.add(Field::Title, string(object, "customTitle")),
-            EntryKind::AiTitle => unit.add(Field::Title, string(object, "aiTitle")),
-            EntryKind::Summary => unit.add(Field::Summary, string(object, "summary")),
-            EntryKind::QueueOperation => {
+        let kind = envelope.kind();
+        match kind.row().search {
+            Search::Blocks => unit.add_message(&body, envelope),
+            Search::Title => unit.add(Field::Title, kind.text_of(object)),
+            Search::Summary => unit.add(Field::Summary, kind.text_of(object)),
+            Search::Queued => {
                 unit.role = Some(Role::User);
-                unit.add(Field::Queued, string(object, "content"));
+                unit.add(Field::Queued, kind.text_of(object));
             }
-            EntryKind::Attachment => unit.add_attachment(object, envelope),
+            Search::Attachment => unit.add_attachment(object, envelope),
             _ => {
                 unit.role = Some(Role::System);
                 let text = string(object, "content");
@@ -347,6 +338,30 @@ mod tests {
                 "tool_input 1 list_tides\nharbour"
             ]
         );
+    }
+
+    #[test]
+    fn each_kind_has_the_texts_that_its_row_says() {
+        let known = EntryKind::ALL.iter().map(|kind| (*kind, kind.name()));
+        for (kind, name) in known.chain([(EntryKind::Other, "of-tomorrow")]) {
+            let own = kind.row().text.unwrap_or("text");
+            let subtype = SystemKind::AwaySummary.name();
+            let line = format!(
+                r#"{{"type":"{name}","{own}":"w","subtype":"{subtype}","message":{{"content":"w"}},
+                "attachment":{{"type":"file"}},"rendered":[{{"content":"w"}}],"content":"w"}}"#
+            );
+            let expected = match kind.row().search {
+                Search::Nothing => None,
+                Search::Blocks if kind == EntryKind::User => Some("prompt 0 w"),
+                Search::Blocks => Some("text 0 w"),
+                Search::Attachment => Some("attachment - w"),
+                Search::Title => Some("title - w"),
+                Search::Content | Search::Summary => Some("summary - w"),
+                Search::Queued => Some("queued - w"),
+                other => panic!("{other:?} is not tested"),
+            };
+            assert_eq!(texts(&line), Vec::from_iter(expected), "{name}");
+        }
     }
 
     #[test]

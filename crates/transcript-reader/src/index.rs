@@ -11,7 +11,7 @@ use hashbrown::HashTable;
 use transcript_format::client_version::ClientVersion;
 use transcript_format::finding::Finding;
 use transcript_format::ids::{Uuid, is_message_id_of_api};
-use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
+use transcript_format::kind::{AttachmentKind, EntryKind, Link, ProgressKind, SystemKind};
 use transcript_format::scan::{ContentKind, Flags, ToolRole};
 
 use crate::interner::{self, Interner};
@@ -814,11 +814,11 @@ impl<'i> EntryRef<'i> {
     }
 
     fn names_a_leaf(&self) -> bool {
-        matches!(self.kind(), EntryKind::LastPrompt | EntryKind::Summary)
+        self.kind().row().link == Link::Leaf
     }
 
     fn is_engine_line(&self) -> bool {
-        self.kind() == EntryKind::TranscriptEngine
+        self.kind().row().link == Link::Tombstones
     }
 
     /// Returns its time in milliseconds since 1970; `None` without a valid timestamp.

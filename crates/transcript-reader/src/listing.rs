@@ -310,8 +310,9 @@ impl SessionRow {
             _ => SettingsScan::read(scanner, bytes.read(source, 0, NEAR)?),
         };
         let mut tail = read_tail(source, bytes, scanner, head.is_sidechain())?;
-        if tail.settings.custom_title.is_none() {
-            tail.settings.custom_title = far_title(source, bytes, scanner)?;
+        if tail.settings.text(EntryKind::CustomTitle).is_none() {
+            let title = far_title(source, bytes, scanner)?;
+            tail.settings.or_text(EntryKind::CustomTitle, || title);
         }
         tail.settings = tail.settings.or(start);
         self.is_sidechain = head.is_sidechain();
@@ -327,9 +328,9 @@ impl SessionRow {
             self.forked = source.modified().and_then(time_text);
         }
         let lines = TitleLines {
-            custom: tail.settings.custom_title.take(),
+            custom: tail.settings.take(EntryKind::CustomTitle),
             is_near: tail.title_is_near,
-            ai: tail.settings.ai_title.take(),
+            ai: tail.settings.take(EntryKind::AiTitle),
         };
         let summaries = std::mem::take(&mut tail.settings.summaries);
         let title = lines.title(
@@ -337,15 +338,16 @@ impl SessionRow {
             || own_summary(source, scratch, summaries),
         )?;
         (self.title, self.title_source) = title.unzip();
-        self.tag = tail.settings.tag();
+        let tag = tail.settings.take(EntryKind::Tag);
+        self.tag = tag.filter(|tag| !tag.is_empty());
         self.before_worktree = tail.settings.before_worktree();
         self.branch = tail.settings.branch.take();
-        self.relocated = tail.settings.relocated.take();
+        self.relocated = tail.settings.take(EntryKind::Relocated);
         self.cwd = self.find_home(source, head.cwd.take(), scratch)?;
         self.created = head.created.take();
         self.entrypoint = head.entrypoint.take();
         self.first_prompt = head.first_prompt();
-        let noted = tail.settings.last_prompt.as_deref().map(shorten);
+        let noted = tail.settings.text(EntryKind::LastPrompt).map(shorten);
         let noted = noted.or_else(|| tail.summary.take());
         let noted = self.given_title().map(str::to_owned).or(noted);
         self.summary = noted.or_else(|| self.first_prompt.clone());

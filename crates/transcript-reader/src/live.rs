@@ -105,7 +105,7 @@ impl LiveState<'_> {
     /// Returns whether an entry belongs to the conversation, on the path or on another branch.
     #[must_use]
     pub fn is_of_conversation(&self, entry: &EntryRef<'_>) -> bool {
-        let is_entry = entry.kind().is_chain() && entry.kind() != EntryKind::Progress;
+        let is_entry = entry.kind().is_in_tree();
         is_entry
             && has_usable_body(entry)
             && !self.is_of_agent(entry)
@@ -676,7 +676,7 @@ fn is_linked(entry: &EntryRef<'_>, index: &Index) -> bool {
         .next()
         .map(|above| index.entry(above));
     above.is_some_and(|above| {
-        let is_entry = above.kind().is_chain() && above.kind() != EntryKind::Progress;
+        let is_entry = above.kind().is_in_tree();
         above.number() < entry.number() && is_entry && has_usable_body(&above)
     })
 }

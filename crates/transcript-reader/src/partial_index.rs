@@ -5,7 +5,7 @@ use transcript_format::author::Author;
 use transcript_format::client_version::ClientVersion;
 use transcript_format::finding::{Code, Finding};
 use transcript_format::ids::Uuid;
-use transcript_format::kind::{EntryKind, SystemKind};
+use transcript_format::kind::{EntryKind, Link, SystemKind};
 use transcript_format::lines::{Framed, Line};
 use transcript_format::metadata::TranscriptEngine;
 use transcript_format::object::{Object, Raw};
@@ -141,9 +141,9 @@ impl PartialIndex {
         let kind = envelope.kind();
         let odd = &mut self.side.odd_ids;
         let (uuid, uuid_marks) = pack(envelope.uuid(), odd, EntryMarks::UUID, EntryMarks::ODD_UUID);
-        let (link, link_marks) = match kind {
-            EntryKind::TranscriptEngine => self.take_tombstones(&text[..envelope.end()]),
-            EntryKind::LastPrompt | EntryKind::Summary => pack(
+        let (link, link_marks) = match kind.row().link {
+            Link::Tombstones => self.take_tombstones(&text[..envelope.end()]),
+            Link::Leaf => pack(
                 envelope.leaf_uuid(),
                 odd,
                 EntryMarks::LINK,

@@ -15,6 +15,7 @@ use transcript_format::object::Object;
 use transcript_format::salvage::{objects, repaired_text};
 use transcript_format::scan::{Envelope, Flags, Scanner, ToolRole};
 use transcript_format::texts::is_synthetic;
+use transcript_format::title::TitleSource;
 
 use crate::prompt::{Prompt, shorten};
 use crate::said::question;
@@ -216,14 +217,10 @@ pub(crate) fn session_id(bytes: &[u8]) -> Option<String> {
 /// Session state; for each field the last line counts.
 #[derive(Debug, Default)]
 pub(crate) struct SettingsScan {
-    /// Also when it is empty, which clears the title.
-    pub(crate) custom_title: Option<String>,
-    pub(crate) ai_title: Option<String>,
+    /// The last text of each kind that lists read.
+    texts: Vec<(EntryKind, String)>,
     /// The texts of `summary` lines with their leaves, the last line first.
     pub(crate) summaries: Vec<(String, String)>,
-    tag: Option<String>,
-    pub(crate) last_prompt: Option<String>,
-    pub(crate) relocated: Option<String>,
     pub(crate) branch: Option<String>,
     /// The folder that the session had before it entered a worktree, if it is in one.
     before_worktree: Option<Option<String>>,
@@ -246,7 +243,7 @@ impl SettingsScan {
     pub(crate) fn last_title(scanner: &mut Scanner, bytes: &[u8]) -> Option<String> {
         let mut settings = Self::default();
         let mut end = bytes.len();
-        while settings.custom_title.is_none() {
+        while settings.text(EntryKind::CustomTitle).is_none() {
             let at = memmem::rfind(&bytes[..end], TITLE)?;
             let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1);
             let line_end = memchr::memchr(b'\n', &bytes[at..]).map(|newline| at + newline);
@@ -255,19 +252,38 @@ impl SettingsScan {
             }
             end = start;
         }
-        settings.custom_title
+        settings.take(EntryKind::CustomTitle)
+    }
+
+    /// Returns the text of the last line of a kind that has one. It is empty where that clears what
+    /// earlier lines gave.
+    pub(crate) fn text(&self, kind: EntryKind) -> Option<&str> {
+        let text = self.texts.iter().find(|(known, _)| *known == kind);
+        text.map(|(_, text)| text.as_str())
+    }
+
+    /// Takes that text.
+    pub(crate) fn take(&mut self, kind: EntryKind) -> Option<String> {
+        let at = self.texts.iter().position(|(known, _)| *known == kind)?;
+        Some(self.texts.swap_remove(at).1)
+    }
+
+    /// Adds the text of an earlier line of a kind, unless one is known.
+    pub(crate) fn or_text(&mut self, kind: EntryKind, text: impl FnOnce() -> Option<String>) {
+        if self.text(kind).is_none() {
+            self.texts.extend(text().map(|text| (kind, text)));
+        }
     }
 
     /// Fills unknown fields from those of earlier lines.
     pub(crate) fn or(mut self, earlier: Self) -> Self {
         self.summaries.extend(earlier.summaries);
+        for (kind, text) in earlier.texts {
+            self.or_text(kind, || Some(text));
+        }
         Self {
             summaries: self.summaries,
-            custom_title: self.custom_title.or(earlier.custom_title),
-            ai_title: self.ai_title.or(earlier.ai_title),
-            tag: self.tag.or(earlier.tag),
-            last_prompt: self.last_prompt.or(earlier.last_prompt),
-            relocated: self.relocated.or(earlier.relocated),
+            texts: self.texts,
             branch: self.branch.or(earlier.branch),
             before_worktree: self.before_worktree.or(earlier.before_worktree),
         }
@@ -276,11 +292,6 @@ impl SettingsScan {
     /// Takes the folder that the session had before it entered the worktree in which it is.
     pub(crate) fn before_worktree(&mut self) -> Option<String> {
         self.before_worktree.take().flatten()
-    }
-
-    /// Takes the tag; an empty one clears the tag.
-    pub(crate) fn tag(&mut self) -> Option<String> {
-        self.tag.take().filter(|tag| !tag.is_empty())
     }
 
     /// Adds a line; lines are added from the last to the first. Most lines are entries without any
@@ -301,12 +312,12 @@ impl SettingsScan {
         if self.branch.is_none() && has(object.text, &BRANCH) {
             self.branch = object.string("gitBranch").filter(|name| !name.is_empty());
         }
-        if object.entry.kind() == EntryKind::Summary {
-            let [text, leaf] = ["summary", "leafUuid"].map(|key| object.string(key));
-            let summary = text.filter(|text| !text.is_empty()).zip(leaf);
+        let kind = object.entry.kind();
+        if kind.row().title == Some(TitleSource::Summary) {
+            let summary = object.text().zip(object.string("leafUuid"));
             return self.summaries.extend(summary);
         }
-        if object.entry.kind() == EntryKind::WorktreeState {
+        if kind == EntryKind::WorktreeState {
             let original = |line: &Object<'_>| {
                 let worktree = line.object("worktreeSession")?;
                 Some(worktree.str("originalCwd")?.into_owned())
@@ -315,19 +326,8 @@ impl SettingsScan {
             self.before_worktree.get_or_insert_with(folder);
             return;
         }
-        let (setting, key) = match object.entry.kind() {
-            EntryKind::CustomTitle => (&mut self.custom_title, "customTitle"),
-            EntryKind::AiTitle => (&mut self.ai_title, "aiTitle"),
-            EntryKind::Tag => (&mut self.tag, "tag"),
-            EntryKind::LastPrompt => (&mut self.last_prompt, "lastPrompt"),
-            EntryKind::Relocated => (&mut self.relocated, "relocatedCwd"),
-            _ => return,
-        };
-        if setting.is_none() {
-            // Only a title and a tag can be cleared.
-            let may_be_empty = matches!(key, "customTitle" | "tag");
-            let text = object.string(key);
-            *setting = text.filter(|text| may_be_empty || !text.is_empty());
+        if kind.row().is_listed {
+            self.or_text(kind, || object.text());
         }
     }
 }
@@ -389,7 +389,7 @@ impl TailScan {
     /// Returns whether a title of the person is within the range that clients scan. Clients repeat
     /// their other settings there as well (META-1), so no earlier lines are needed for them.
     pub(crate) fn has_near_title(&self) -> bool {
-        let title = self.settings.custom_title.as_deref();
+        let title = self.settings.text(EntryKind::CustomTitle);
         self.title_is_near && title.is_some_and(|title| !title.is_empty())
     }
 
@@ -404,14 +404,14 @@ impl TailScan {
     /// Returns whether no `last-prompt` line says what the person asked last: there is none, or only
     /// references can be told from it.
     fn asks_nothing(&self) -> bool {
-        let prompt = self.settings.last_prompt.as_deref();
+        let prompt = self.settings.text(EntryKind::LastPrompt);
         prompt.is_none_or(context_refs::is_flattened)
     }
 
     /// Takes the last prompt: that of a `last-prompt` line, else the last one among the near lines.
     pub(crate) fn last_prompt(&mut self) -> Option<String> {
         let found = self.prompt.take();
-        let noted = self.settings.last_prompt.take();
+        let noted = self.settings.take(EntryKind::LastPrompt);
         let noted = noted.map(|text| shorten(&question(&text)));
         match noted {
             Some(text) if context_refs::is_flattened(&text) => found.or(Some(text)),
@@ -441,8 +441,9 @@ impl TailScan {
             if has_settings {
                 self.settings.add(object);
             }
-            if is_near && self.summary.is_none() && entry.kind() == EntryKind::Summary {
-                self.summary = object.string("summary").filter(|text| !text.is_empty());
+            let is_summary = entry.kind().row().title == Some(TitleSource::Summary);
+            if is_near && self.summary.is_none() && is_summary {
+                self.summary = object.text();
             }
             if wants_prompt
                 && is_prompt(entry, side)
@@ -468,7 +469,7 @@ impl TailScan {
                 self.model = object.model();
             }
         });
-        self.title_is_near |= is_near && self.settings.custom_title.is_some();
+        self.title_is_near |= is_near && self.settings.text(EntryKind::CustomTitle).is_some();
         true
     }
 }
@@ -757,6 +758,12 @@ impl<'l> Found<'l> {
     fn parsed(&self) -> Option<&Object<'l>> {
         let parse = || Object::parse(std::str::from_utf8(self.text).ok()?).ok();
         self.object.get_or_init(parse).as_ref()
+    }
+
+    /// Returns the text of the line, by the table of kinds.
+    fn text(&self) -> Option<String> {
+        let text = self.entry.kind().text_of(self.parsed()?)?;
+        Some(text.into_owned())
     }
 
     fn string(&self, key: &str) -> Option<String> {

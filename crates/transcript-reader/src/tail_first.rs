@@ -223,7 +223,7 @@ impl<'i> Lines<'i> {
             }
         }
         let is_root = at.parent().is_none() && at.number() == entry.number();
-        let is_entry = at.kind().is_chain() && at.kind() != EntryKind::Progress;
+        let is_entry = at.kind().is_in_tree();
         let is_whole = is_entry && has_usable_body(&at) && !at.is_salvaged();
         let leads_out = !kept.contains(&at.number());
         let is_loose = leads_out && entry.kind() == EntryKind::Attachment;

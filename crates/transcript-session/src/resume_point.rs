@@ -121,7 +121,7 @@ fn agent_leaves(index: &Index) -> HashMap<String, EntryId> {
     let mut leaves = HashMap::new();
     let mut seen: HashSet<&str> = HashSet::new();
     for entry_ref in index.entries().rev() {
-        let is_in_chain = entry_ref.kind().is_chain() && entry_ref.kind() != EntryKind::Progress;
+        let is_in_chain = entry_ref.kind().is_in_tree();
         if is_in_chain
             && entry_ref.flags().contains(Flags::SIDECHAIN)
             && let Some(id) = entry_id(&entry_ref, index)

@@ -9,7 +9,7 @@ mod turn;
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 
-use transcript_format::kind::EntryKind;
+use transcript_format::kind::{EntryKind, Link};
 use transcript_format::lines::Framed;
 use transcript_format::scan::{Envelope, Scanner};
 use transcript_reader::{EntryNo, EntryRef, Id, Index, LiveConversation, LiveState};
@@ -191,7 +191,7 @@ impl FollowedConversation {
     pub(crate) fn add(&mut self, offset: u64, entry: &Envelope<'_>, text: &str) {
         let kind = match entry.kind() {
             EntryKind::LastPrompt => LineKind::Pin,
-            EntryKind::TranscriptEngine => LineKind::Tombstone,
+            kind if kind.row().link == Link::Tombstones => LineKind::Tombstone,
             EntryKind::Progress => return,
             kind if kind.is_message() => LineKind::Message(TurnLine::of(entry, text)),
             kind if kind.is_chain() => LineKind::Other(TurnLine::of(entry, text)),

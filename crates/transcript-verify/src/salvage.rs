@@ -583,14 +583,11 @@ impl Gathered {
         let mut title = None;
         if let Some(own) = self.own() {
             let mut bodies = Bodies::new(&own.source);
-            for (kind, key) in [
-                (EntryKind::AiTitle, "aiTitle"),
-                (EntryKind::CustomTitle, "customTitle"),
-            ] {
+            for kind in [EntryKind::AiTitle, EntryKind::CustomTitle] {
                 let mut lines = own.index.entries().rev();
                 if let Some(line) = lines.find(|line| line.kind() == kind) {
                     let line = Object::parse(bodies.get(&line)?.text).ok();
-                    let text = line.and_then(|line| Some(line.str(key)?.into_owned()));
+                    let text = line.and_then(|line| Some(kind.text_of(&line)?.into_owned()));
                     title = text.filter(|text| !text.trim().is_empty()).or(title);
                 }
             }

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use transcript_format::kind::EntryKind;
 use transcript_format::named;
 
 use crate::chain::Chains;
@@ -297,5 +296,5 @@ impl Plan {
 
 /// Returns whether sessions contain messages of this kind.
 fn is_kept_on_disk(message: &Draft) -> bool {
-    message.kind.is_chain() && message.kind != EntryKind::Progress
+    message.kind.is_in_tree()
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use transcript_format::entry::Entry;
-use transcript_format::kind::EntryKind;
+use transcript_format::kind::{EntryKind, Link};
 use transcript_format::object::Str;
 use transcript_format::scan::{Envelope, Flags, Text};
 use transcript_reader::{EntryRef, Index};
@@ -126,10 +126,8 @@ impl<'a> EntryRecord<'a> {
             },
             _ => Self::of_body(line, raw_entry),
         };
-        let parent = match envelope.kind() {
-            EntryKind::LastPrompt | EntryKind::Summary | EntryKind::TranscriptEngine => None,
-            _ => envelope.parent_uuid(),
-        };
+        let has_parent = envelope.kind().row().link == Link::Parent;
+        let parent = envelope.parent_uuid().filter(|_| has_parent);
         Self {
             uuid: decoded(envelope.uuid()).map(Cow::into_owned),
             parent_uuid: decoded(parent).map(Cow::into_owned),

@@ -198,7 +198,8 @@ impl Tree<'_> {
 
         let later = (line.number().get() + 1..self.index.len())
             .map(|number| self.index.entry(EntryNo::new(number)));
-        let later = later.filter(|entry_ref| is_entry_line(entry_ref) && self.counts(entry_ref));
+        let later =
+            later.filter(|entry_ref| entry_ref.kind().is_in_tree() && self.counts(entry_ref));
         // A later compaction clears the pin (LEAF-13).
         if later.clone().any(|entry_ref| self.clears_pin(&entry_ref)) {
             return None;
@@ -291,10 +292,6 @@ impl Tree<'_> {
     fn node_of_line(&self, entry_ref: &EntryRef<'_>) -> Option<NodeId> {
         self.node(entry_ref.number())
     }
-}
-
-fn is_entry_line(entry_ref: &EntryRef<'_>) -> bool {
-    entry_ref.kind().is_chain() && entry_ref.kind() != EntryKind::Progress
 }
 
 /// Remembers which entries are or have a message above them, by the links in the file.

@@ -187,7 +187,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
     /// Returns the node of a line, also when another line with the same uuid counts; `None` when it
     /// is tombstoned.
     fn node_of_line(&self, line: &EntryRef<'_>) -> Option<u32> {
-        let is_entry = line.kind().is_chain() && line.kind() != EntryKind::Progress;
+        let is_entry = line.kind().is_in_tree();
         let node = is_entry.then(|| self.tree.entry_node(line.number()));
         let is_there = |node: &NodeId| !self.tree.is_tombstoned(*node);
         node.flatten().filter(is_there).map(|node| node.0)

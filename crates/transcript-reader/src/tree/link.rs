@@ -24,7 +24,7 @@ impl<'i> Tree<'i> {
         // For the client a damaged line does not exist (FILE-1), and neither does anything after
         // the first object of a line (FILE-2): the index has both as salvaged entries.
         let counts = |entry_ref: &EntryRef<'_>| {
-            is_entry(entry_ref.kind())
+            entry_ref.kind().is_in_tree()
                 && has_usable_body(entry_ref)
                 && (recovers || !entry_ref.is_salvaged())
                 && is_there(entry_ref)
@@ -75,7 +75,7 @@ impl<'i> Tree<'i> {
         for entry_ref in self
             .index
             .entries()
-            .filter(|entry_ref| is_entry(entry_ref.kind()))
+            .filter(|entry_ref| entry_ref.kind().is_in_tree())
         {
             if self.node_of[entry_ref.number().get()] == ParentSlot::OPEN {
                 let find = |id| {
@@ -249,12 +249,7 @@ impl<'i> StreamSessions<'i> {
     }
 }
 
-/// The kinds of entries in the tree. Progress entries are passed over (CHAIN-2); links to any other
-/// kind dangle (CHAIN-4).
-fn is_entry(kind: EntryKind) -> bool {
-    kind.is_chain() && kind != EntryKind::Progress
-}
-
+/// The kinds that links lead through. Links to any other kind dangle (CHAIN-4).
 fn is_linked(kind: EntryKind) -> bool {
     kind.is_chain()
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use transcript_format::author::Author;
 use transcript_format::compact::CompactMetadata;
 use transcript_format::entry::Entry;
-use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
+use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, Shown, SystemKind};
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_format::progress::AgentProgress;
 use transcript_format::scan::{Body, Flags};
@@ -131,9 +131,9 @@ impl<'t, 'i> Builder<'t, 'i> {
             return;
         }
         match body.filter(|body| kind_of(body) == entry_ref.kind()) {
-            Some(body) => match entry_ref.kind() {
-                EntryKind::User | EntryKind::Assistant => self.add_message(&new, body),
-                EntryKind::Attachment => self.add_attachment(&new, &body.object),
+            Some(body) => match entry_ref.kind().row().shown {
+                Shown::Blocks => self.add_message(&new, body),
+                Shown::Attachment => self.add_attachment(&new, &body.object),
                 _ => self.add_other(&new, &body.object),
             },
             None => {
@@ -648,7 +648,7 @@ impl Progress {
             known: HashMap::new(),
         };
         for line in tree.index().entries() {
-            if line.kind() != EntryKind::Progress || (!recovers && line.is_salvaged()) {
+            if line.kind().row().shown != Shown::UnderCall || (!recovers && line.is_salvaged()) {
                 continue;
             }
             let number = line.number();

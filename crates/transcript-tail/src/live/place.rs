@@ -1,7 +1,6 @@
 //! The path that the conversation had, to which the next one is compared.
 
 use bitflags::bitflags;
-use transcript_format::kind::EntryKind;
 use transcript_format::scan::ContentKind;
 use transcript_reader::{EntryNo, EntryRef, Id, Index, LiveState, PathEntry};
 
@@ -179,7 +178,7 @@ fn first_line(index: &Index, number: EntryNo) -> EntryNo {
 
 /// Returns whether a line is an entry that can be on a path.
 pub(super) fn is_entry(entry: &EntryRef<'_>) -> bool {
-    let is_chain = entry.kind().is_chain() && entry.kind() != EntryKind::Progress;
+    let is_chain = entry.kind().is_in_tree();
     let is_unusable = matches!(entry.content(), ContentKind::NoMessage | ContentKind::Null);
     is_chain && !(entry.kind().is_message() && is_unusable)
 }

@@ -1,9 +1,9 @@
 //! The label above the output of one of several sessions.
 
-use std::borrow::Cow;
 use std::path::{Component, Path};
 
 use transcript_format::ids::Uuid;
+use transcript_format::title::TitleSource;
 
 use crate::parsed_entry::ParsedEntry;
 use crate::styles::TextStyle;
@@ -45,20 +45,21 @@ impl Label {
 
     /// Updates the label from an entry.
     pub(super) fn learn(&mut self, parsed: &ParsedEntry<'_>) {
-        use transcript_format::kind::EntryKind::{AiTitle, CustomTitle};
         let Some(entry_ref) = parsed.entry_ref() else {
             return;
         };
-        match entry_ref.kind() {
-            CustomTitle => {
-                let title = parsed.str("customTitle").map(Cow::into_owned);
-                self.own_title = title.or(self.own_title.take());
-            }
-            AiTitle => {
-                let title = parsed.str("aiTitle").filter(|title| !title.is_empty());
-                self.title = title.map(Cow::into_owned).or(self.title.take());
-            }
-            _ => {}
+        let kind = entry_ref.kind();
+        let title = match kind.row().title {
+            Some(TitleSource::Custom) => Some(&mut self.own_title),
+            Some(TitleSource::Ai) => Some(&mut self.title),
+            _ => None,
+        };
+        if let Some(title) = title
+            && let Some(text) = parsed
+                .body()
+                .and_then(|body| Some(kind.text_of(body.object())?.into_owned()))
+        {
+            *title = Some(text);
         }
         if self.folder.is_none() {
             let cwd = parsed.str("cwd");
