@@ -33,20 +33,20 @@ pub(super) fn read<B: BodySource>(
         state.original_cwd = first_cwd(index, bodies)?;
     }
 
-    let mut said = |kind: EntryKind, key: &str| match last.get(&kind) {
-        Some(line) => text_of(&index.entry(*line), bodies, key),
+    let mut said = |kind: EntryKind| match last.get(&kind) {
+        Some(last) => last_text(index, *last, kind, bodies),
         None => Ok(None),
     };
-    state.tag = said(EntryKind::Tag, "tag")?;
-    state.mode = said(EntryKind::Mode, "mode")?;
-    state.agent_name = said(EntryKind::AgentName, "agentName")?;
-    state.agent_color = said(EntryKind::AgentColor, "agentColor")?;
-    state.agent_setting = said(EntryKind::AgentSetting, "agentSetting")?;
-    state.relocated_cwd = said(EntryKind::Relocated, "relocatedCwd")?;
-    let mode_at = last.get(&EntryKind::PermissionMode).copied();
-    if mode_at > permission_mode_at {
-        let mode = said(EntryKind::PermissionMode, "permissionMode")?;
-        state.permission_mode = mode.or(state.permission_mode.take());
+    let text = |said: Option<(EntryNo, String)>| Some(said?.1).filter(|text| !text.is_empty());
+    state.tag = text(said(EntryKind::Tag)?);
+    state.mode = text(said(EntryKind::Mode)?);
+    state.agent_name = text(said(EntryKind::AgentName)?);
+    state.agent_color = text(said(EntryKind::AgentColor)?);
+    state.agent_setting = text(said(EntryKind::AgentSetting)?);
+    state.relocated_cwd = text(said(EntryKind::Relocated)?);
+    let mode = said(EntryKind::PermissionMode)?;
+    if let Some((_, mode)) = mode.filter(|(line, _)| Some(*line) > permission_mode_at) {
+        state.permission_mode = Some(mode);
     }
     if let Some(line) = last.get(&EntryKind::WorktreeState) {
         state.worktree = worktree(bodies.body(&index.entry(*line))?);
@@ -75,18 +75,15 @@ pub(crate) fn title<B: BodySource>(
     let mut lines = TitleLines::default();
     let near = (index.starts_at() + index.byte_count()).saturating_sub(NEAR);
     for line in index.entries().rev() {
-        let (title, key) = match line.kind() {
-            EntryKind::CustomTitle => (&mut lines.custom, "customTitle"),
-            EntryKind::AiTitle => (&mut lines.ai, "aiTitle"),
+        let title = match line.kind().row().title {
+            Some(TitleSource::Custom) => &mut lines.custom,
+            Some(TitleSource::Ai) => &mut lines.ai,
             _ => continue,
         };
         if title.is_some() {
             continue;
         }
-        let text = Object::parse(bodies.body(&line)?).ok();
-        let text = text.and_then(|body| body.str(key).map(Str::into_owned));
-        // Only a title of a person can be cleared.
-        *title = text.filter(|text| key == "customTitle" || !text.is_empty());
+        *title = own_text(&line, bodies)?;
         lines.is_near |= lines.custom.is_some() && line.offset() >= near;
     }
     let beside = bodies.file().and_then(title_beside);
@@ -96,9 +93,9 @@ pub(crate) fn title<B: BodySource>(
 /// Returns the last summary of this conversation.
 fn own_summary<B: BodySource>(index: &Index, bodies: &mut B) -> Result<Option<String>, B::Error> {
     for line in index.entries().rev() {
-        if line.kind() == EntryKind::Summary
+        if line.kind().row().title == Some(TitleSource::Summary)
             && is_of_file(index, &line)
-            && let Some(summary) = text_of(&line, bodies, "summary")?
+            && let Some(summary) = own_text(&line, bodies)?
         {
             return Ok(Some(summary));
         }
@@ -125,23 +122,42 @@ fn text_of<B: BodySource>(
     Ok(field)
 }
 
+/// Returns the text of a line that has one by the table of kinds.
+fn own_text<B: BodySource>(
+    line: &EntryRef<'_>,
+    bodies: &mut B,
+) -> Result<Option<String>, B::Error> {
+    let body = Object::parse(bodies.body(line)?).ok();
+    let text = body.and_then(|body| line.kind().text_of(&body).map(Str::into_owned));
+    Ok(text)
+}
+
+/// Returns the text of the last line of a kind that has one, and that line; `last` is the last line of the kind.
+fn last_text<B: BodySource>(
+    index: &Index,
+    last: EntryNo,
+    kind: EntryKind,
+    bodies: &mut B,
+) -> Result<Option<(EntryNo, String)>, B::Error> {
+    let lines = (0..=last.get()).rev();
+    let lines = lines.map(|number| index.entry(EntryNo::new(number)));
+    for line in lines.filter(|line| line.kind() == kind) {
+        if let Some(text) = own_text(&line, bodies)? {
+            return Ok(Some((line.number(), text)));
+        }
+    }
+    Ok(None)
+}
+
 /// Returns the working folder of the first entry that has one, usually the first entry.
 fn first_cwd<B: BodySource>(index: &Index, bodies: &mut B) -> Result<Option<String>, B::Error> {
-    for line in index.entries().filter(|line| is_of_a_chain(line)) {
+    for line in index.entries().filter(|line| line.kind().is_chain()) {
         let cwd = text_of(&line, bodies, "cwd")?;
         if cwd.is_some() {
             return Ok(cwd);
         }
     }
     Ok(None)
-}
-
-fn is_of_a_chain(line: &EntryRef<'_>) -> bool {
-    line.kind().is_message()
-        || matches!(
-            line.kind(),
-            EntryKind::System | EntryKind::Attachment | EntryKind::Progress
-        )
 }
 
 /// Returns whether a line may be a prompt that was queued: sent by itself, or along with a result.
@@ -235,16 +251,8 @@ impl<'i> Sweep<'i> {
 
     fn add<B: BodySource>(&mut self, line: &EntryRef<'_>, bodies: &mut B) -> Result<(), B::Error> {
         let body = match line.kind() {
-            EntryKind::Tag
-            | EntryKind::Mode
-            | EntryKind::PermissionMode
-            | EntryKind::AgentName
-            | EntryKind::AgentColor
-            | EntryKind::AgentSetting
-            | EntryKind::Relocated
-            | EntryKind::WorktreeState
-            | EntryKind::CostState => {
-                self.last.insert(line.kind(), line.number());
+            kind if kind.is_state() => {
+                self.last.insert(kind, line.number());
                 return Ok(());
             }
             EntryKind::QueueOperation

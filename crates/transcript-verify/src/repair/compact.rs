@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use transcript_format::entry::Entry;
-use transcript_format::kind::{EntryKind, ProgressKind};
+use transcript_format::kind::{Counts, EntryKind, ProgressKind};
 use transcript_format::named;
 use transcript_format::object::Object;
 use transcript_format::progress::AgentProgress;
@@ -207,10 +207,12 @@ fn is_whole_line(source: &Source, range: &Range<u64>) -> Result<bool, Error> {
 ///
 /// Of settings the last line of a type counts (META-1). The first one stays as well, as readers of
 /// lists look at both ends of a file (LIST-2). Lines with other members or of another session are
-/// another type here: only some `last-prompt` lines name a leaf (LEAF-6).
+/// another type here: only some `last-prompt` lines name a leaf (LEAF-6), and a line without a text
+/// leaves the one before it in force.
 ///
 /// Of references and backups of files every line counts, but not one that is the same as the line of
-/// its type before it. Queues are logs, in which two same lines are two events.
+/// its type before it. Queues are logs, in which two same lines are two events. The table of kinds says
+/// which is which.
 fn repeated(reading: &Reading) -> Result<HashMap<EntryNo, Bloat>, Error> {
     let index = &reading.index;
     let mut bodies = Bodies::new(&reading.source);
@@ -219,20 +221,18 @@ fn repeated(reading: &Reading) -> Result<HashMap<EntryNo, Bloat>, Error> {
     let mut last: HashMap<u64, Option<EntryNo>> = HashMap::new();
     let mut before: HashMap<EntryKind, EntryNo> = HashMap::new();
     for entry in index.entries() {
-        let kind = match entry.kind() {
-            EntryKind::FileHistoryDelta => EntryKind::FileHistorySnapshot,
-            kind => kind,
-        };
-        match kind {
-            kind if kind.is_state() => {
+        let kind = entry.kind();
+        match kind.row().counts {
+            Counts::Last => {
                 let Ok(body) = Object::parse(bodies.get(&entry)?.text) else {
                     continue;
                 };
                 let mut names: Vec<&str> = body.members().iter().map(|(name, _)| &**name).collect();
                 names.sort_unstable();
                 let mut key = DefaultHasher::new();
-                let names_leaf = entry.leaf_uuid().is_some();
-                (kind, entry.session(), names_leaf, names).hash(&mut key);
+                let (names_leaf, has_text) =
+                    (entry.leaf_uuid().is_some(), kind.text_of(&body).is_some());
+                (kind, entry.session(), names_leaf, has_text, names).hash(&mut key);
                 match last.entry(key.finish()) {
                     hash_map::Entry::Vacant(first) => _ = first.insert(None),
                     hash_map::Entry::Occupied(mut last) => {
@@ -242,12 +242,8 @@ fn repeated(reading: &Reading) -> Result<HashMap<EntryNo, Bloat>, Error> {
                     }
                 }
             }
-            EntryKind::Summary
-            | EntryKind::FileHistorySnapshot
-            | EntryKind::PrLink
-            | EntryKind::FrameLink
-            | EntryKind::BridgeSession => {
-                let before = before.insert(kind, entry.number());
+            Counts::New(among) => {
+                let before = before.insert(among, entry.number());
                 let before = before.map(|before| index.entry(before));
                 if let Some(before) = before.filter(|line| line.byte_len() == entry.byte_len()) {
                     let text = bodies.get(&before)?.text.to_owned();
