@@ -80,7 +80,7 @@ macro_rules! kinds {
 
 /// What lines of a kind are to a session: one row of the table of kinds.
 ///
-/// Whoever asks one of these questions reads the row, so that a new kind is a row and a line among the fixtures.
+/// All code that asks one of these questions reads the row, so that a new kind is a row and a line among the fixtures.
 /// `docs/fields.md` has the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

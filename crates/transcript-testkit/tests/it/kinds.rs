@@ -1,5 +1,4 @@
-//! Whoever asks what lines of a kind are to a session answers as the table of kinds says, for each kind and for one that
-//! is not known.
+//! All crates take lines of a kind for what the table of kinds says, for each kind and for one that is not known.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
