@@ -19,7 +19,7 @@ use crate::conversation::{ConversationEntry, Keep, StoryEntry};
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::options::{ForkOptions, SessionOptions};
-use crate::session::{Resumed, Session, SessionConfig};
+use crate::session::{Resumed, Session};
 use crate::stream::Reply;
 
 /// One conversation, open for appending from tasks. Clones share it.
@@ -29,7 +29,8 @@ use crate::stream::Reply;
 /// written.
 #[derive(Clone, Debug)]
 pub struct AsyncSession {
-    config: Arc<SessionConfig>,
+    session: Arc<Session>,
+    /// Writes while tasks wait; the writer is that of the session.
     writer: AsyncWriter,
 }
 
@@ -37,8 +38,8 @@ impl From<Session> for AsyncSession {
     /// Makes a session usable from tasks.
     fn from(session: Session) -> Self {
         Self {
-            config: Arc::new(session.config),
-            writer: AsyncWriter::new(session.writer),
+            writer: AsyncWriter::new(Arc::clone(&session.writer)),
+            session: session.into(),
         }
     }
 }
@@ -137,9 +138,9 @@ impl AsyncSession {
         D: TryInto<Draft>,
         InvalidEntry: From<D::Error>,
     {
-        let mut draft = self.config.draft(entry)?;
+        let mut draft = self.session.draft(entry)?;
         let drafts = std::slice::from_mut(&mut draft);
-        if let Some(withdrawn) = self.config.withdrawn(drafts)? {
+        if let Some(withdrawn) = self.session.withdrawn(drafts)? {
             return self.tombstone_all(&withdrawn).await;
         }
         self.check(drafts).await?;
@@ -155,7 +156,7 @@ impl AsyncSession {
         drafts: impl IntoIterator<Item = Draft>,
     ) -> Result<Vec<Written>, Error> {
         let mut drafts: Vec<Draft> = drafts.into_iter().collect();
-        if let Some(withdrawn) = self.config.withdrawn(&drafts)? {
+        if let Some(withdrawn) = self.session.withdrawn(&drafts)? {
             return Ok(vec![self.tombstone_all(&withdrawn).await?]);
         }
         self.check(&mut drafts).await?;
@@ -167,7 +168,7 @@ impl AsyncSession {
     /// # Errors
     /// As there.
     pub async fn append_reply(&self, reply: &Reply) -> Result<Vec<Written>, Error> {
-        let drafts = self.config.reply(reply)?;
+        let drafts = self.session.reply(reply)?;
         Ok(self.writer.append_all(drafts).await?)
     }
 
@@ -180,7 +181,7 @@ impl AsyncSession {
         D: TryInto<Draft>,
         InvalidEntry: From<D::Error>,
     {
-        let mut draft = self.config.draft(entry)?;
+        let mut draft = self.session.draft(entry)?;
         self.check(std::slice::from_mut(&mut draft)).await?;
         Ok(self.writer.queue(draft).await?)
     }
@@ -194,7 +195,7 @@ impl AsyncSession {
         messages: Vec<Draft>,
         options: RecordOptions,
     ) -> Result<RecordOutcome, Error> {
-        self.blocking(move |config, writer| config.record(writer, messages, options))
+        self.call(move |session| session.record(messages, options))
             .await
     }
 
@@ -209,10 +210,8 @@ impl AsyncSession {
         keep: impl Into<Keep>,
     ) -> Result<Compacted, Error> {
         let (summary, keep) = (summary.to_owned(), keep.into());
-        let compact = move |config: &SessionConfig, writer: &Writer| {
-            config.compact(writer, compaction, &summary, &keep)
-        };
-        self.blocking(compact).await
+        self.call(move |session| session.compact(compaction, &summary, keep))
+            .await
     }
 
     /// Records the system prompt of the next turn; see [`Session::record_prompt`].
@@ -221,7 +220,7 @@ impl AsyncSession {
     /// As there.
     pub async fn record_prompt(&self, prompt: &AssembledPrompt) -> Result<Option<Written>, Error> {
         let prompt = prompt.clone();
-        self.blocking(move |config, writer| config.record_prompt(writer, &prompt))
+        self.call(move |session| session.record_prompt(&prompt))
             .await
     }
 
@@ -235,8 +234,7 @@ impl AsyncSession {
         new: &PromptFingerprint,
     ) -> Result<Option<PromptChanges>, Error> {
         let new = new.clone();
-        self.blocking(move |config, writer| config.prompt_changes(writer, &new))
-            .await
+        self.call(move |session| session.prompt_changes(&new)).await
     }
 
     /// Sets the title of the session; see [`Session::set_title`].
@@ -260,7 +258,7 @@ impl AsyncSession {
     /// # Errors
     /// As there.
     pub async fn entries(&self) -> Result<Vec<ConversationEntry>, Error> {
-        self.blocking(|config, writer| config.entries(writer)).await
+        self.call(|session| session.entries()).await
     }
 
     /// Returns the state of the session; see [`Session::state`].
@@ -268,7 +266,7 @@ impl AsyncSession {
     /// # Errors
     /// As there.
     pub async fn state(&self) -> Result<PathState, Error> {
-        self.blocking(|config, writer| config.state(writer)).await
+        self.call(|session| session.state()).await
     }
 
     /// Returns the entries of the whole conversation; see [`Session::story`].
@@ -276,7 +274,7 @@ impl AsyncSession {
     /// # Errors
     /// As there.
     pub async fn story(&self) -> Result<Vec<StoryEntry>, Error> {
-        self.blocking(|config, writer| config.story(writer)).await
+        self.call(|session| session.story()).await
     }
 
     /// Goes back to an entry; see [`Session::rewind`].
@@ -284,8 +282,7 @@ impl AsyncSession {
     /// # Errors
     /// As there.
     pub async fn rewind(&self, to: Option<EntryId>) -> Result<Written, Error> {
-        self.blocking(move |config, writer| config.rewind(writer, to))
-            .await
+        self.call(move |session| session.rewind(to)).await
     }
 
     /// Finds the entry that `name` names; see [`Session::find_entry`].
@@ -294,8 +291,7 @@ impl AsyncSession {
     /// As there.
     pub async fn find_entry(&self, name: &str) -> Result<EntryId, Error> {
         let name = name.to_owned();
-        self.blocking(move |config, writer| config.find_entry(writer, &name))
-            .await
+        self.call(move |session| session.find_entry(&name)).await
     }
 
     /// Removes the last entry from the conversation; see [`Session::tombstone`].
@@ -304,8 +300,7 @@ impl AsyncSession {
     /// As there.
     pub async fn tombstone(&self, entry: &EntryId) -> Result<Written, Error> {
         let entry = entry.clone();
-        self.blocking(move |config, writer| config.tombstone(writer, &entry))
-            .await
+        self.call(move |session| session.tombstone(&entry)).await
     }
 
     /// Removes the last entries from the conversation; see [`Session::tombstone_all`].
@@ -314,7 +309,7 @@ impl AsyncSession {
     /// As there.
     pub async fn tombstone_all(&self, entries: &[EntryId]) -> Result<Written, Error> {
         let entries = entries.to_vec();
-        self.blocking(move |config, writer| config.tombstone_all(writer, &entries))
+        self.call(move |session| session.tombstone_all(&entries))
             .await
     }
 
@@ -323,14 +318,13 @@ impl AsyncSession {
     /// # Errors
     /// As there.
     pub async fn end_turn(&self, turn: TurnEnd) -> Result<Vec<Written>, Error> {
-        self.blocking(|config, writer| config.end_turn(writer, turn))
-            .await
+        self.call(|session| session.end_turn(turn)).await
     }
 
     /// Counts what the session costs; see [`Session::count`]. Waits
     /// only while [`end_turn`](Self::end_turn) writes.
     pub fn count<T>(&self, change: impl FnOnce(&mut Counters) -> T) -> T {
-        self.config.count(change)
+        self.session.count(change)
     }
 
     /// Counts the replies that the counts in the file do not contain; see [`Session::count_missed`].
@@ -341,14 +335,13 @@ impl AsyncSession {
         &self,
         price: impl Fn(&str, &Object<'_>) -> Option<u128> + Send + 'static,
     ) -> Result<usize, Error> {
-        self.blocking(move |config, _| config.count_missed(price))
-            .await
+        self.call(move |session| session.count_missed(price)).await
     }
 
     /// Returns the counts as they are now; see [`Session::counters`].
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.config.counters()
+        self.session.counters()
     }
 
     /// Completes the calls that have no result yet; see [`Session::complete_calls`].
@@ -357,7 +350,7 @@ impl AsyncSession {
     /// As there.
     pub async fn complete_calls(&self, text: &str) -> Result<Vec<Written>, Error> {
         let text = text.to_owned();
-        self.blocking(move |config, writer| config.complete_calls(writer, &text))
+        self.call(move |session| session.complete_calls(&text))
             .await
     }
 
@@ -367,7 +360,7 @@ impl AsyncSession {
     /// As there.
     pub async fn set_git_branch(&self, branch: &str) -> Result<(), Error> {
         let branch = branch.to_owned();
-        self.blocking(move |config, writer| config.set_git_branch(writer, &branch))
+        self.call(move |session| session.set_git_branch(&branch))
             .await
     }
 
@@ -377,7 +370,7 @@ impl AsyncSession {
     /// As there.
     pub async fn set_entrypoint(&self, entrypoint: &str) -> Result<(), Error> {
         let entrypoint = entrypoint.to_owned();
-        self.blocking(move |config, writer| config.set_entrypoint(writer, &entrypoint))
+        self.call(move |session| session.set_entrypoint(&entrypoint))
             .await
     }
 
@@ -387,8 +380,7 @@ impl AsyncSession {
     /// As there.
     pub async fn fork(&self, options: &ForkOptions) -> Result<PathBuf, Error> {
         let options = options.clone();
-        self.blocking(move |config, writer| config.fork(writer, &options))
-            .await
+        self.call(move |session| session.fork(&options)).await
     }
 
     /// Opens the session of a subagent in its own file; see [`Session::agent`].
@@ -397,8 +389,8 @@ impl AsyncSession {
     /// As there.
     pub async fn agent(&self, agent: &AgentId, meta: &AgentMeta) -> Result<Self, Error> {
         let (agent, meta) = (agent.clone(), meta.clone());
-        let open = move |config: &SessionConfig, _: &Writer| config.agent(&agent, &meta);
-        Ok(self.blocking(open).await?.into())
+        let opened = self.call(move |session| session.agent(&agent, &meta));
+        Ok(opened.await?.into())
     }
 
     /// Builds the request for the next answer; see [`Session::request`].
@@ -406,7 +398,7 @@ impl AsyncSession {
     /// # Errors
     /// As there.
     pub async fn request(&self) -> Result<Request, Error> {
-        self.blocking(SessionConfig::request).await
+        self.call(Session::request).await
     }
 
     /// Builds the request for the next answer, and returns what `read` makes of it; see
@@ -421,8 +413,7 @@ impl AsyncSession {
     where
         T: Send + 'static,
     {
-        self.blocking(|config, writer| config.request_with(writer, read))
-            .await
+        self.call(|session| session.request_with(read)).await
     }
 
     /// Makes everything written so far survive a power cut; see [`Session::sync`].
@@ -439,64 +430,66 @@ impl AsyncSession {
     /// # Errors
     /// As there. While clones are alive, the file stays open until the last clone is dropped.
     pub async fn close(self) -> Result<(), Error> {
-        Ok(self.writer.close().await?)
+        let Self { session, writer } = self;
+        // Only a writer that nothing else shares is closed.
+        drop(session);
+        Ok(writer.close().await?)
     }
 
     /// Returns the entry that the next one is a child of.
     #[must_use]
     pub fn leaf(&self) -> Option<EntryId> {
-        self.writer.writer().leaf()
+        self.session.leaf()
     }
 
     /// Returns the file of the session.
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.writer.writer().path()
+        self.session.path()
     }
 
     /// Returns the original session, if another process was writing to it, or a client running it, and
     /// this one is a fork.
     #[must_use]
     pub fn forked_from(&self) -> Option<&Path> {
-        self.config.forked_from.as_deref()
+        self.session.forked_from()
     }
 
     /// Returns the repair of an unfinished last line when the file was opened, if any.
     #[must_use]
     pub fn repair(&self) -> Option<&Repair> {
-        self.config.repair.as_ref()
+        self.session.repair()
     }
 
     /// Returns the entries of damaged lines that were written again when the file was opened.
     #[must_use]
     pub fn restored(&self) -> &[Written] {
-        &self.config.restored
+        self.session.restored()
     }
 
     /// Returns the writer; see [`Session::writer`]. Its calls that write block the thread.
     #[must_use]
     pub fn writer(&self) -> &Writer {
-        self.writer.writer()
+        self.session.writer()
     }
 
     /// Checks entries before they are written. Only a result for a call that the writer does not know
     /// to be open makes it read the file.
     async fn check(&self, drafts: &mut [Draft]) -> Result<(), Error> {
-        let calls = self.config.check_drafts(self.writer.writer(), drafts)?;
+        let calls = self.session.check_drafts(drafts)?;
         if calls.is_empty() {
             return Ok(());
         }
-        self.blocking(move |config, writer| config.check_calls(writer, &calls))
-            .await
+        self.call(move |session| session.check_calls(&calls)).await
     }
 
-    /// Runs work that reads the file on a thread that may block.
-    async fn blocking<T: Send + 'static>(
+    /// Calls the session on a thread that may block.
+    async fn call<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&SessionConfig, &Writer) -> Result<T, Error> + Send + 'static,
+        call: impl FnOnce(&Session) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let (config, writer) = (Arc::clone(&self.config), self.writer.clone());
-        run_blocking(self.path(), move || work(&config, writer.writer())).await
+        let session = Arc::clone(&self.session);
+        run_blocking(self.path(), move || call(&session)).await
     }
 }
 

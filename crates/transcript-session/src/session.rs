@@ -41,8 +41,20 @@ use crate::{entry_name, resume_point, rewrite_salvaged};
 /// leaves the last sync to a thread; only [`close`](Self::close) reports whether that worked.
 #[derive(Debug)]
 pub struct Session {
-    pub(crate) config: SessionConfig,
-    pub(crate) writer: Writer,
+    /// Shared with an `AsyncSession` of the same session.
+    pub(crate) writer: Arc<Writer>,
+    path: PathBuf,
+    forked_from: Option<PathBuf>,
+    options: SessionOptions,
+    repair: Option<Repair>,
+    restored: Vec<Written>,
+    /// What the last request was made of; `None` before the first one.
+    live: Mutex<Option<LiveSession>>,
+    counting: Mutex<Counting>,
+    /// The options for the sessions of agents: branch and entrypoint may have changed.
+    writer_options: Mutex<WriterOptions>,
+    /// The system prompts in the file; `None` before the first one is recorded.
+    prompts: Mutex<Option<KnownPrompts>>,
 }
 
 /// A resumed session, and the request that continues it. `S` is the front: [`Session`], or
@@ -65,23 +77,6 @@ pub struct Resumed<S = Session> {
     pub forked_from: Option<PathBuf>,
 }
 
-/// Where a session is, and how it was opened.
-#[derive(Clone, Debug)]
-pub(crate) struct SessionConfig {
-    path: PathBuf,
-    pub(crate) forked_from: Option<PathBuf>,
-    options: SessionOptions,
-    pub(crate) repair: Option<Repair>,
-    pub(crate) restored: Vec<Written>,
-    /// What the last request was made of; `None` before the first one.
-    live: Arc<Mutex<Option<LiveSession>>>,
-    counting: Arc<Mutex<Counting>>,
-    /// The options for the sessions of agents: branch and entrypoint may have changed.
-    writer_options: Arc<Mutex<WriterOptions>>,
-    /// The system prompts in the file; `None` before the first one is recorded.
-    prompts: Arc<Mutex<Option<KnownPrompts>>>,
-}
-
 /// The counters of an open session.
 #[derive(Debug)]
 struct Counting {
@@ -97,13 +92,6 @@ struct Counting {
     missed: Option<Range<u64>>,
 }
 
-/// A session that was read and is open for writing.
-struct Opened {
-    config: SessionConfig,
-    writer: Writer,
-    history: History,
-}
-
 /// As [`Session::append_all`], but `then` gets the entries when they are acknowledged, as
 /// [`Writer::append_all_then`] says. For front ends that must not wait.
 ///
@@ -115,7 +103,7 @@ pub fn append_all_then(
     then: impl FnOnce(Result<Vec<Written>, Error>) + Send + 'static,
 ) -> Result<(), Error> {
     let mut drafts: Vec<Draft> = drafts.into_iter().collect();
-    session.config.check(&session.writer, &mut drafts)?;
+    session.check(&mut drafts)?;
     let then = |written: Result<_, transcript_writer::Error>| then(written.map_err(Error::from));
     Ok(session.writer.append_all_then(drafts, then)?)
 }
@@ -152,10 +140,7 @@ impl Session {
         let mut known = ResumePoint::default();
         known.fingerprint = Some(Fingerprint::start());
         let writer = options.writer_of(None).create().open(path, known)?;
-        Ok(Self {
-            config: SessionConfig::new(path, options, None, writer.repair()),
-            writer,
-        })
+        Ok(Self::new(path, options, None, writer))
     }
 
     /// [Opens](Self::open) the session at `path` if it exists, else [creates](Self::create) it.
@@ -198,8 +183,7 @@ impl Session {
     /// [`WriterOptions::open`](transcript_writer::WriterOptions::open). A file that has no entry and does not
     /// start as one is refused, and not changed.
     pub fn open(path: &Path, options: &SessionOptions) -> Result<Self, Error> {
-        let Opened { config, writer, .. } = open(path, options)?;
-        Ok(Self { config, writer })
+        Ok(open(path, options)?.0)
     }
 
     /// Opens the session at `path` and builds the request that continues it. To see the request
@@ -233,28 +217,20 @@ impl Session {
     /// [`ErrorKind::NotResumable`] when the file has no conversation, and as for
     /// [`open`](Self::open).
     pub fn resume(path: &Path, options: &SessionOptions) -> Result<Resumed, Error> {
-        let Opened {
-            config,
-            writer,
-            history,
-        } = open(path, options)?;
-        let request = history.request(&config.options)?;
+        let (session, history) = open(path, options)?;
+        let request = history.request(&session.options)?;
         if let Some(refusal) = request.path.refusal {
-            return Err(Error::new(ErrorKind::NotResumable(refusal), &config.path));
+            return Err(Error::new(ErrorKind::NotResumable(refusal), &session.path));
         }
-        let persisted_drafts = persisted_drafts(&request, writer.leaf())
-            .map_err(|_| Error::new(ErrorKind::Write(WriteError::InvalidEntry), &config.path))?;
-        let added = match persisted_drafts.is_empty() {
-            true => Vec::new(),
-            false => writer.append_all(persisted_drafts)?,
-        };
-        let forked_from = config.forked_from.clone();
+        let persisted_drafts = persisted_drafts(&request, session.leaf())
+            .map_err(|_| session.refused(WriteError::InvalidEntry))?;
+        let added = session.append_if_any(persisted_drafts)?;
         Ok(Resumed {
-            session: Self { config, writer },
+            forked_from: session.forked_from.clone(),
+            session,
             request,
             history,
             added,
-            forked_from,
         })
     }
 
@@ -289,12 +265,12 @@ impl Session {
         D: TryInto<Draft>,
         InvalidEntry: From<D::Error>,
     {
-        let mut draft = self.config.draft(entry)?;
+        let mut draft = self.draft(entry)?;
         let drafts = std::slice::from_mut(&mut draft);
-        if let Some(withdrawn) = self.config.withdrawn(drafts)? {
-            return self.config.tombstone_all(&self.writer, &withdrawn);
+        if let Some(withdrawn) = self.withdrawn(drafts)? {
+            return self.tombstone_all(&withdrawn);
         }
-        self.config.check(&self.writer, drafts)?;
+        self.check(drafts)?;
         Ok(self.writer.append(draft)?)
     }
 
@@ -312,11 +288,11 @@ impl Session {
         drafts: impl IntoIterator<Item = Draft>,
     ) -> Result<Vec<Written>, Error> {
         let mut drafts: Vec<Draft> = drafts.into_iter().collect();
-        if let Some(withdrawn) = self.config.withdrawn(&drafts)? {
-            let written = self.config.tombstone_all(&self.writer, &withdrawn)?;
+        if let Some(withdrawn) = self.withdrawn(&drafts)? {
+            let written = self.tombstone_all(&withdrawn)?;
             return Ok(vec![written]);
         }
-        self.config.check(&self.writer, &mut drafts)?;
+        self.check(&mut drafts)?;
         Ok(self.writer.append_all(drafts)?)
     }
 
@@ -364,7 +340,7 @@ impl Session {
     /// # Errors
     /// As for [`append`](Self::append).
     pub fn append_reply(&self, reply: &Reply) -> Result<Vec<Written>, Error> {
-        Ok(self.writer.append_all(self.config.reply(reply)?)?)
+        Ok(self.writer.append_all(self.reply(reply)?)?)
     }
 
     /// Queues an entry. It is written within 100 ms, before any entry that is appended later.
@@ -378,9 +354,8 @@ impl Session {
         D: TryInto<Draft>,
         InvalidEntry: From<D::Error>,
     {
-        let mut draft = self.config.draft(entry)?;
-        self.config
-            .check(&self.writer, std::slice::from_mut(&mut draft))?;
+        let mut draft = self.draft(entry)?;
+        self.check(std::slice::from_mut(&mut draft))?;
         Ok(self.writer.queue(draft)?)
     }
 
@@ -398,7 +373,14 @@ impl Session {
         messages: Vec<Draft>,
         options: RecordOptions,
     ) -> Result<RecordOutcome, Error> {
-        self.config.record(&self.writer, messages, options)
+        let leaf = self.writer.leaf();
+        let recorded = self.record_messages(messages, options)?;
+        // Messages continue after the last one that was in the file, wherever that is.
+        let first = recorded.entries.first();
+        if first.map_or(self.writer.leaf(), |first| first.parent.clone()) != leaf {
+            self.forget_prompts();
+        }
+        Ok(recorded)
     }
 
     /// Restarts the conversation with a summary; the entries that `keep` selects are preserved word for
@@ -431,8 +413,16 @@ impl Session {
         keep: impl Into<Keep>,
     ) -> Result<Compacted, Error> {
         let keep = keep.into();
-        self.config
-            .compact(&self.writer, compaction, summary, &keep)
+        if keep == Keep::Nothing || keep == Keep::Entries(Vec::new()) {
+            return Ok(self.writer.compact(compaction, summary, &[])?);
+        }
+        // The writer does not remember calls that have results, so the file is read again.
+        let history = self.read_again()?;
+        let kept = history.kept(&keep, self.options.policy)?;
+        if resume_point::splits_pair(history.index(), &kept) {
+            return Err(Error::new(ErrorKind::SplitPair, &self.path));
+        }
+        Ok(self.writer.compact(compaction, summary, &kept)?)
     }
 
     /// Records the system prompt of the next turn: its fingerprint, and the texts of the sections
@@ -448,7 +438,14 @@ impl Session {
     /// # Errors
     /// When the file cannot be read, and as for [`append`](Self::append).
     pub fn record_prompt(&self, prompt: &AssembledPrompt) -> Result<Option<Written>, Error> {
-        self.config.record_prompt(&self.writer, prompt)
+        self.with_prompts(|prompts| {
+            let Some(line) = prompts.line(prompt, self.writer.leaf().as_ref()) else {
+                return Ok(None);
+            };
+            let written = self.writer.append(self.draft(line)?)?;
+            prompts.add(prompt);
+            Ok(Some(written))
+        })
     }
 
     /// Compares a system prompt with the one that was [recorded](Self::record_prompt) last in the
@@ -460,7 +457,7 @@ impl Session {
     /// # Errors
     /// When the file cannot be read.
     pub fn prompt_changes(&self, new: &PromptFingerprint) -> Result<Option<PromptChanges>, Error> {
-        self.config.prompt_changes(&self.writer, new)
+        self.with_prompts(|prompts| Ok(prompts.changes(new)))
     }
 
     /// Sets the title of the session.
@@ -503,7 +500,7 @@ impl Session {
     /// # Errors
     /// When the file cannot be read.
     pub fn entries(&self) -> Result<Vec<ConversationEntry>, Error> {
-        self.config.entries(&self.writer)
+        self.read_again()?.entries(self.options.policy)
     }
 
     /// Returns the state of the session at the end of its conversation, from the file as it is now: the
@@ -512,7 +509,14 @@ impl Session {
     /// # Errors
     /// When the file cannot be read.
     pub fn state(&self) -> Result<PathState, Error> {
-        self.config.state(&self.writer)
+        match self.read_again() {
+            Ok(history) => history.state(self.options.policy),
+            // A session without an entry has no file yet.
+            Err(error) if self.leaf().is_none() && error.kind() == NO_FILE => {
+                Ok(PathState::default())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the entries of the whole conversation, with those that compactions removed, from the
@@ -521,7 +525,7 @@ impl Session {
     /// # Errors
     /// When the file cannot be read.
     pub fn story(&self) -> Result<Vec<StoryEntry>, Error> {
-        self.config.story(&self.writer)
+        self.read_again()?.story(self.options.policy)
     }
 
     /// Goes back to an entry: the next one becomes a child of it, and the entries after it become
@@ -534,7 +538,14 @@ impl Session {
     /// [`ErrorKind::BeforeCompaction`] when the entry is before a compaction and the file cannot
     /// express that, and as for [`Writer::rewind`].
     pub fn rewind(&self, to: Option<EntryId>) -> Result<Written, Error> {
-        self.config.rewind(&self.writer, to)
+        if let Some(to) = &to
+            && is_before_compaction(&self.read_again()?, to)
+        {
+            return Err(Error::new(ErrorKind::BeforeCompaction, &self.path));
+        }
+        let written = self.writer.rewind(to)?;
+        self.forget_prompts();
+        Ok(written)
     }
 
     /// Finds the entry that `name` names, among those written so far; see [`History::find_entry`].
@@ -543,7 +554,10 @@ impl Session {
     /// # Errors
     /// As there, and when the session cannot be read.
     pub fn find_entry(&self, name: &str) -> Result<EntryId, Error> {
-        self.config.find_entry(&self.writer, name)
+        if entry_name::is_whole(name) {
+            return Ok(EntryId::from(name));
+        }
+        self.read_again()?.find_entry(name)
     }
 
     /// Removes the last entry from the conversation; see [`Writer::tombstone`].
@@ -553,7 +567,12 @@ impl Session {
     /// # Errors
     /// When it is not the last entry, and as for [`append`](Self::append).
     pub fn tombstone(&self, entry: &EntryId) -> Result<Written, Error> {
-        self.config.tombstone(&self.writer, entry)
+        let history = self.read_again()?;
+        let tree = self.tree_of(&history);
+        let above = resume_point::above(&tree, entry);
+        let written = self.writer.tombstone(entry, above)?;
+        self.forget_prompts();
+        Ok(written)
     }
 
     /// Removes the last entries from the conversation, such as all parts of an answer that a fallback
@@ -565,7 +584,22 @@ impl Session {
     /// When one of them is not in the file, when another entry follows them, and as for
     /// [`append`](Self::append).
     pub fn tombstone_all(&self, entries: &[EntryId]) -> Result<Written, Error> {
-        self.config.tombstone_all(&self.writer, entries)
+        let history = self.read_again()?;
+        let tree = self.tree_of(&history);
+        let found = resume_point::tombstoned(&tree, entries);
+        let found = found.ok_or_else(|| self.refused(WriteError::NotTheLeaf))?;
+        let named: HashSet<&EntryId> = entries.iter().collect();
+        if found.last.len() < named.len() {
+            let is_known = |entry: &EntryId| history.index().id(&entry.to_string()).is_some();
+            return Err(self.refused(if entries.iter().all(is_known) {
+                WriteError::NotTheLeaf
+            } else {
+                WriteError::UnknownEntry
+            }));
+        }
+        let written = self.writer.tombstone_all(&found.last, found.parent)?;
+        self.forget_prompts();
+        Ok(written)
     }
 
     /// Ends a turn: records where the conversation ends, and appends those lines of `turn` (title,
@@ -577,7 +611,20 @@ impl Session {
     /// # Errors
     /// As for [`append`](Self::append).
     pub fn end_turn(&self, turn: TurnEnd) -> Result<Vec<Written>, Error> {
-        self.config.end_turn(&self.writer, turn)
+        let mut counting = lock(&self.counting);
+        if !counting.is_used {
+            drop(counting);
+            return Ok(self.writer.end_turn(turn)?);
+        }
+        // If the line is not written, its time is counted at the end of the next turn.
+        let now = Instant::now();
+        let mut counters = counting.counters.clone();
+        counters.add_duration(now.saturating_duration_since(counting.since));
+        let line = self.draft(counters.line_of(&counting.session))?;
+        let written = self.writer.end_turn(turn.lines([line]))?;
+        counting.counters = counters;
+        counting.since = now;
+        Ok(written)
     }
 
     /// Counts what the session costs: a reply of the model, the time of a tool, lines of code. The
@@ -604,14 +651,16 @@ impl Session {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn count<T>(&self, change: impl FnOnce(&mut Counters) -> T) -> T {
-        self.config.count(change)
+        let mut counting = lock(&self.counting);
+        counting.is_used = true;
+        change(&mut counting.counters)
     }
 
     /// Returns the counts as they are now: those of the file, and what was [counted](Self::count)
     /// since.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.config.counters()
+        lock(&self.counting).counters.clone()
     }
 
     /// Counts the replies that were in the file when it was opened and that its counts do not contain:
@@ -627,7 +676,23 @@ impl Session {
         &self,
         price: impl Fn(&str, &Object<'_>) -> Option<u128> + Send + 'static,
     ) -> Result<usize, Error> {
-        self.config.count_missed(price)
+        let mut counting = lock(&self.counting);
+        let Some(missed) = counting.missed.clone() else {
+            return Ok(0);
+        };
+        let history = History::open_on(&self.options.read_disk(), &self.path)?;
+        let replies = replies_in(&history, &missed)?;
+        counting.missed = None;
+        counting.is_used |= !replies.is_empty();
+        for (model, usage) in &replies {
+            if let Ok(usage) = Object::parse(usage) {
+                let cost = price(model, &usage);
+                counting
+                    .counters
+                    .add_reply(model, &usage, cost, Duration::ZERO);
+            }
+        }
+        Ok(replies.len())
     }
 
     /// Completes the calls of the last answer that have no result yet, as after an interruption by the
@@ -657,7 +722,26 @@ impl Session {
     /// # Errors
     /// As for [`append`](Self::append), and when the file cannot be read.
     pub fn complete_calls(&self, text: &str) -> Result<Vec<Written>, Error> {
-        self.config.complete_calls(&self.writer, text)
+        if self.writer.leaf().is_none() {
+            return Ok(Vec::new());
+        }
+        let request = self.request()?;
+        let open = request.synthetic.iter().filter_map(|synthetic| {
+            let text = match synthetic.kind {
+                SyntheticKind::PendingResult | SyntheticKind::InterruptedResult => text,
+                SyntheticKind::CutCall => texts::CALL_CUT,
+                _ => return None,
+            };
+            let call = synthetic.block.call_id()?;
+            let output = Json::from(text);
+            let output = Raw::parse(output.text()).ok()?;
+            let result = make::ToolResult::text(call, text).failed().output(output);
+            Some(make::tool_result(result))
+        });
+        let drafts = open
+            .map(|entry| self.draft(entry))
+            .collect::<Result<Vec<_>, _>>()?;
+        self.append_if_any(drafts)
     }
 
     /// Sets the git branch of later entries that name none; an empty one for none. What is queued is
@@ -666,7 +750,10 @@ impl Session {
     /// # Errors
     /// When queued entries could not be written.
     pub fn set_git_branch(&self, branch: &str) -> Result<(), Error> {
-        self.config.set_git_branch(&self.writer, branch)
+        self.writer.set_git_branch(branch)?;
+        let mut options = lock(&self.writer_options);
+        *options = options.clone().git_branch(branch);
+        Ok(())
     }
 
     /// Sets how the client was started, such as `cli` or `sdk-py`, for later entries that do not say
@@ -675,7 +762,10 @@ impl Session {
     /// # Errors
     /// As for [`set_git_branch`](Self::set_git_branch).
     pub fn set_entrypoint(&self, entrypoint: &str) -> Result<(), Error> {
-        self.config.set_entrypoint(&self.writer, entrypoint)
+        self.writer.set_entrypoint(entrypoint)?;
+        let mut options = lock(&self.writer_options);
+        *options = options.clone().entrypoint(entrypoint);
+        Ok(())
     }
 
     /// Copies the conversation into a new session with new ids, next to this one unless `options`
@@ -704,7 +794,9 @@ impl Session {
     /// [`ErrorKind::Exists`] when the given path exists, [`ErrorKind::Fork`] when the copy cannot
     /// be written.
     pub fn fork(&self, options: &ForkOptions) -> Result<PathBuf, Error> {
-        self.config.fork(&self.writer, options)
+        let history = self.read_again()?;
+        let (path, _) = history.fork(self.options.policy, &self.options.fork(options))?;
+        Ok(path)
     }
 
     /// Opens the session of a subagent in its own file, and writes its metadata file next to it.
@@ -714,7 +806,21 @@ impl Session {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn agent(&self, agent: &AgentId, meta: &AgentMeta) -> Result<Self, Error> {
-        self.config.agent(agent, meta)
+        let path = agent.path(&self.path);
+        let mut options = self.options.clone();
+        options.writer = lock(&self.writer_options).clone();
+        let writer = &options.writer;
+        writer.write_agent_meta(&self.path, agent, meta)?;
+        let disk = options.read_disk();
+        let is_there = disk.exists(&path);
+        let history = is_there.then(|| History::open_on(&disk, &path));
+        let history = history.transpose()?;
+        let known = match &history {
+            Some(history) => history.resume_point(&self.tree_of(history))?,
+            None => ResumePoint::default(),
+        };
+        let writer = writer.open_agent(&self.path, agent, known)?;
+        Ok(Self::new(&path, &options, history.as_ref(), writer))
     }
 
     /// Builds the request for the next answer, from the file as it is now. Nothing is written.
@@ -741,7 +847,7 @@ impl Session {
     /// # Errors
     /// When the file cannot be read.
     pub fn request(&self) -> Result<Request, Error> {
-        self.config.request(&self.writer)
+        self.request_with(|request, _| request)
     }
 
     /// As [`request`](Self::request), and returns what `read` makes of the request and of the index
@@ -756,7 +862,28 @@ impl Session {
     where
         T: Send + 'static,
     {
-        self.config.request_with(&self.writer, read)
+        self.writer.flush()?;
+        if self.options.policy == Policy::Recover {
+            let mut live = lock(&self.live);
+            // What a panic or an error left half done is not used again.
+            let known = live.take().and_then(|mut known| {
+                let is_current = known.is_current(&self.path);
+                is_current.then_some(known)
+            });
+            let mut known = match known {
+                Some(known) => known,
+                None => LiveSession::open(&self.path, &self.options)?,
+            };
+            // Without one, only a load of the whole file knows it.
+            let request = known.request()?;
+            let known = live.insert(known);
+            if let Some(request) = request {
+                return Ok(read(request, known.index()));
+            }
+        }
+        let history = History::open_on(&self.options.read_disk(), &self.path)?;
+        let request = history.build_request(&self.options, &self.options.request().live())?;
+        Ok(read(request, history.index()))
     }
 
     /// Makes everything written so far survive a power cut.
@@ -786,7 +913,7 @@ impl Session {
     /// # Errors
     /// When something may be lost; see [`Writer::close`].
     pub fn close(self) -> Result<(), Error> {
-        Ok(self.writer.close()?)
+        Ok(Writer::close_shared(self.writer)?)
     }
 
     /// Returns the entry that the next one becomes a child of.
@@ -798,26 +925,26 @@ impl Session {
     /// Returns the file of the session.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.config.path
+        &self.path
     }
 
     /// Returns the original session, if another process was writing to it, or a client running it, and
     /// this one is a fork.
     #[must_use]
     pub fn forked_from(&self) -> Option<&Path> {
-        self.config.forked_from.as_deref()
+        self.forked_from.as_deref()
     }
 
     /// Returns the repair of an unfinished last line when the file was opened, if any.
     #[must_use]
     pub fn repair(&self) -> Option<&Repair> {
-        self.config.repair.as_ref()
+        self.repair.as_ref()
     }
 
     /// Returns the entries of damaged lines that were written again when the file was opened.
     #[must_use]
     pub fn restored(&self) -> &[Written] {
-        &self.config.restored
+        &self.restored
     }
 
     /// Returns the writer, for its statistics, its rescue files, and whether other users may write
@@ -828,25 +955,41 @@ impl Session {
     }
 }
 
-impl SessionConfig {
+impl Session {
     /// `history` is what the file has; `None` for a new one.
     fn new(
         path: &Path,
         options: &SessionOptions,
         history: Option<&History>,
-        repair: Option<Repair>,
+        writer: Writer,
     ) -> Self {
         Self {
-            counting: Arc::new(Mutex::new(Counting::new(path, options, history))),
-            writer_options: Arc::new(Mutex::new(options.writer.clone())),
+            counting: Mutex::new(Counting::new(path, options, history)),
+            writer_options: Mutex::new(options.writer.clone()),
             path: path.to_owned(),
             forked_from: None,
             options: options.clone(),
-            repair,
+            repair: writer.repair(),
             restored: Vec::new(),
-            live: Arc::default(),
-            prompts: Arc::default(),
+            live: Mutex::default(),
+            prompts: Mutex::default(),
+            writer: writer.into(),
         }
+    }
+
+    fn refused(&self, why: WriteError) -> Error {
+        Error::new(ErrorKind::Write(why), &self.path)
+    }
+
+    fn tree_of<'h>(&self, history: &'h History) -> Tree<'h> {
+        Tree::new(history.index(), self.options.policy)
+    }
+
+    fn append_if_any(&self, drafts: Vec<Draft>) -> Result<Vec<Written>, Error> {
+        if drafts.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.writer.append_all(drafts)?)
     }
 
     pub(crate) fn draft<D>(&self, entry: D) -> Result<Draft, Error>
@@ -868,37 +1011,29 @@ impl SessionConfig {
         match withdrawn.len() {
             0 => Ok(None),
             all if all == drafts.len() => Ok(Some(withdrawn)),
-            _ => Err(Error::new(
-                ErrorKind::Write(WriteError::InvalidEntry),
-                &self.path,
-            )),
+            _ => Err(self.refused(WriteError::InvalidEntry)),
         }
     }
 
     /// Checks that entries that look like a part of the conversation become one.
-    pub(crate) fn check(&self, writer: &Writer, drafts: &mut [Draft]) -> Result<(), Error> {
-        let unknown = self.check_drafts(writer, drafts)?;
-        self.check_calls(writer, &unknown)
+    pub(crate) fn check(&self, drafts: &mut [Draft]) -> Result<(), Error> {
+        let unknown = self.check_drafts(drafts)?;
+        self.check_calls(&unknown)
     }
 
     /// Checks the entries without reading the file. Returns the calls that they have results for and
     /// that only the conversation in the file can tell to be open: after a rewind, or when another
     /// process wrote them.
-    pub(crate) fn check_drafts(
-        &self,
-        writer: &Writer,
-        drafts: &mut [Draft],
-    ) -> Result<Vec<String>, Error> {
+    pub(crate) fn check_drafts(&self, drafts: &mut [Draft]) -> Result<Vec<String>, Error> {
         let mut made: HashSet<String> = HashSet::new();
         let mut unknown = Vec::new();
         for draft in drafts {
             self.check_conversation(draft)?;
             if draft.withdrawn().is_some() {
                 // It would have no effect.
-                let kind = ErrorKind::Write(WriteError::InvalidEntry);
-                return Err(Error::new(kind, &self.path));
+                return Err(self.refused(WriteError::InvalidEntry));
             }
-            let is_open = |call: &str| made.contains(call) || writer.has_open_call(call);
+            let is_open = |call: &str| made.contains(call) || self.writer.has_open_call(call);
             if draft.results().next().is_some() {
                 let new: Vec<String> = draft
                     .results()
@@ -923,15 +1058,14 @@ impl SessionConfig {
     }
 
     /// Checks that these calls are in the conversation and have no result there.
-    pub(crate) fn check_calls(&self, writer: &Writer, calls: &[String]) -> Result<(), Error> {
+    pub(crate) fn check_calls(&self, calls: &[String]) -> Result<(), Error> {
         if calls.is_empty() {
             return Ok(());
         }
-        let refused = |kind| Err(Error::new(ErrorKind::Write(kind), &self.path));
-        if writer.leaf().is_none() {
-            return refused(WriteError::UnknownCall);
+        if self.writer.leaf().is_none() {
+            return Err(self.refused(WriteError::UnknownCall));
         }
-        let request = self.request(writer)?;
+        let request = self.request()?;
         if !request.is_resumable() {
             // What is wrong with the session is not a question of these results.
             return Ok(());
@@ -944,11 +1078,11 @@ impl SessionConfig {
                 })
             };
             if ends(BlockKind::ToolUse).next().is_none() {
-                return refused(WriteError::UnknownCall);
+                return Err(self.refused(WriteError::UnknownCall));
             }
             // A result without an entry is one that the request makes up.
             if ends(BlockKind::ToolResult).any(|result| result.origin().is_some()) {
-                return refused(WriteError::AnsweredCall);
+                return Err(self.refused(WriteError::AnsweredCall));
             }
         }
         Ok(())
@@ -976,103 +1110,24 @@ impl SessionConfig {
             if !reply.is_whole() {
                 entry = cut_reply::mark_reply(entry);
             }
-            match !cut.is_empty() && makes_cut_call(&entry) {
-                true => cut_reply::mark_call(entry),
-                false => entry,
+            if !cut.is_empty() && makes_cut_call(&entry) {
+                entry = cut_reply::mark_call(entry);
             }
+            entry
         };
         let drafts = Draft::assistant_with(reply.message(), marked);
         drafts.map_err(|error| Error::entry(&self.path, error))
     }
 
-    /// Builds the request for the next answer.
-    pub(crate) fn request(&self, writer: &Writer) -> Result<Request, Error> {
-        self.request_with(writer, |request, _| request)
-    }
-
-    /// Builds the request for the next answer, and returns what `read` makes of it and of the index
-    /// that its entries are numbers of.
-    pub(crate) fn request_with<T>(
-        &self,
-        writer: &Writer,
-        read: impl FnOnce(Request, &Index) -> T,
-    ) -> Result<T, Error> {
-        writer.flush()?;
-        if self.options.policy == Policy::Recover {
-            let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-            // What a panic or an error left half done is not used again.
-            let known = live.take().and_then(|mut known| {
-                let is_current = known.is_current(&self.path);
-                is_current.then_some(known)
-            });
-            let mut known = match known {
-                Some(known) => known,
-                None => LiveSession::open(&self.path, &self.options)?,
-            };
-            // Without one, only a load of the whole file knows it.
-            let request = known.request()?;
-            let known = live.insert(known);
-            if let Some(request) = request {
-                return Ok(read(request, known.index()));
-            }
-        }
-        let history = History::open_on(&self.options.read_disk(), &self.path)?;
-        let request = history.build_request(&self.options, &self.options.request().live())?;
-        Ok(read(request, history.index()))
-    }
-
-    pub(crate) fn compact(
-        &self,
-        writer: &Writer,
-        compaction: Compaction,
-        summary: &str,
-        keep: &Keep,
-    ) -> Result<Compacted, Error> {
-        if *keep == Keep::Nothing || *keep == Keep::Entries(Vec::new()) {
-            return Ok(writer.compact(compaction, summary, &[])?);
-        }
-        // The writer does not remember calls that have results, so the file is read again.
-        let history = self.read_again(writer)?;
-        let kept = history.kept(keep, self.options.policy)?;
-        if resume_point::splits_pair(history.index(), &kept) {
-            return Err(Error::new(ErrorKind::SplitPair, &self.path));
-        }
-        Ok(writer.compact(compaction, summary, &kept)?)
-    }
-
-    pub(crate) fn record_prompt(
-        &self,
-        writer: &Writer,
-        prompt: &AssembledPrompt,
-    ) -> Result<Option<Written>, Error> {
-        self.with_prompts(writer, |prompts| {
-            let Some(line) = prompts.line(prompt, writer.leaf().as_ref()) else {
-                return Ok(None);
-            };
-            let written = writer.append(self.draft(line)?)?;
-            prompts.add(prompt);
-            Ok(Some(written))
-        })
-    }
-
-    pub(crate) fn prompt_changes(
-        &self,
-        writer: &Writer,
-        new: &PromptFingerprint,
-    ) -> Result<Option<PromptChanges>, Error> {
-        self.with_prompts(writer, |prompts| Ok(prompts.changes(new)))
-    }
-
     /// Calls `run` with the recorded prompts. After an error they are read from the file again.
     fn with_prompts<T>(
         &self,
-        writer: &Writer,
         run: impl FnOnce(&mut KnownPrompts) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let mut known = lock(&self.prompts);
         let mut prompts = match known.take() {
             Some(prompts) => prompts,
-            None => match self.read_again(writer) {
+            None => match self.read_again() {
                 Ok(history) => KnownPrompts::read(&history, self.options.policy)?,
                 Err(error) if error.kind() == NO_FILE => KnownPrompts::default(),
                 Err(error) => return Err(error),
@@ -1088,97 +1143,8 @@ impl SessionConfig {
         *lock(&self.prompts) = None;
     }
 
-    pub(crate) fn entries(&self, writer: &Writer) -> Result<Vec<ConversationEntry>, Error> {
-        self.read_again(writer)?.entries(self.options.policy)
-    }
-
-    pub(crate) fn state(&self, writer: &Writer) -> Result<PathState, Error> {
-        match self.read_again(writer) {
-            Ok(history) => history.state(self.options.policy),
-            // A session without an entry has no file yet.
-            Err(error)
-                if writer.leaf().is_none()
-                    && error.kind() == ErrorKind::Read(transcript_reader::ErrorKind::NotFound) =>
-            {
-                Ok(PathState::default())
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    pub(crate) fn story(&self, writer: &Writer) -> Result<Vec<StoryEntry>, Error> {
-        self.read_again(writer)?.story(self.options.policy)
-    }
-
-    pub(crate) fn rewind(&self, writer: &Writer, to: Option<EntryId>) -> Result<Written, Error> {
-        if let Some(to) = &to
-            && is_before_compaction(&self.read_again(writer)?, to)
-        {
-            return Err(Error::new(ErrorKind::BeforeCompaction, &self.path));
-        }
-        let written = writer.rewind(to)?;
-        self.forget_prompts();
-        Ok(written)
-    }
-
-    pub(crate) fn find_entry(&self, writer: &Writer, name: &str) -> Result<EntryId, Error> {
-        match entry_name::is_whole(name) {
-            true => Ok(EntryId::from(name)),
-            false => self.read_again(writer)?.find_entry(name),
-        }
-    }
-
-    pub(crate) fn tombstone(&self, writer: &Writer, entry: &EntryId) -> Result<Written, Error> {
-        let history = self.read_again(writer)?;
-        let tree = Tree::new(history.index(), self.options.policy);
-        let above = resume_point::above(&tree, entry);
-        let written = writer.tombstone(entry, above)?;
-        self.forget_prompts();
-        Ok(written)
-    }
-
-    pub(crate) fn tombstone_all(
-        &self,
-        writer: &Writer,
-        entries: &[EntryId],
-    ) -> Result<Written, Error> {
-        let refused = |kind| Error::new(ErrorKind::Write(kind), &self.path);
-        let history = self.read_again(writer)?;
-        let tree = Tree::new(history.index(), self.options.policy);
-        let found = resume_point::tombstoned(&tree, entries);
-        let found = found.ok_or_else(|| refused(WriteError::NotTheLeaf))?;
-        let named: HashSet<&EntryId> = entries.iter().collect();
-        if found.last.len() < named.len() {
-            let is_known = |entry: &EntryId| history.index().id(&entry.to_string()).is_some();
-            return Err(refused(match entries.iter().all(is_known) {
-                true => WriteError::NotTheLeaf,
-                false => WriteError::UnknownEntry,
-            }));
-        }
-        let written = writer.tombstone_all(&found.last, found.parent)?;
-        self.forget_prompts();
-        Ok(written)
-    }
-
-    pub(crate) fn record(
-        &self,
-        writer: &Writer,
-        messages: Vec<Draft>,
-        options: RecordOptions,
-    ) -> Result<RecordOutcome, Error> {
-        let leaf = writer.leaf();
-        let recorded = self.record_messages(writer, messages, options)?;
-        // Messages continue after the last one that was in the file, wherever that is.
-        let first = recorded.entries.first();
-        if first.map_or(writer.leaf(), |first| first.parent.clone()) != leaf {
-            self.forget_prompts();
-        }
-        Ok(recorded)
-    }
-
     fn record_messages(
         &self,
-        writer: &Writer,
         messages: Vec<Draft>,
         options: RecordOptions,
     ) -> Result<RecordOutcome, Error> {
@@ -1187,155 +1153,32 @@ impl SessionConfig {
             tombstones.filter(|message| message.kind() == EntryKind::Tombstone)
         };
         if tombstones().next().is_none() {
-            return Ok(writer.record(messages, options)?);
+            return Ok(self.writer.record(messages, options)?);
         }
         tombstones().try_for_each(|tombstone| self.check_conversation(tombstone))?;
         let named: Vec<EntryId> = tombstones()
             .filter_map(|tombstone| tombstone.withdrawn().cloned())
             .collect();
-        let history = match self.read_again(writer) {
+        let history = match self.read_again() {
             Ok(history) => history,
             Err(error) if error.kind() == NO_FILE => {
                 let nothing = Tombstoned::default();
-                return Ok(writer.record(messages, options.tombstoned(nothing))?);
+                return Ok(self.writer.record(messages, options.tombstoned(nothing))?);
             }
             Err(error) => return Err(error),
         };
-        let tree = Tree::new(history.index(), self.options.policy);
+        let tree = self.tree_of(&history);
         let Some(tombstoned) = resume_point::tombstoned(&tree, &named) else {
-            let kind = ErrorKind::Write(WriteError::NotTheLeaf);
-            return Err(Error::new(kind, &self.path));
+            return Err(self.refused(WriteError::NotTheLeaf));
         };
-        Ok(writer.record(messages, options.tombstoned(tombstoned))?)
-    }
-
-    pub(crate) fn fork(&self, writer: &Writer, options: &ForkOptions) -> Result<PathBuf, Error> {
-        let history = self.read_again(writer)?;
-        let (path, _) = history.fork(self.options.policy, &self.options.fork(options))?;
-        Ok(path)
-    }
-
-    pub(crate) fn count<T>(&self, change: impl FnOnce(&mut Counters) -> T) -> T {
-        let mut counting = lock(&self.counting);
-        counting.is_used = true;
-        change(&mut counting.counters)
-    }
-
-    pub(crate) fn count_missed(
-        &self,
-        price: impl Fn(&str, &Object<'_>) -> Option<u128>,
-    ) -> Result<usize, Error> {
-        let mut counting = lock(&self.counting);
-        let Some(missed) = counting.missed.clone() else {
-            return Ok(0);
-        };
-        let history = History::open_on(&self.options.read_disk(), &self.path)?;
-        let replies = replies_in(&history, &missed)?;
-        counting.missed = None;
-        counting.is_used |= !replies.is_empty();
-        for (model, usage) in &replies {
-            if let Ok(usage) = Object::parse(usage) {
-                let cost = price(model, &usage);
-                counting
-                    .counters
-                    .add_reply(model, &usage, cost, Duration::ZERO);
-            }
-        }
-        Ok(replies.len())
-    }
-
-    pub(crate) fn counters(&self) -> Counters {
-        lock(&self.counting).counters.clone()
-    }
-
-    pub(crate) fn end_turn(&self, writer: &Writer, turn: TurnEnd) -> Result<Vec<Written>, Error> {
-        let mut counting = lock(&self.counting);
-        if !counting.is_used {
-            drop(counting);
-            return Ok(writer.end_turn(turn)?);
-        }
-        // If the line is not written, its time is counted at the end of the next turn.
-        let now = Instant::now();
-        let mut counters = counting.counters.clone();
-        counters.add_duration(now.saturating_duration_since(counting.since));
-        let line = self.draft(counters.line_of(&counting.session))?;
-        let written = writer.end_turn(turn.lines([line]))?;
-        counting.counters = counters;
-        counting.since = now;
-        Ok(written)
-    }
-
-    pub(crate) fn complete_calls(
-        &self,
-        writer: &Writer,
-        text: &str,
-    ) -> Result<Vec<Written>, Error> {
-        if writer.leaf().is_none() {
-            return Ok(Vec::new());
-        }
-        let request = self.request(writer)?;
-        let open = request.synthetic.iter().filter_map(|synthetic| {
-            let text = match synthetic.kind {
-                SyntheticKind::PendingResult | SyntheticKind::InterruptedResult => text,
-                SyntheticKind::CutCall => texts::CALL_CUT,
-                _ => return None,
-            };
-            let call = synthetic.block.call_id()?;
-            let output = Json::from(text);
-            let output = Raw::parse(output.text()).ok()?;
-            let result = make::ToolResult::text(call, text).failed().output(output);
-            Some(make::tool_result(result))
-        });
-        let drafts = open
-            .map(|entry| self.draft(entry))
-            .collect::<Result<Vec<_>, _>>()?;
-        match drafts.is_empty() {
-            true => Ok(Vec::new()),
-            false => Ok(writer.append_all(drafts)?),
-        }
-    }
-
-    pub(crate) fn set_git_branch(&self, writer: &Writer, branch: &str) -> Result<(), Error> {
-        writer.set_git_branch(branch)?;
-        let mut options = lock(&self.writer_options);
-        *options = options.clone().git_branch(branch);
-        Ok(())
-    }
-
-    pub(crate) fn set_entrypoint(&self, writer: &Writer, entrypoint: &str) -> Result<(), Error> {
-        writer.set_entrypoint(entrypoint)?;
-        let mut options = lock(&self.writer_options);
-        *options = options.clone().entrypoint(entrypoint);
-        Ok(())
-    }
-
-    pub(crate) fn agent(&self, agent: &AgentId, meta: &AgentMeta) -> Result<Session, Error> {
-        let path = agent.path(&self.path);
-        let mut options = self.options.clone();
-        options.writer = lock(&self.writer_options).clone();
-        let writer = &options.writer;
-        writer.write_agent_meta(&self.path, agent, meta)?;
-        let disk = options.read_disk();
-        let history = match disk.exists(&path) {
-            true => Some(History::open_on(&disk, &path)?),
-            false => None,
-        };
-        let known = match &history {
-            Some(history) => {
-                history.resume_point(&Tree::new(history.index(), self.options.policy))?
-            }
-            None => ResumePoint::default(),
-        };
-        let writer = writer.open_agent(&self.path, agent, known)?;
-        Ok(Session {
-            config: Self::new(&path, &options, history.as_ref(), writer.repair()),
-            writer,
-        })
+        Ok(self
+            .writer
+            .record(messages, options.tombstoned(tombstoned))?)
     }
 
     /// Reads the session as it is now.
-    fn read_again(&self, writer: &Writer) -> Result<History, Error> {
-        writer.flush()?;
+    fn read_again(&self) -> Result<History, Error> {
+        self.writer.flush()?;
         History::open_on(&self.options.read_disk(), &self.path)
     }
 }
@@ -1426,8 +1269,8 @@ const MAX_REPLACED: usize = 3;
 
 /// Opens a session at the end of its conversation: reads it, rewrites salvaged entries, and reads
 /// it again if it wrote any.
-fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
-    let mut config = SessionConfig::new(path, options, None, None);
+fn open(path: &Path, options: &SessionOptions) -> Result<(Session, History), Error> {
+    let (mut repair, mut restored) = (None, Vec::new());
     let mut is_repaired = options.policy == Policy::Vendor;
     let mut replaced = 0;
     loop {
@@ -1449,9 +1292,9 @@ fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
             Err(error) if error.kind() == WriteError::Fork => {
                 let fork = options.fork(&ForkOptions::new());
                 let (copy, _) = history.fork(options.policy, &fork)?;
-                let mut opened = open(&copy, options)?;
-                opened.config.forked_from = Some(path.to_owned());
-                return Ok(opened);
+                let (mut session, history) = open(&copy, options)?;
+                session.forked_from = Some(path.to_owned());
+                return Ok((session, history));
             }
             // Another file has taken its place since it was read, as by `SessionRepair::replace`.
             Err(error) if replaced < MAX_REPLACED && is_replaced(error.kind()) => {
@@ -1462,7 +1305,7 @@ fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
         };
         let repaired = writer.repair();
         let is_cut = matches!(repaired, Some(Repair::Cut { .. }));
-        config.repair = config.repair.or(repaired);
+        repair = repair.or(repaired);
         if is_cut {
             // The conversation may have ended in the line that opening the file has truncated, so
             // the file must be read again.
@@ -1470,15 +1313,12 @@ fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
             continue;
         }
         if lost.is_empty() {
-            config.counting = Arc::new(Mutex::new(Counting::new(path, options, Some(&history))));
-            return Ok(Opened {
-                config,
-                writer,
-                history,
-            });
+            let mut session = Session::new(path, options, Some(&history), writer);
+            (session.repair, session.restored) = (repair, restored);
+            return Ok((session, history));
         }
         match writer.append_all(lost) {
-            Ok(restored) => config.restored = restored,
+            Ok(written) => restored = written,
             Err(error) if replaced < MAX_REPLACED && is_replaced(error.kind()) => {
                 replaced += 1;
                 continue;

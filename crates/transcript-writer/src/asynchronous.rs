@@ -1,5 +1,7 @@
 //! The same writer for tokio: the crew of the process writes while tasks wait.
 
+use std::sync::Arc;
+
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -14,27 +16,28 @@ use crate::writer::{Ticket, Writer, Written};
 /// [`cancel`](Self::cancellation) no more entries are accepted.
 #[derive(Clone, Debug)]
 pub struct AsyncWriter {
-    writer: std::sync::Arc<Writer>,
+    writer: Arc<Writer>,
     cancel: CancellationToken,
     running: TaskTracker,
     /// One permit for each byte that may be on its way to the crew.
-    room: std::sync::Arc<Semaphore>,
+    room: Arc<Semaphore>,
 }
 
 impl AsyncWriter {
     /// Makes a writer usable from tasks.
     #[must_use]
-    pub fn new(writer: Writer) -> Self {
+    pub fn new(writer: impl Into<Arc<Writer>>) -> Self {
         Self::with_cancellation(writer, CancellationToken::new())
     }
 
     /// As [`new`](Self::new), but ends when `cancel` is cancelled.
     #[must_use]
-    pub fn with_cancellation(writer: Writer, cancel: CancellationToken) -> Self {
+    pub fn with_cancellation(writer: impl Into<Arc<Writer>>, cancel: CancellationToken) -> Self {
+        let writer = writer.into();
         let room = writer.room().min(Semaphore::MAX_PERMITS);
         Self {
             room: Semaphore::new(room).into(),
-            writer: writer.into(),
+            writer,
             cancel,
             running: TaskTracker::new(),
         }
@@ -91,7 +94,7 @@ impl AsyncWriter {
     /// # Errors
     /// As there.
     pub async fn queue(&self, draft: Draft) -> Result<Ticket, Error> {
-        let writer = std::sync::Arc::clone(&self.writer);
+        let writer = Arc::clone(&self.writer);
         self.blocking(move || writer.queue(draft)).await
     }
 
@@ -127,10 +130,7 @@ impl AsyncWriter {
         self.running.close();
         self.running.wait().await;
         let path = self.writer.path().to_owned();
-        let end = move || match std::sync::Arc::try_unwrap(self.writer) {
-            Ok(writer) => writer.close(),
-            Err(writer) => writer.sync(),
-        };
+        let end = move || Writer::close_shared(self.writer);
         let ended = tokio::task::spawn_blocking(end).await;
         ended.unwrap_or_else(|_| Err(Error::new(crate::ErrorKind::Closed, &path)))
     }

@@ -320,6 +320,18 @@ impl Writer {
         synced.and(cleaned)
     }
 
+    /// [Closes](Self::close) a writer that nothing else shares. Else everything is written and synced,
+    /// and the file stays open until the last one that shares it drops it.
+    ///
+    /// # Errors
+    /// As for [`close`](Self::close).
+    pub fn close_shared(writer: Arc<Self>) -> Result<(), Error> {
+        match Arc::try_unwrap(writer) {
+            Ok(writer) => writer.close(),
+            Err(writer) => writer.sync(),
+        }
+    }
+
     /// Returns the repair of an unfinished last line when the file was opened, if any.
     #[must_use]
     pub fn repair(&self) -> Option<Repair> {
