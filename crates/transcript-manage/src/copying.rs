@@ -383,30 +383,26 @@ fn with_new_id(line: &[u8], ids: &Ids) -> Vec<u8> {
     replaced().unwrap_or_else(|| line.to_owned())
 }
 
-/// Returns whether the shorter of two files, each on its disk, is the start of the longer one.
+/// Returns whether one of two files is the start of the other.
 pub(crate) fn is_prefix(a: (&dyn ReadDisk, &Path), b: (&dyn ReadDisk, &Path)) -> io::Result<bool> {
-    let mut files = [a, b].map(|(disk, path)| {
-        let file = disk.open_to_read(path);
-        file.map(|file| BufReader::new(Reader::new(file)))
-    });
-    let [Ok(a), Ok(b)] = &mut files else {
-        let [a, b] = files;
-        a?;
-        b?;
-        return Ok(false);
-    };
-    loop {
-        let (left, right) = (a.fill_buf()?, b.fill_buf()?);
-        let len = left.len().min(right.len());
-        if len == 0 {
-            return Ok(true);
-        }
-        if left[..len] != right[..len] {
+    let (a, b) = (a.0.open_to_read(a.1)?, b.0.open_to_read(b.1)?);
+    let len = a.metadata()?.len.min(b.metadata()?.len);
+    same_start(&*a, &*b, len)
+}
+
+/// Returns whether two files have the same first `len` bytes.
+pub(crate) fn same_start(a: &dyn ReadFile, b: &dyn ReadFile, len: u64) -> io::Result<bool> {
+    let (mut one, mut two) = (vec![0; BLOCK], vec![0; BLOCK]);
+    let mut at = 0;
+    while at < len {
+        let part = usize::try_from(len - at).map_or(BLOCK, |left| left.min(BLOCK));
+        let read = [a.fill(at, &mut one[..part])?, b.fill(at, &mut two[..part])?];
+        if read != [part; 2] || one[..part] != two[..part] {
             return Ok(false);
         }
-        a.consume(len);
-        b.consume(len);
+        at += part as u64;
     }
+    Ok(true)
 }
 
 /// Writes the bytes of a file to a new one, each on its disk.

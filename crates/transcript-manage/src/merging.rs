@@ -107,10 +107,7 @@ pub fn merge_on(
     to: &dyn Disk,
     out: &Path,
 ) -> Result<Merged, Error> {
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, out),
-        _ => Error::fork(out, error),
-    };
+    let failed = |error| Error::placing(ErrorKind::Fork, out, error);
     if to.has_name(out) {
         return Err(Error::new(ErrorKind::Exists, out));
     }
@@ -163,7 +160,7 @@ pub fn merge_on(
         write_side_file((&**disk, from), (to, name), &mut made).map_err(|error| {
             made.remove(match error.kind() {
                 io::ErrorKind::AlreadyExists => Error::side_files(out, vec![name.clone()]),
-                _ => Error::fork(name, error),
+                _ => Error::io(ErrorKind::Fork, name, error),
             })
         })?;
     }
@@ -629,7 +626,7 @@ fn side_files(
 ) -> Result<SideFiles, Error> {
     let folders = sessions.map(|path| path.with_extension(""));
     let target = out.with_extension("");
-    let failed = |error: io::Error| Error::fork(&target, error);
+    let failed = |error| Error::io(ErrorKind::Fork, &target, error);
     let (mut names, mut not_copied) = (BTreeSet::new(), Vec::new());
     for folder in &folders {
         collect(disk, folder, Path::new(""), &mut names, &mut not_copied).map_err(failed)?;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +13,7 @@ use transcript_resume::fork::with_new_ids;
 use transcript_storage::{Disk, Metadata, NewFile, ReadDisk, RealDisk, folder_of};
 use transcript_verify::repair::Repair;
 
-use crate::copying::{Copying, Ids, NotCopied, stem};
+use crate::copying::{Copying, Ids, Made, NotCopied, same_start, stem};
 use transcript_session::{Error, ErrorKind};
 
 const BLOCK: usize = 256 << 10;
@@ -143,12 +144,9 @@ impl SessionRepair {
             None => error,
         };
         let beside = self.write_rest(out).map_err(undo_copy)?;
-        file.keep(out).map_err(|error| {
-            let error = match error.kind() {
-                io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, out),
-                _ => Error::repair(out, error),
-            };
-            undo_copy(beside.remove(disk, error))
+        let kept = file.keep(out);
+        kept.map_err(|error| {
+            undo_copy(beside.remove(Error::placing(ErrorKind::Repair, out, error)))
         })
     }
 
@@ -164,10 +162,7 @@ impl SessionRepair {
         }
         // After an error the folder is removed, so it has to be one that was made here.
         let created = self.target.create_new_folder(&folder, None);
-        created.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, &folder),
-            _ => Error::repair(&folder, error),
-        })?;
+        created.map_err(|error| Error::placing(ErrorKind::Repair, &folder, error))?;
         let copying = Copying {
             from: &self.disk,
             to: &*self.target,
@@ -266,9 +261,10 @@ impl SessionRepair {
             // The bytes are still in the session, unless it was replaced.
             let is_unchanged = error.is_unchanged();
             let error = Error::exchange(&self.path, error);
-            match is_unchanged {
-                true => beside.remove(disk, error),
-                false => error,
+            if is_unchanged {
+                beside.remove(error)
+            } else {
+                error
             }
         })
     }
@@ -294,25 +290,25 @@ impl SessionRepair {
     ///
     /// # Errors
     /// [`ErrorKind::Repair`]; what was written is removed then, except for what the error names.
-    fn write_rest(&self, path: &Path) -> Result<Beside, Error> {
-        let mut beside = Beside::default();
+    fn write_rest(&self, path: &Path) -> Result<Made<'_>, Error> {
+        let mut beside = Made::on(&*self.target);
         match self.add_rest(path, &mut beside) {
             Ok(()) => Ok(beside),
-            Err(error) => Err(beside.remove(&*self.target, error)),
+            Err(error) => Err(beside.remove(error)),
         }
     }
 
-    fn add_rest(&self, path: &Path, beside: &mut Beside) -> Result<(), Error> {
+    fn add_rest(&self, path: &Path, beside: &mut Made<'_>) -> Result<(), Error> {
         let files = self.rest(path)?;
         // Files and their maps have the same number. A repair that failed, or was undone, may have left the same files.
         let mut number = 0;
         let is_present = loop {
             let state = |(what, file): &(&str, NewFile)| {
                 let path = beside_name(path, what, number);
-                match self.target.has_name(&path) {
-                    true => has_same_bytes(file, &*self.target, &path).map(Some),
-                    false => Ok(None),
+                if !self.target.has_name(&path) {
+                    return Ok(None);
                 }
+                has_same_bytes(file, &*self.target, &path).map(Some)
             };
             let states: io::Result<Vec<Option<bool>>> = files.iter().map(state).collect();
             let states = states.map_err(|error| Error::repair(path, error))?;
@@ -328,7 +324,7 @@ impl SessionRepair {
             let path = beside_name(path, what, number);
             let kept = file.keep(&path);
             kept.map_err(|error| Error::repair(&path, error))?;
-            beside.files.push(path);
+            beside.add(&path);
         }
         Ok(())
     }
@@ -342,60 +338,31 @@ impl SessionRepair {
             Ok::<(), Error>(())
         };
         if !self.repair.lost().is_empty() {
-            keep("lost", &|out| {
-                for lost in self.repair.lost() {
-                    copy(original, lost.range.start, lost.range.end, out)?;
-                }
-                Ok(())
-            })?;
-            keep("lost.json", &|out| {
-                let mut at = 0;
-                for lost in self.repair.lost() {
-                    let len = lost.range.end - lost.range.start;
-                    let line = ObjectBuf::new()
-                        .with("offset", lost.range.start)
-                        .with("len", len)
-                        .with("code", Json::from(lost.code.as_str()))
-                        .with("at", at);
-                    at += len;
-                    writeln!(out, "{}", line.text()).map_err(|error| Error::repair(path, error))?;
-                }
-                Ok(())
-            })?;
+            let lost = self.repair.lost().iter().map(|lost| {
+                let line = place_in_source(ObjectBuf::new(), &lost.range);
+                let line = line.with("code", Json::from(lost.code.as_str()));
+                (lost.range.clone(), line)
+            });
+            let lost: Vec<_> = lost.collect();
+            keep("lost", &|out| copy_parts(original, &lost, out))?;
+            keep("lost.json", &|out| write_map(path, &lost, out))?;
         }
         if let Some(compaction) = self.repair.compaction() {
-            keep("archive", &|out| {
-                for line in compaction.moved() {
-                    copy(compaction.base(), line.range.start, line.range.end, out)?;
-                }
-                Ok(())
-            })?;
-            keep("archive.json", &|out| {
-                let mut at = 0;
-                for moved in compaction.moved() {
-                    let len = moved.range.end - moved.range.start;
-                    let line = ObjectBuf::new()
-                        .with("line", moved.line)
-                        .with("offset", moved.range.start)
-                        .with("len", len)
-                        .with("type", moved.kind.name())
-                        .with("why", moved.why.name())
-                        .with("at", at);
-                    at += len;
-                    writeln!(out, "{}", line.text()).map_err(|error| Error::repair(path, error))?;
-                }
-                Ok(())
-            })?;
+            let moved = compaction.moved().iter().map(|moved| {
+                let line = ObjectBuf::new().with("line", moved.line);
+                let line = place_in_source(line, &moved.range);
+                let line = line.with("type", moved.kind.name());
+                (moved.range.clone(), line.with("why", moved.why.name()))
+            });
+            let moved: Vec<_> = moved.collect();
+            keep("archive", &|out| copy_parts(compaction.base(), &moved, out))?;
+            keep("archive.json", &|out| write_map(path, &moved, out))?;
         }
         if self.repair.foreign().next().is_some() {
             keep("foreign", &|out| {
                 for entry in self.repair.foreign() {
-                    copy(
-                        original,
-                        entry.offset(),
-                        entry.offset() + entry.byte_len(),
-                        out,
-                    )?;
+                    let end = entry.offset() + entry.byte_len();
+                    copy(original, entry.offset(), end, out)?;
                     out.write_all(b"\n")
                         .map_err(|error| Error::repair(path, error))?;
                 }
@@ -413,33 +380,31 @@ fn has_same_bytes(file: &NewFile, disk: &dyn Disk, path: &Path) -> io::Result<bo
     }
     let (one, two) = (file.reader()?, disk.open_to_read(path)?);
     let len = one.metadata()?.len;
-    if len != two.metadata()?.len {
-        return Ok(false);
-    }
-    let (mut of_one, mut of_two) = (vec![0; BLOCK], vec![0; BLOCK]);
-    for at in (0..len).step_by(BLOCK) {
-        let (read, other) = (one.fill(at, &mut of_one)?, two.fill(at, &mut of_two)?);
-        if of_one[..read] != of_two[..other] {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Ok(len == two.metadata()?.len && same_start(&*one, &*two, len)?)
 }
 
-/// Files that were written beside a repaired session; the bytes are also in the old one.
-#[derive(Default)]
-struct Beside {
-    files: Vec<PathBuf>,
+/// A part of a file that is kept, and what the map of the kept parts says about it.
+type KeptPart = (Range<u64>, ObjectBuf);
+
+fn place_in_source(line: ObjectBuf, range: &Range<u64>) -> ObjectBuf {
+    line.with("offset", range.start)
+        .with("len", range.end - range.start)
 }
 
-impl Beside {
-    /// Removes them, as there is no repaired session. Returns the error, which then names what is left.
-    fn remove(&self, disk: &dyn Disk, error: Error) -> Error {
-        let removed = self.files.iter().map(|path| (path, disk.remove(path)));
-        let left = removed.filter(|(path, removed)| removed.is_err() && disk.exists(path));
-        let left: Vec<PathBuf> = left.map(|(path, _)| path.clone()).collect();
-        error.with_left_over(left)
+fn copy_parts(source: &Source, parts: &[KeptPart], out: &mut dyn Write) -> Result<(), Error> {
+    let mut parts = parts.iter();
+    parts.try_for_each(|(range, _)| copy(source, range.start, range.end, out))
+}
+
+/// Writes a line for each part, which also says at which byte of the kept parts it starts.
+fn write_map(path: &Path, parts: &[KeptPart], out: &mut dyn Write) -> Result<(), Error> {
+    let mut at = 0;
+    for (range, line) in parts {
+        let line = line.clone().with("at", at);
+        at += range.end - range.start;
+        writeln!(out, "{}", line.text()).map_err(|error| Error::repair(path, error))?;
     }
+    Ok(())
 }
 
 /// Removes a folder that was made. Returns the error, which then names what is left.

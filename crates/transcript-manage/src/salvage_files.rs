@@ -1,6 +1,5 @@
 //! Writes what is left of sessions to files.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -110,10 +109,8 @@ impl SessionSalvage {
         }
         let salvaged = self.0.salvaged();
         let file = write_file(disk, out, |file| copy(salvaged, 0, salvaged.len(), file))?;
-        file.keep(out).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, out),
-            _ => Error::repair(out, error),
-        })
+        let kept = file.keep(out);
+        kept.map_err(|error| Error::placing(ErrorKind::Repair, out, error))
     }
 }
 

@@ -336,7 +336,7 @@ impl SdkSessions {
         let at = format!("{:.3}", jiff::Timestamp::now());
         let mark = format!(r#"{{"archived":{is_archived},"at":"{at}","by":"sdk"}}"#);
         let replaced = self.store.disk().replace(&path, &new, mark.as_bytes());
-        replaced.map_err(|error| Error::side_file(&path, error))
+        replaced.map_err(|error| Error::io(ErrorKind::SideFile, &path, error))
     }
 
     /// Deletes a session: its file, then the folder with its subagents and side files. What `keep` archived of
@@ -348,7 +348,7 @@ impl SdkSessions {
         let path = self.existing(id, directory)?;
         let removed = |removed: io::Result<()>, path: &Path| match removed {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed.map_err(|error| Error::delete(path, error)),
+            removed => removed.map_err(|error| Error::io(ErrorKind::Delete, path, error)),
         };
         let disk = self.store.disk();
         removed(disk.remove(&path), &path)?;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_format::metadata::CustomTitle;
@@ -51,22 +52,31 @@ const MAX_THREADS: usize = 8;
 
 /// One session of a list. Values that the file does not have are `None`; [`Listing`] documents how
 /// far each of them is searched for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Serialized, it is what a row says about the content of its file, without the file and its folder;
+/// [`SessionRow::of_stored`] makes a row of that. Names that are missing are unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SessionRow {
     /// The name of the file without `.jsonl`.
+    #[serde(skip)]
     pub session_id: String,
     /// The file.
+    #[serde(skip)]
     pub path: PathBuf,
     /// Whether [`Self::path`] exists. If only files of subagents are left, folder, branch and times
     /// are those of the last subagent, and the rest is unknown.
+    #[serde(skip)]
     pub has_file: bool,
     /// The name of its folder.
+    #[serde(skip)]
     pub project: String,
     /// The folder that the session belongs to: the one that its project folder is named after, if lines name it. Else
     /// the one that it moved to, else the one that it started in. Clients find it only there: see [`Self::continued_in`].
     pub cwd: Option<String>,
     /// The folder that its last `relocated` line names.
+    #[serde(skip)]
     pub relocated: Option<String>,
     /// The folder that it had before it entered the worktree in which it is, as its last `worktree-state` line says.
     pub before_worktree: Option<String>,
@@ -108,8 +118,10 @@ pub struct SessionRow {
     /// The tag.
     pub tag: Option<String>,
     /// The number of subagents with a file.
+    #[serde(skip)]
     pub subagents: usize,
     /// How it ended.
+    #[serde(serialize_with = "state_name", deserialize_with = "state_named")]
     pub state: Option<SessionState>,
     /// Whether it is archived: `None` if nobody ever archived it, `false` also if a person wrote a prompt since.
     pub archived: Option<bool>,
@@ -126,30 +138,8 @@ impl SessionRow {
             path: file.path.clone(),
             has_file: true,
             project: file.project.clone(),
-            cwd: None,
-            relocated: None,
-            before_worktree: None,
-            title: None,
-            title_source: None,
-            first_prompt: None,
-            last_prompt: None,
-            summary: None,
-            file_millis: None,
-            last_answer: None,
-            created: None,
-            modified: None,
-            has_conversation: false,
-            forked: None,
-            model: None,
-            messages: None,
-            bytes: 0,
-            branch: None,
-            tag: None,
             subagents: file.agents(disk),
-            state: None,
-            archived: None,
-            entrypoint: None,
-            is_sidechain: false,
+            ..Self::default()
         }
     }
 
@@ -157,6 +147,20 @@ impl SessionRow {
     #[must_use]
     pub fn unread(disk: &dyn ReadDisk, file: &SessionFile) -> Self {
         Self::new(disk, file)
+    }
+
+    /// Returns the row of `file` with what was stored about its content.
+    #[must_use]
+    pub fn of_stored(disk: &dyn ReadDisk, file: &SessionFile, stored: Self) -> Self {
+        let row = Self::new(disk, file);
+        Self {
+            session_id: row.session_id,
+            path: row.path,
+            has_file: row.has_file,
+            project: row.project,
+            subagents: row.subagents,
+            ..stored
+        }
     }
 
     /// Reads the row of one session, as [`Listing`] does for many. Values that cannot be read remain unknown.
@@ -395,6 +399,17 @@ impl SessionRow {
             self.modified = found.modified.and_then(time_text);
         }
     }
+}
+
+fn state_name<S: Serializer>(state: &Option<SessionState>, out: S) -> Result<S::Ok, S::Error> {
+    state.map(SessionState::name).serialize(out)
+}
+
+/// Reads a state by its name. Another one, of a later version, is unknown.
+fn state_named<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SessionState>, D::Error> {
+    let name = Option::<String>::deserialize(from)?;
+    let mut all = SessionState::ALL.into_iter();
+    Ok(all.find(|state| Some(state.name()) == name.as_deref()))
 }
 
 /// All sessions of a projects folder, the newest conversation first; a fork that nobody continued counts

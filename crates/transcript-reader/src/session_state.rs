@@ -23,3 +23,8 @@ named! {
         Stalled = "stalled",
     }
 }
+
+impl SessionState {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Finished, Self::Waiting, Self::OpenCall, Self::Stalled];
+}

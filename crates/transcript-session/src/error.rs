@@ -179,40 +179,28 @@ impl Error {
         }
     }
 
-    /// Says that the copy of a session cannot be written.
+    /// Says that the system failed while something was done to the file at `path`.
     #[must_use]
-    pub fn fork(path: &Path, source: io::Error) -> Self {
+    pub fn io(kind: ErrorKind, path: &Path, source: io::Error) -> Self {
         Self {
             source: Some(Source::Io(source)),
-            ..Self::new(ErrorKind::Fork, path)
+            ..Self::new(kind, path)
         }
     }
 
-    /// Says that a file of a session cannot be deleted.
+    /// As [`io`](Self::io) for what gives a new file its name: the name may be taken.
     #[must_use]
-    pub fn delete(path: &Path, source: io::Error) -> Self {
-        Self {
-            source: Some(Source::Io(source)),
-            ..Self::new(ErrorKind::Delete, path)
-        }
-    }
-
-    /// Says that a side file of a session cannot be written.
-    #[must_use]
-    pub fn side_file(path: &Path, source: io::Error) -> Self {
-        Self {
-            source: Some(Source::Io(source)),
-            ..Self::new(ErrorKind::SideFile, path)
+    pub fn placing(kind: ErrorKind, path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::AlreadyExists => Self::new(ErrorKind::Exists, path),
+            _ => Self::io(kind, path, source),
         }
     }
 
     /// Says that a repaired session cannot be written.
     #[must_use]
     pub fn repair(path: &Path, source: io::Error) -> Self {
-        Self {
-            source: Some(Source::Io(source)),
-            ..Self::new(ErrorKind::Repair, path)
-        }
+        Self::io(ErrorKind::Repair, path, source)
     }
 
     /// Says why a repair is refused.

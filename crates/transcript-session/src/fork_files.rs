@@ -1,6 +1,6 @@
 //! Writes forks to files.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::{self, PathBuf};
 
 use transcript_format::ids::Uuid;
@@ -88,10 +88,7 @@ impl History {
             title: title.clone(),
             now: format!("{:.3}", jiff::Timestamp::now()),
         };
-        let failed = |error: io::Error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, &copy),
-            _ => Error::fork(&copy, error),
-        };
+        let failed = |error| Error::placing(ErrorKind::Fork, &copy, error);
         if folder.is_some() {
             disk.create_folder(folder_of(&copy)).map_err(failed)?;
         }
