@@ -10,7 +10,7 @@ use transcript_render::Detail;
 
 use crate::document::{Document, Motion};
 use crate::find::Finding;
-use crate::find::{Asked, Find, State};
+use crate::find::{Asked, Find, State, arrow, step};
 use crate::list::{List, Session};
 use crate::messages::{Answer, Facts, Key, OutlineRow, Request, Search, Target};
 use crate::needle::Needle;
@@ -93,8 +93,9 @@ pub(crate) enum Effect {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Focus {
+    #[default]
     List,
     Conversation,
     /// The search over all sessions.
@@ -129,6 +130,7 @@ pub(crate) enum Overlay {
 }
 
 /// An open session.
+#[derive(Default)]
 pub(crate) struct Open {
     pub(crate) path: PathBuf,
     /// The number of the thread that answers.
@@ -158,6 +160,7 @@ impl Open {
 }
 
 /// The state of the screen.
+#[derive(Default)]
 pub(crate) struct App {
     pub(crate) list: List,
     pub(crate) find: Find,
@@ -180,16 +183,9 @@ impl App {
         line: Option<u64>,
     ) -> (Self, Vec<Effect>) {
         let mut app = Self {
-            list: List::default(),
-            find: Find::default(),
-            before_find: Focus::List,
-            open: None,
-            focus: Focus::List,
-            overlay: None,
-            message: None,
             size,
-            numbers: 0,
             effects: vec![Effect::List],
+            ..Self::default()
         };
         if let Some(path) = session {
             app.open(path);
@@ -220,16 +216,10 @@ impl App {
 
     /// Returns columns and rows of the text of the conversation.
     fn text_size(&self) -> (usize, usize) {
-        let list = if self.is_wide() {
-            self.list_width() + 1
-        } else {
-            0
-        };
-        let width = self.size.0.saturating_sub(list + 1);
-        (
-            usize::from(width).max(20),
-            usize::from(self.size.1.saturating_sub(3)).max(1),
-        )
+        let list = self.is_wide().then(|| self.list_width() + 1);
+        let width = self.size.0.saturating_sub(list.unwrap_or(0) + 1);
+        let height = self.size.1.saturating_sub(3);
+        (usize::from(width).max(20), usize::from(height).max(1))
     }
 
     /// Takes an event, and returns what is to be done.
@@ -261,13 +251,9 @@ impl App {
         let (width, height) = self.text_size();
         if let Some(open) = &mut self.open {
             open.document.resize(width, height);
-            let requests = open.document.settle();
-            let number = open.number;
-            self.effects.extend(
-                requests
-                    .into_iter()
-                    .map(|request| Effect::Ask(number, request)),
-            );
+            let requests = open.document.settle().into_iter();
+            let asked = requests.map(|request| Effect::Ask(open.number, request));
+            self.effects.extend(asked);
         }
         std::mem::take(&mut self.effects)
     }
@@ -316,15 +302,7 @@ impl App {
             path: path.to_owned(),
             number,
             document: Document::new(width, height),
-            newer: None,
-            has_grown: false,
-            error: None,
-            search: 0,
-            progress: None,
-            hit: None,
-            is_backward: false,
-            target: None,
-            is_found: false,
+            ..Open::default()
         });
         let path = path.to_owned();
         let wait = Duration::ZERO;
@@ -388,38 +366,30 @@ impl App {
 
     /// Reads all of a session of which the end is shown, and follows it.
     fn read_whole(&mut self) {
-        let number = self.numbers + 1;
-        let Some(open) = &mut self.open else { return };
-        let is_whole = open.document.facts.is_whole;
+        let Some(open) = &self.open else { return };
         self.effects.push(Effect::Follow(open.path.clone()));
-        if is_whole || open.newer.is_some() {
-            return;
+        if !open.document.facts.is_whole && open.newer.is_none() {
+            self.read_newer(Duration::ZERO);
         }
-        open.newer = Some((number, None));
-        let (path, wait) = (open.path.clone(), Duration::ZERO);
-        self.numbers = number;
-        self.effects.push(Effect::Open {
-            number,
-            path,
-            is_end: false,
-            wait,
-        });
     }
 
     /// Reads a session that grew again, unless that is under way.
     fn read_again(&mut self) {
-        let number = self.numbers + 1;
-        let Some(open) = &mut self.open else { return };
-        if !open.has_grown || open.newer.is_some() {
-            return;
+        let is_old = |open: &&mut Open| open.has_grown && open.newer.is_none();
+        if let Some(open) = self.open.as_mut().filter(is_old) {
+            open.has_grown = false;
+            let wait = open.document.facts.took * SHARE;
+            self.read_newer(wait);
         }
-        open.has_grown = false;
+    }
+
+    fn read_newer(&mut self, wait: Duration) {
+        let number = self.new_number();
+        let Some(open) = &mut self.open else { return };
         open.newer = Some((number, None));
-        let (path, wait) = (open.path.clone(), open.document.facts.took * SHARE);
-        self.numbers = number;
         self.effects.push(Effect::Open {
             number,
-            path,
+            path: open.path.clone(),
             is_end: false,
             wait,
         });
@@ -557,9 +527,10 @@ impl App {
             }
             Answer::Copied(text) => {
                 let fences = fences(&text);
-                match fences.is_empty() {
-                    true => self.effects.push(Effect::Copy(text)),
-                    false => self.overlay = Some(Overlay::Copy { text, fences }),
+                if fences.is_empty() {
+                    self.effects.push(Effect::Copy(text));
+                } else {
+                    self.overlay = Some(Overlay::Copy { text, fences });
                 }
             }
             Answer::Raw { lines, text } => {
@@ -601,10 +572,7 @@ impl App {
     fn go_to_find(&mut self) {
         if self.focus != Focus::Find {
             let is_found = self.open.as_ref().is_some_and(|open| open.is_found);
-            self.before_find = match is_found {
-                true => Focus::List,
-                false => self.focus,
-            };
+            self.before_find = if is_found { Focus::List } else { self.focus };
             self.focus = Focus::Find;
         }
     }
@@ -642,17 +610,10 @@ impl App {
     }
 
     fn list_key(&mut self, key: KeyEvent, is_control: bool) {
-        let page = i64::from(self.size.1 / 2);
+        let page = usize::from(self.size.1 / 2);
         let selected = self.list.selected().map(|one| one.path.clone());
+        self.list.step(arrow(key, is_control), page);
         match key.code {
-            KeyCode::Up => self.list.step(-1),
-            KeyCode::Char('p') if is_control => self.list.step(-1),
-            KeyCode::Down => self.list.step(1),
-            KeyCode::Char('n') if is_control => self.list.step(1),
-            KeyCode::PageUp => self.list.step(-page),
-            KeyCode::PageDown => self.list.step(page),
-            KeyCode::Home => self.list.step(i64::MIN / 2),
-            KeyCode::End => self.list.step(i64::MAX / 2),
             KeyCode::Enter | KeyCode::Right => {
                 if let Some(path) = selected {
                     self.focus = Focus::Conversation;
@@ -867,7 +828,7 @@ impl App {
                 is_last,
             } => {
                 let shown = outline_rows(&rows, &filter);
-                let last = shown.len().saturating_sub(1);
+                let stepped = step(key.code, selected, shown.len(), page);
                 let selected = match key.code {
                     KeyCode::Esc => return None,
                     KeyCode::Enter => {
@@ -875,12 +836,6 @@ impl App {
                         self.jump_to(row?);
                         return None;
                     }
-                    KeyCode::Up => selected.saturating_sub(1),
-                    KeyCode::Down => (selected + 1).min(last),
-                    KeyCode::PageUp => selected.saturating_sub(page),
-                    KeyCode::PageDown => (selected + page).min(last),
-                    KeyCode::Home => 0,
-                    KeyCode::End => last,
                     KeyCode::Backspace => {
                         filter.pop();
                         0
@@ -889,7 +844,7 @@ impl App {
                         filter.push(c);
                         0
                     }
-                    _ => selected,
+                    _ => stepped.unwrap_or(selected),
                 };
                 Some(Overlay::Outline {
                     rows,
@@ -902,12 +857,9 @@ impl App {
                 let chosen = match key.code {
                     KeyCode::Char('y' | '0') | KeyCode::Enter => Some(text.clone()),
                     KeyCode::Char(c) => {
-                        let number = c
-                            .to_digit(10)
-                            .and_then(|digit| (digit as usize).checked_sub(1));
-                        number
-                            .and_then(|at| fences.get(at))
-                            .map(|(_, code)| code.clone())
+                        let number = c.to_digit(10).map_or(0, |digit| digit as usize);
+                        let fence = number.checked_sub(1).and_then(|at| fences.get(at));
+                        fence.map(|(_, code)| code.clone())
                     }
                     _ => return None,
                 };

@@ -49,6 +49,7 @@ struct Anchor {
 }
 
 /// A conversation with the part of it that is on the screen.
+#[derive(Default)]
 pub(crate) struct Document {
     pub(crate) facts: Facts,
     pub(crate) folds: Folds,
@@ -74,27 +75,19 @@ pub(crate) struct Document {
 
 impl Document {
     pub(crate) fn new(width: usize, height: usize) -> Self {
-        let mut document = Self {
-            facts: Facts::default(),
-            folds: Folds::default(),
-            needle: None,
-            pages: HashMap::new(),
-            asked: HashMap::new(),
+        Self {
             version: 1,
             floor: 1,
-            layout: Layout::default(),
-            part: 0,
-            line: 0,
+            layout: Layout {
+                width,
+                version: 1,
+                ..Layout::default()
+            },
             row: height.saturating_sub(1),
             height,
-            motions: VecDeque::new(),
-            anchor: None,
             is_at_end: true,
-            clock: 0,
-        };
-        document.layout.width = width;
-        document.layout.version = 1;
-        document
+            ..Self::default()
+        }
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -476,24 +469,15 @@ impl Document {
         let (mut part, mut line) = (self.part, Some(self.line));
         loop {
             let page = self.page(part).ok_or(part)?;
-            let wanted = |block: &&Block| is_wanted(block);
-            let found = match (is_down, line) {
-                (true, Some(line)) => {
-                    let mut after = page
-                        .blocks
-                        .iter()
-                        .filter(|block| landing(page, block) > line);
-                    after.find(wanted)
-                }
-                (true, None) => page.blocks.iter().find(wanted),
-                (false, Some(line)) => {
-                    let mut before = page
-                        .blocks
-                        .iter()
-                        .filter(|block| landing(page, block) < line);
-                    before.rfind(wanted)
-                }
-                (false, None) => page.blocks.iter().rfind(wanted),
+            let mut wanted = page.blocks.iter().filter(|block| {
+                let start = landing(page, block);
+                let is_beyond = |line| if is_down { start > line } else { start < line };
+                is_wanted(block) && line.is_none_or(is_beyond)
+            });
+            let found = if is_down {
+                wanted.next()
+            } else {
+                wanted.next_back()
             };
             if let Some(found) = found {
                 (self.part, self.line, self.row) =

@@ -111,20 +111,44 @@ pub(crate) enum Asked {
     Leave,
 }
 
+/// Returns the key that a key of a list stands for: Control-P and Control-N are arrows.
+pub(crate) fn arrow(key: KeyEvent, is_control: bool) -> KeyCode {
+    match key.code {
+        KeyCode::Char('p') if is_control => KeyCode::Up,
+        KeyCode::Char('n') if is_control => KeyCode::Down,
+        code => code,
+    }
+}
+
+/// Returns the row to which a key leads from the row `at` of `rows`; `None` if it leads to none.
+pub(crate) fn step(code: KeyCode, at: usize, rows: usize, page: usize) -> Option<usize> {
+    let last = rows.saturating_sub(1);
+    Some(match code {
+        KeyCode::Up => at.saturating_sub(1),
+        KeyCode::Down => (at + 1).min(last),
+        KeyCode::PageUp => at.saturating_sub(page),
+        KeyCode::PageDown => (at + page).min(last),
+        KeyCode::Home => 0,
+        KeyCode::End => last,
+        _ => return None,
+    })
+}
+
 impl Find {
     pub(crate) fn key(&mut self, key: KeyEvent, is_control: bool, page: usize) -> Asked {
-        let last = self.hits().count().saturating_sub(1);
+        let stepped = step(
+            arrow(key, is_control),
+            self.selected,
+            self.hits().count(),
+            page,
+        );
+        if let Some(selected) = stepped {
+            self.selected = selected;
+            return Asked::Nothing;
+        }
         match key.code {
             KeyCode::Esc => return Asked::Leave,
             KeyCode::Enter => return Asked::Open,
-            KeyCode::Up => self.selected = self.selected.saturating_sub(1),
-            KeyCode::Char('p') if is_control => self.selected = self.selected.saturating_sub(1),
-            KeyCode::Down => self.selected = (self.selected + 1).min(last),
-            KeyCode::Char('n') if is_control => self.selected = (self.selected + 1).min(last),
-            KeyCode::PageUp => self.selected = self.selected.saturating_sub(page),
-            KeyCode::PageDown => self.selected = (self.selected + page).min(last),
-            KeyCode::Home => self.selected = 0,
-            KeyCode::End => self.selected = last,
             KeyCode::Backspace if self.query.pop().is_some() => return Asked::Search,
             KeyCode::Char('u') if is_control => {
                 self.query.clear();

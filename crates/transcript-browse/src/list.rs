@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
+use ratatui::crossterm::event::KeyCode;
 use transcript_format::unicode::comparable;
 use transcript_format::units::size;
 use transcript_reader::SessionRow;
 use transcript_render::{Escaping, clock, count};
+
+use crate::find::step;
 
 /// Titles that start with this number of equal bytes look the same in a narrow list.
 const ALIKE: usize = 20;
@@ -222,12 +225,10 @@ impl List {
         self.selected = self.selected.min(self.shown.len().saturating_sub(1));
     }
 
-    pub(crate) fn step(&mut self, by: i64) {
-        let last = self.shown.len().saturating_sub(1);
-        let at = (self.selected as i64)
-            .saturating_add(by)
-            .clamp(0, last as i64);
-        self.selected = usize::try_from(at).unwrap_or(0);
+    /// Selects the session to which a key leads, if it leads to one.
+    pub(crate) fn step(&mut self, code: KeyCode, page: usize) {
+        let stepped = step(code, self.selected, self.shown.len(), page);
+        self.selected = stepped.unwrap_or(self.selected);
     }
 
     /// Returns the rows of a screen of this height, with the selected one among them.

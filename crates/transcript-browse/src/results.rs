@@ -1,13 +1,11 @@
 //! Draws the search over all sessions.
 
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use transcript_format::units::size;
-use transcript_render::{Escaping, cut_text};
+use transcript_render::{Escaping, cut_text, wrapped};
 
 use crate::find::{Find, Found, State};
-use crate::paint::{Theme, cut_start, put};
+use crate::paint::{Canvas, Theme, cut_start};
 
 /// What can be typed.
 const SYNTAX: [(&str, &str); 8] = [
@@ -27,19 +25,14 @@ const TALL: u16 = 30;
 type Spans = Vec<(String, Style)>;
 
 /// Draws what is typed, what is known of it, and the hits by session.
-pub(crate) fn draw_find(find: &Find, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    let width = usize::from(area.width);
+pub(crate) fn draw_find(find: &Find, canvas: &mut Canvas<'_>) {
+    let (theme, width) = (canvas.theme, canvas.width());
     let label = "search all sessions: ";
     let query = Escaping::Visible.escape(&find.query);
     // The end is what one types at.
     let shown = cut_start(&query, width.saturating_sub(label.len() + 1));
     let typed = format!("{shown}▏");
-    put(
-        buffer,
-        area,
-        0,
-        &[(label, theme.dim()), (&typed, theme.accent())],
-    );
+    canvas.put(0, &[(label, theme.dim()), (&typed, theme.accent())]);
     if let State::Bad(message, position) = &find.state {
         let start: String = find.query.trim_start().chars().take(*position).collect();
         let margin = find.query.len() - find.query.trim_start().len();
@@ -47,13 +40,10 @@ pub(crate) fn draw_find(find: &Find, theme: Theme, area: Rect, buffer: &mut Buff
         let hidden = query.chars().count().saturating_sub(shown.chars().count());
         let column = label.len() + start.saturating_sub(hidden);
         let arrow = format!("{}^", " ".repeat(column.min(width.saturating_sub(1))));
-        put(buffer, area, 1, &[(&arrow, theme.accent())]);
+        canvas.text(1, &arrow, theme.accent());
         let message = Escaping::Visible.one_line(message);
-        for (y, line) in transcript_render::wrapped(&message, width)
-            .iter()
-            .enumerate()
-        {
-            put(buffer, area, y + 2, &[(line, Style::new())]);
+        for (y, line) in wrapped(&message, width).iter().enumerate() {
+            canvas.text(y + 2, line, Style::new());
         }
         return;
     }
@@ -66,40 +56,27 @@ pub(crate) fn draw_find(find: &Find, theme: Theme, area: Rect, buffer: &mut Buff
         State::Failed(message) => Escaping::Visible.one_line(message),
         State::Done | State::Bad(..) => find.results.summary(),
     };
-    put(buffer, area, 1, &[(&cut_text(&status, width), theme.dim())]);
-    let area = Rect {
-        y: area.y + 3,
-        height: area.height.saturating_sub(3),
-        ..area
-    };
+    canvas.cut(1, &status, theme.dim());
+    let mut canvas = canvas.inside(3, 0);
     if find.state == State::Empty {
         for (y, (form, meaning)) in SYNTAX.iter().enumerate() {
             let form = format!("  {form:<20}");
-            put(
-                buffer,
-                area,
-                y,
-                &[(&form, Style::new()), (meaning, theme.dim())],
-            );
+            canvas.put(y, &[(&form, Style::new()), (meaning, theme.dim())]);
         }
         return;
     }
-    let (rows, selected) = rows(find, theme, width, if area.height >= TALL { 2 } else { 1 });
+    let lines = if canvas.area.height >= TALL { 2 } else { 1 };
+    let (rows, selected) = rows(find, theme, width, lines);
     // As much of the selected hit as there is room for, and what is above it.
-    let height = usize::from(area.height);
+    let height = canvas.height();
     let start = (selected.end + height / 4).saturating_sub(height);
     let start = start.min(selected.start);
     let start = start.min(rows.len().saturating_sub(height));
     let is_old = find.state != State::Done;
     for (y, row) in rows.iter().skip(start).take(height).enumerate() {
-        let spans: Vec<(&str, Style)> = row
-            .iter()
-            .map(|(text, style)| {
-                let style = if is_old { theme.dim() } else { *style };
-                (text.as_str(), style)
-            })
-            .collect();
-        put(buffer, area, y, &spans);
+        let style = |own: Style| if is_old { theme.dim() } else { own };
+        let spans = row.iter().map(|(text, own)| (text.as_str(), style(*own)));
+        canvas.put(y, &spans.collect::<Vec<_>>());
     }
 }
 
@@ -141,9 +118,10 @@ fn hit_rows(
     is_selected: bool,
 ) -> Vec<Spans> {
     let mark = if is_selected { "› " } else { "  " };
-    let style = match is_selected {
-        true => theme.chosen(true),
-        false => theme.dim(),
+    let style = if is_selected {
+        theme.chosen(true)
+    } else {
+        theme.dim()
     };
     let about = cut_text(&hit.about, width.saturating_sub(2));
     let mut rows = vec![vec![(mark.to_owned(), theme.accent()), (about, style)]];
@@ -153,11 +131,11 @@ fn hit_rows(
         .fitted(Escaping::Visible, width.saturating_sub(4), lines);
     for line in text {
         let mut spans = vec![("    ".to_owned(), Style::new())];
-        let styled = line.into_iter().map(|(text, is_found)| match is_found {
-            true => (text, found),
-            false => (text, Style::new()),
-        });
-        spans.extend(styled);
+        let style = |is_found: bool| if is_found { found } else { Style::new() };
+        spans.extend(
+            line.into_iter()
+                .map(|(text, is_found)| (text, style(is_found))),
+        );
         rows.push(spans);
     }
     rows

@@ -7,13 +7,13 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use transcript_format::units::size;
-use transcript_render::{StyledLine, cut_text, wrapped};
+use transcript_render::{Escaping, StyledLine, cut_text, wrapped};
 
 use crate::app::{App, Focus, KEYS, Open, Overlay, outline_rows};
 use crate::document::Row;
 use crate::list::ListRow;
 use crate::needle::marks;
-use crate::paint::{Theme, cut_start, put, put_line};
+use crate::paint::{Canvas, Theme, cut_start};
 use crate::results::draw_find;
 
 /// A screen with less is not drawn.
@@ -22,65 +22,37 @@ const MIN_SIZE: (u16, u16) = (30, 8);
 /// Draws everything. The screen may have another size than the one for which the rows were made: what does not fit is
 /// omitted.
 pub(crate) fn draw(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let canvas = &mut Canvas::new(buffer, area, theme);
     if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
-        put(
-            buffer,
-            area,
-            0,
-            &[("the terminal is too small", Style::new())],
-        );
-        return;
+        return canvas.text(0, "the terminal is too small", Style::new());
     }
     let list_width = app.list_width().min(area.width);
-    let body = Rect {
+    let mut body = canvas.inside(0, 1);
+    let part = |x: u16, width: u16| Rect {
+        x: area.x + x,
+        width,
         height: area.height - 1,
         ..area
     };
-    let is_find = app.focus == Focus::Find;
-    if is_find {
-        draw_find(&app.find, theme, body, buffer);
-    } else if list_width > 0 {
-        list(
-            app,
-            theme,
-            Rect {
-                width: list_width,
-                ..body
-            },
-            buffer,
-        );
-    }
-    if app.is_wide() && !is_find {
-        let rule = Rect {
-            x: body.x + list_width,
-            width: 1,
-            ..body
-        };
-        for y in 0..usize::from(body.height) {
-            put(buffer, rule, y, &[("│", theme.dim())]);
+    if app.focus == Focus::Find {
+        draw_find(&app.find, &mut body);
+    } else {
+        if list_width > 0 {
+            list(app, &mut body.on(part(0, list_width)));
+        }
+        if app.is_wide() {
+            let mut rule = body.on(part(list_width, 1));
+            (0..rule.height()).for_each(|y| rule.dim(y, "│"));
+        }
+        if list_width < area.width {
+            let x = if app.is_wide() { list_width + 1 } else { 0 };
+            let width = area.width.saturating_sub(x);
+            conversation(app, &mut body.on(part(x, width)));
         }
     }
-    if list_width < area.width && !is_find {
-        let x = if app.is_wide() { list_width + 1 } else { 0 };
-        let area = Rect {
-            x: body.x + x,
-            width: body.width.saturating_sub(x),
-            ..body
-        };
-        conversation(app, theme, area, buffer);
-    }
-    footer(
-        app,
-        theme,
-        Rect {
-            y: area.bottom() - 1,
-            height: 1,
-            ..area
-        },
-        buffer,
-    );
+    footer(app, &mut canvas.inside(area.height - 1, 0));
     match &app.overlay {
-        Some(Overlay::Help) => help(theme, area, buffer),
+        Some(Overlay::Help) => help(canvas),
         Some(Overlay::Outline {
             rows,
             filter,
@@ -90,50 +62,34 @@ pub(crate) fn draw(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
             let shown = outline_rows(rows, filter);
             let of = if *is_last { "" } else { ", reading" };
             let title = format!("{} of {} prompts{of} · {filter}▏", shown.len(), rows.len());
-            let area = boxed(
-                theme,
-                area,
-                &title,
-                "Enter goes there · type to filter · Esc",
-                buffer,
-            );
-            let height = usize::from(area.height);
+            let keys = "Enter goes there · type to filter · Esc";
+            let mut inside = boxed(canvas, &title, keys);
+            let height = inside.height();
             let start = (selected + 1 + height / 3).saturating_sub(height);
             let start = start.min(shown.len().saturating_sub(height));
             for (y, at) in shown.iter().enumerate().skip(start).take(height) {
                 let row = &rows[*at];
                 let text = format!("{:>6}  {}", row.line, row.text);
-                let text = cut_text(&text, usize::from(area.width));
-                let style = if y == *selected {
-                    theme.chosen(true)
-                } else {
-                    Style::new()
-                };
-                put(buffer, area, y - start, &[(&text, style)]);
+                inside.cut(y - start, &text, theme.row(y == *selected));
             }
         }
         Some(Overlay::Copy { text, fences }) => {
-            let area = boxed(theme, area, "copy", "a digit or y · Esc", buffer);
+            let mut inside = boxed(canvas, "copy", "a digit or y · Esc");
             let all = format!("y  the whole block, {}", size(text.len() as u64));
-            put(buffer, area, 0, &[(&all, Style::new())]);
+            inside.text(0, &all, Style::new());
             for (at, (language, code)) in fences.iter().enumerate() {
                 let first = code.lines().next().unwrap_or_default();
                 let lines = code.lines().count();
                 let row = format!("{}  {language} {lines} lines: {first}", at + 1);
-                let row = transcript_render::Escaping::Visible.one_line(&row);
-                put(buffer, area, at + 1, &[(&row, Style::new())]);
+                inside.text(at + 1, &Escaping::Visible.one_line(&row), Style::new());
             }
         }
         Some(Overlay::Raw { lines, top, .. }) => {
             let title = format!("raw line · {} of {}", top + 1, lines.len());
-            let area = boxed(theme, area, &title, "j k Space b · y copies · Esc", buffer);
-            for (y, line) in lines
-                .iter()
-                .skip(*top)
-                .take(usize::from(area.height))
-                .enumerate()
-            {
-                put(buffer, area, y, &[(line, Style::new())]);
+            let mut inside = boxed(canvas, &title, "j k Space b · y copies · Esc");
+            let shown = lines.iter().skip(*top).take(inside.height());
+            for (y, line) in shown.enumerate() {
+                inside.text(y, line, Style::new());
             }
         }
         _ => {}
@@ -141,93 +97,54 @@ pub(crate) fn draw(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
 }
 
 /// Draws a frame over most of the screen, and returns what is in it.
-fn boxed(theme: Theme, area: Rect, title: &str, keys: &str, buffer: &mut Buffer) -> Rect {
-    for y in area.top()..area.bottom() {
-        put(
-            buffer,
-            area,
-            usize::from(y - area.y),
-            &[(&" ".repeat(usize::from(area.width)), Style::reset())],
-        );
+fn boxed<'c>(canvas: &'c mut Canvas<'_>, title: &str, keys: &str) -> Canvas<'c> {
+    let blank = " ".repeat(canvas.width());
+    for y in 0..canvas.height() {
+        canvas.text(y, &blank, Style::reset());
     }
-    let title = cut_text(title, usize::from(area.width));
-    put(buffer, area, 0, &[(&title, theme.accent())]);
-    put(
-        buffer,
-        area,
-        usize::from(area.height - 1),
-        &[(keys, theme.dim())],
-    );
-    Rect {
-        y: area.y + 2,
-        height: area.height - 3,
-        ..area
-    }
+    canvas.cut(0, title, canvas.theme.accent());
+    canvas.dim(canvas.height() - 1, keys);
+    canvas.inside(2, 1)
 }
 
-fn help(theme: Theme, area: Rect, buffer: &mut Buffer) {
-    let inside = boxed(
-        theme,
-        area,
-        "keys of transcript browse",
-        "any key closes this",
-        buffer,
-    );
-    let inside = Rect {
-        y: area.y + 1,
-        height: area.height - 2,
-        ..inside
-    };
+fn help(canvas: &mut Canvas<'_>) {
+    boxed(canvas, "keys of transcript browse", "any key closes this");
+    let (theme, mut inside) = (canvas.theme, canvas.inside(1, 1));
     for (y, (keys, what, more_keys, more)) in KEYS.iter().enumerate() {
-        let style = |keys: &str| {
-            if keys.is_empty() {
-                theme.dim()
-            } else {
-                Style::new()
-            }
-        };
+        // A row without keys is the name of a group.
+        let style = |keys: &str| theme.dim_if(keys.is_empty());
         let left = format!(" {keys:<9} ");
         let middle = format!("{what:<23} ");
         let right = format!("{more_keys:<7} ");
-        put(
-            buffer,
-            inside,
-            y,
-            &[
-                (&left, theme.accent()),
-                (&middle, style(keys)),
-                (&right, theme.accent()),
-                (more, style(more_keys)),
-            ],
-        );
+        let spans = [
+            (&*left, theme.accent()),
+            (&middle, style(keys)),
+            (&right, theme.accent()),
+            (more, style(more_keys)),
+        ];
+        inside.put(y, &spans);
     }
 }
 
-fn list(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
+fn list(app: &App, canvas: &mut Canvas<'_>) {
     let is_focused = app.focus == Focus::List;
-    let width = usize::from(area.width);
+    let (theme, width) = (canvas.theme, canvas.width());
     let (shown, all) = app.list.len();
     let head = match (app.list.is_read, app.list.filter.is_empty()) {
         (false, _) => "reading the list…".to_owned(),
         (true, true) => format!("{all} sessions"),
         (true, false) => format!("{}▏ {shown} of {all}", app.list.filter),
     };
-    put(
-        buffer,
-        area,
-        0,
-        &[(&cut_text(&head, width), theme.accent())],
-    );
+    canvas.cut(0, &head, theme.accent());
     let facts = app.list.selected().map(|session| &session.facts[..]);
-    let facts = selected_facts(facts.unwrap_or_default(), width, area.height);
-    let height = usize::from(area.height).saturating_sub(facts.len() + 3);
+    let facts = selected_facts(facts.unwrap_or_default(), width, canvas.area.height);
+    let height = canvas.height().saturating_sub(facts.len() + 3);
     if app.list.is_read && shown == 0 {
-        let none = if all == 0 {
-            "no sessions here"
-        } else {
-            "nothing matches"
+        let none = match all {
+            0 => "no sessions here",
+            _ => "nothing matches",
         };
-        put(buffer, area, 2, &[(none, theme.dim())]);
+        canvas.dim(2, none);
     }
     for (y, row) in app.list.rows(height).into_iter().enumerate() {
         match row {
@@ -235,42 +152,29 @@ fn list(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
                 // The end of a path says more than its start.
                 let many = format!(" {many}");
                 let name = cut_start(name, width.saturating_sub(many.len()));
-                put(
-                    buffer,
-                    area,
-                    y + 1,
-                    &[(&name, theme.bold()), (&many, theme.dim())],
-                );
+                canvas.put(y + 1, &[(&name, theme.bold()), (&many, theme.dim())]);
             }
             ListRow::Session(session, is_selected) => {
                 let time = format!("{:>5} ", session.time);
-                let mark = if is_selected { "›" } else { " " };
                 let title = cut_text(&session.title, width.saturating_sub(8));
                 let pad = width.saturating_sub(8 + Line::from(title.as_str()).width());
-                let style = if is_selected {
-                    theme.chosen(is_focused)
-                } else {
-                    Style::new()
-                };
-                let time_style = if is_selected { style } else { theme.dim() };
                 let title = format!("{title}{}", " ".repeat(pad));
-                put(
-                    buffer,
-                    area,
-                    y + 1,
-                    &[(mark, style), (&time, time_style), (&title, style)],
-                );
+                let (mut mark, mut style, mut time_style) = (" ", Style::new(), theme.dim());
+                if is_selected {
+                    (mark, style) = ("›", theme.chosen(is_focused));
+                    time_style = style;
+                }
+                let spans = [(mark, style), (&*time, time_style), (&*title, style)];
+                canvas.put(y + 1, &spans);
             }
         }
     }
-    let rule = "─".repeat(width);
-    let below = usize::from(area.height) - facts.len();
+    let below = canvas.height() - facts.len();
     if !facts.is_empty() {
-        put(buffer, area, below - 1, &[(&rule, theme.dim())]);
+        canvas.dim(below - 1, &"─".repeat(width));
     }
     for (y, (fact, is_title)) in facts.iter().enumerate() {
-        let style = if *is_title { Style::new() } else { theme.dim() };
-        put(buffer, area, below + y, &[(fact, style)]);
+        canvas.text(below + y, fact, theme.dim_if(!is_title));
     }
 }
 
@@ -295,28 +199,22 @@ fn selected_facts(facts: &[String], width: usize, height: u16) -> Vec<(String, b
     lines.take(usize::from(most)).collect()
 }
 
-fn conversation(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
+fn conversation(app: &App, canvas: &mut Canvas<'_>) {
     let Some(open) = &app.open else {
-        put(
-            buffer,
-            area,
-            1,
-            &[(" Enter opens the selected session", theme.dim())],
-        );
-        return;
+        return canvas.dim(1, " Enter opens the selected session");
     };
-    let facts = &open.document.facts;
-    let width = usize::from(area.width);
-    let one_line = |text: &str| transcript_render::Escaping::Visible.one_line(text);
+    let (theme, facts) = (canvas.theme, &open.document.facts);
+    let one_line = |text: &str| Escaping::Visible.one_line(text);
     let listed = app.list.with_path(&open.path);
     let title = facts.title.as_deref().map(one_line);
     let title = title.or_else(|| listed.map(|session| session.title.clone()));
     let title = title
         .or_else(|| facts.id.as_deref().map(one_line))
         .unwrap_or_default();
-    let title = match open.is_of_agent() {
-        true => format!("subagent · {title}"),
-        false => title,
+    let of = if open.is_of_agent() {
+        "subagent · "
+    } else {
+        ""
     };
     let is_focused = app.focus == Focus::Conversation;
     let style = if is_focused {
@@ -324,37 +222,15 @@ fn conversation(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
     } else {
         theme.bold()
     };
-    put(
-        buffer,
-        area,
-        0,
-        &[(&cut_text(&format!(" {title}"), width), style)],
-    );
-    let place = cut_text(&format!(" {}", one_line(&facts.place)), width);
-    put(buffer, area, 1, &[(&place, theme.dim())]);
-    let text = Rect {
-        y: area.y + 2,
-        height: area.height - 2,
-        ..area
-    };
-    if let Some(error) = open.error.as_ref().filter(|_| facts.parts == 0) {
-        let error = one_line(error);
-        put(
-            buffer,
-            text,
-            1,
-            &[(&cut_text(&format!(" {error}"), width), Style::new())],
-        );
-        return;
-    }
+    canvas.cut(0, &format!(" {of}{title}"), style);
+    canvas.cut(1, &format!(" {}", one_line(&facts.place)), theme.dim());
+    let mut text = canvas.inside(2, 0);
     if facts.parts == 0 {
-        let word = if facts.took.is_zero() {
-            " reading…"
-        } else {
-            " no conversation in this file"
+        return match &open.error {
+            Some(error) => text.cut(1, &format!(" {}", one_line(error)), Style::new()),
+            None if facts.took.is_zero() => text.dim(1, " reading…"),
+            None => text.dim(1, " no conversation in this file"),
         };
-        put(buffer, text, 1, &[(word, theme.dim())]);
-        return;
     }
     let rows = open.document.rows();
     let lines = rows.iter().filter_map(|row| match row {
@@ -368,7 +244,7 @@ fn conversation(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
     for (y, row) in rows.into_iter().enumerate() {
         match row {
             Row::Empty => {}
-            Row::Missing => put(buffer, text, y, &[(" ⋯", theme.dim())]),
+            Row::Missing => text.dim(y, " ⋯"),
             Row::Line {
                 line,
                 is_block,
@@ -382,7 +258,7 @@ fn conversation(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
                 let mark = Span::styled(mark, theme.accent());
                 let mut spans = vec![mark];
                 spans.extend(styled(line, &marks.next().unwrap_or_default()));
-                put_line(buffer, text, y, &Line::from(spans));
+                text.put_line(y, &Line::from(spans));
             }
         }
     }
@@ -440,8 +316,8 @@ fn style_of(style: anstyle::Style) -> Style {
     out
 }
 
-fn footer(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    let width = usize::from(area.width);
+fn footer(app: &App, canvas: &mut Canvas<'_>) {
+    let (theme, area, width) = (canvas.theme, canvas.area, canvas.width());
     let is_found = app.open.as_ref().is_some_and(|open| open.is_found);
     let keys = match app.focus {
         Focus::List => "? help · type to filter · Enter reads · Ctrl-F searches",
@@ -450,7 +326,6 @@ fn footer(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
         Focus::Find => "F1 help · ↑ ↓ select · Enter opens · Esc leaves",
     };
     let is_asked = matches!(app.overlay, Some(Overlay::Search(_) | Overlay::Ask { .. }));
-    let escaped = |text: &str| transcript_render::Escaping::Visible.one_line(text);
     let right = match &app.open {
         Some(open) if !is_asked && app.focus == Focus::Conversation => place(open),
         _ => String::new(),
@@ -468,21 +343,17 @@ fn footer(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
         keys = most;
     }
     let left = match (&app.overlay, &app.message) {
-        (Some(Overlay::Search(text)), _) => {
-            format!("/{}▏", transcript_render::Escaping::Visible.escape(text))
-        }
+        (Some(Overlay::Search(text)), _) => format!("/{}▏", Escaping::Visible.escape(text)),
         (Some(Overlay::Ask { question, .. }), _) => {
             let question = cut_text(question, width.saturating_sub(6));
             format!("{question} (y/n)")
         }
-        (_, Some(message)) => escaped(message),
+        (_, Some(message)) => Escaping::Visible.one_line(message),
         _ => keys.to_owned(),
     };
-    let style = match is_asked || app.message.is_some() {
-        true => theme.accent(),
-        false => theme.dim(),
-    };
-    put(buffer, area, 0, &[(&cut_text(&left, room), style)]);
+    let is_news = is_asked || app.message.is_some();
+    let style = if is_news { theme.accent() } else { theme.dim() };
+    canvas.text(0, &cut_text(&left, room), style);
     let at = width.saturating_sub(columns(&right));
     let at = u16::try_from(at).unwrap_or(0);
     let rest = Rect {
@@ -490,7 +361,7 @@ fn footer(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) {
         width: area.width - at,
         ..area
     };
-    put(buffer, rest, 0, &[(&right, theme.dim())]);
+    canvas.on(rest).dim(0, &right);
 }
 
 /// Where the cursor is.
