@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use transcript_engine::archive::ArchiveDisk;
-use transcript_engine::catalog::{Catalog, Field, Hit, Query, SearchError, SearchOptions};
+use transcript_engine::catalog::{Catalog, Hit, Query, SearchError, SearchOptions};
 use transcript_engine::places::{add_archived, archived_sessions};
 use transcript_format::time;
 use transcript_reader::SessionFiles;
-use transcript_render::{Escaping, RenderOptions, Snippet, clock, count};
+use transcript_render::{Escaping, RenderOptions, Snippet, and_more, count, joined, minute};
 use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::find::{Finding, Found, FoundSession, Results};
@@ -164,49 +164,33 @@ fn head(sessions: &Sessions, hit: &Hit) -> FoundSession {
     let id: String = hit.session.id.chars().take(SHORT_ID).collect();
     let millis = row.and_then(|row| row.order_millis());
     let about = [
-        when(sessions, millis),
+        minute(millis, &sessions.zone),
         Some(one_line(&folder)),
         Some(one_line(&id)),
     ];
     FoundSession {
         title: title.unwrap_or_else(|| "(untitled)".to_owned()),
-        about: joined(about),
+        about: joined(about, " · "),
         hits: Vec::new(),
     }
 }
 
 fn found(sessions: &Sessions, query: &str, hit: &Hit) -> Found {
-    let tool = || hit.tool.as_deref().unwrap_or("tool");
-    let what = match hit.field {
-        Field::ToolInput => format!("{} call", tool()),
-        Field::ToolResult => format!("{} result", tool()),
-        Field::Text => "assistant".to_owned(),
-        field => field.name().to_owned(),
-    };
     let millis = hit.timestamp.as_deref();
     let millis = millis.and_then(|time| time::millis(time.as_bytes()));
-    let is_of_conversation = hit.uuid.is_some() && hit.role.is_some();
-    let place = match (hit.is_live, hit.is_in_context) {
-        (false, _) => Some("rewound".to_owned()),
-        (true, false) if is_of_conversation => Some("compacted away".to_owned()),
-        _ => None,
-    };
     let agent = hit.agent_id.as_ref();
     let also = (!hit.also.is_empty()).then(|| {
         let short = |id: &str| id.chars().take(SHORT_ID).collect::<String>();
         let named = hit.also.iter().take(COPIES);
         let named: Vec<String> = named.map(|copy| short(&copy.session_id)).collect();
-        let more = match hit.also.len().saturating_sub(COPIES) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let more = and_more(hit.also.len(), COPIES);
         format!("also {}{more}", named.join(", "))
     });
     let about = [
-        Some(what),
-        when(sessions, millis),
+        Some(hit.what()),
+        minute(millis, &sessions.zone),
         hit.line.map(|line| format!("line {line}")),
-        place,
+        hit.why_unseen().map(str::to_owned),
         agent.map(|agent| format!("subagent {agent}")),
         hit.stored_result
             .as_ref()
@@ -228,7 +212,7 @@ fn found(sessions: &Sessions, query: &str, hit: &Hit) -> Found {
     Found {
         session: hit.session.path.clone(),
         path: hit.path.clone(),
-        about: Escaping::Visible.one_line(&joined(about)),
+        about: Escaping::Visible.one_line(&joined(about, " · ")),
         needle,
         target: hit.line.map(|line| Target::Hit {
             offset: hit.offset,
@@ -240,16 +224,6 @@ fn found(sessions: &Sessions, query: &str, hit: &Hit) -> Found {
         }),
         snippet,
     }
-}
-
-fn when(sessions: &Sessions, millis: Option<i64>) -> Option<String> {
-    let time = clock(millis?, &sessions.zone)?;
-    Some(time.strftime("%Y-%m-%d %H:%M").to_string())
-}
-
-fn joined<const N: usize>(parts: [Option<String>; N]) -> String {
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    parts.join(" · ")
 }
 
 impl Results {

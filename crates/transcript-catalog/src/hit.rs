@@ -82,6 +82,29 @@ impl Hit {
         let row = self.row.as_ref()?;
         row.title.as_deref().or(row.first_prompt.as_deref())
     }
+
+    /// Returns in words what was found: `Bash result`, `assistant`.
+    #[must_use]
+    pub fn what(&self) -> String {
+        let tool = self.tool.as_deref().unwrap_or("tool");
+        match self.field {
+            Field::ToolInput => format!("{tool} call"),
+            Field::ToolResult => format!("{tool} result"),
+            Field::Text => "assistant".to_owned(),
+            field => field.name().to_owned(),
+        }
+    }
+
+    /// Returns in words why the model does not see the entry; `None` if it does, and for what no model sees.
+    #[must_use]
+    pub fn why_unseen(&self) -> Option<&'static str> {
+        let is_of_conversation = self.uuid.is_some() && self.role.is_some();
+        match (self.is_live, self.is_in_context) {
+            (false, _) => Some("rewound"),
+            (true, false) if is_of_conversation => Some("compacted away"),
+            _ => None,
+        }
+    }
 }
 
 /// A copy of an entry.

@@ -11,6 +11,7 @@ use transcript_storage::{ReadDisk, RealDisk, folder_of};
 
 use crate::exit;
 use crate::export_target::Target;
+use crate::filter::EntryFilter;
 use crate::pager::Output;
 use crate::path_args::PathArgs;
 use crate::redact_args::RedactArgs;
@@ -128,14 +129,19 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
     // On a page, what is around the conversation is folded.
     let is_rich = format == Format::Html && !args.conversation_only;
     let has_branches = is_rich && is_whole;
-    let mut replay = replay::Args::of_export(args.session, args.path_args, format, target).details(
-        args.sidechains || is_rich,
-        args.thinking || is_rich,
-        args.tools,
-    );
-    if has_branches {
-        replay = replay.with_branches();
-    }
+    let mut filter = EntryFilter::default();
+    filter.common.sidechains = args.sidechains || is_rich;
+    let replay = replay::Args {
+        session: args.session,
+        path_args: args.path_args,
+        all_branches: has_branches,
+        filter,
+        format,
+        thinking: args.thinking || is_rich,
+        tools: args.tools,
+        target: Some(target),
+        ..replay::Args::default()
+    };
     replay::run(ui, replay)
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use transcript_engine::places::is_file_of_session;
 use transcript_engine::redact::{KindInFile, RedactedDisk, Redactions, by_kind};
 use transcript_engine::wire::RedactionRecord;
@@ -29,16 +29,6 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Returns whether nothing in a page may be compressed.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.is_plain
-    }
-
-    /// Returns whether the lines of the session are in a page.
-    pub(crate) fn has_lines(&self) -> bool {
-        self.has_lines
-    }
-
     /// Refuses to write over what is exported.
     pub(crate) fn check(&self, ui: &Ui, session: &Path) -> Result<()> {
         for file in [Some(&self.file), self.report.as_ref()]
@@ -55,11 +45,7 @@ impl Target {
 
     /// Opens the file.
     pub(crate) fn open(&self) -> Result<Output> {
-        if self.file == Path::new("-") {
-            return Ok(Output::plain());
-        }
-        let output = Output::to_file(&self.file, self.replaces);
-        output.with_context(|| self.file.display().to_string())
+        Output::named(&self.file, self.replaces)
     }
 
     /// Completes the file, when everything was read: with the list of what was redacted, which gets its name with it.
@@ -78,19 +64,14 @@ impl Target {
         let Some(report) = &self.report else {
             return Ok(None);
         };
-        let is_file = report != Path::new("-");
-        let mut out = match is_file {
-            true => Output::to_file(report, self.replaces)
-                .with_context(|| report.display().to_string())?,
-            false => Output::plain(),
-        };
+        let mut out = Output::named(report, self.replaces)?;
         for found in &redactions.secrets {
             record::write(&mut out, &RedactionRecord::new(found))?;
         }
-        match is_file {
-            true => Ok(Some(out)),
-            false => Ok(out.finish().map(|()| None)?),
+        if report == Path::new("-") {
+            return Ok(out.finish().map(|()| None)?);
         }
+        Ok(Some(out))
     }
 }
 

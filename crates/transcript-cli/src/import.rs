@@ -1,7 +1,7 @@
 //! `transcript import`: gets a session back from its page.
 
 use std::io::{BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
@@ -29,18 +29,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    let is_file = args.out != Path::new("-");
     if !Output::may_write(ui, &args.out, args.force)? {
         return Ok(exit::NO);
     }
     let named = || args.page.display().to_string();
     let mut page =
         BufReader::with_capacity(1 << 20, NamedInput::open(&args.page).with_context(named)?);
-    let mut out = match is_file {
-        true => Output::to_file(&args.out, args.force)
-            .with_context(|| args.out.display().to_string())?,
-        false => Output::plain(),
-    };
+    let mut out = Output::named(&args.out, args.force)?;
     let read = read_lines(&mut page, &mut out);
     let read = match read {
         Err(Error::NoLines) => {

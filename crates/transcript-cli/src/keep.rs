@@ -17,7 +17,7 @@ use transcript_render::count;
 use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::progress::Progress;
-use crate::ui::Ui;
+use crate::ui::{Ui, in_quotes};
 use crate::{archive, exit, record, session};
 
 /// How long to wait for another process that captures, and how often.
@@ -104,10 +104,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             print(ui, &folder, &report, args.json)?;
         }
         if !args.watch {
-            return Ok(match report.problems.is_empty() {
-                true => exit::DONE,
-                false => exit::NO,
-            });
+            return Ok(exit::done_if(report.problems.is_empty()));
         }
         thread::sleep(Duration::from_secs(args.every));
     }
@@ -138,8 +135,7 @@ fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<(
     }
     let folder = folder.display().to_string();
     let folder = ui.escaping.one_line(&folder);
-    let sessions = usize::try_from(report.captured).unwrap_or(usize::MAX);
-    let unchanged = usize::try_from(report.unchanged).unwrap_or(usize::MAX);
+    let unchanged = report.unchanged;
     match report.captured {
         0 => writeln!(
             out,
@@ -149,18 +145,14 @@ fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<(
         _ => writeln!(
             out,
             "kept {}: {} in {} of {folder}; {unchanged} unchanged",
-            count(sessions, "session"),
+            count(report.captured, "session"),
             size(report.bytes),
             size(report.stored),
         )?,
     }
     if report.denied > 0 {
-        let denied = usize::try_from(report.denied).unwrap_or(usize::MAX);
-        writeln!(
-            out,
-            "{} that may hold credentials omitted",
-            count(denied, "file")
-        )?;
+        let denied = count(report.denied, "file");
+        writeln!(out, "{denied} that may hold credentials omitted")?;
     }
     if let Some(first) = report.at_risk.first() {
         let when = match first.days {
@@ -218,8 +210,8 @@ fn install(ui: &Ui, folder: &Path) -> Result<u8> {
 /// Quotes a word for a shell, if it needs that.
 fn quote(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:@".contains(&byte);
-    match !word.is_empty() && word.bytes().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
     }
+    in_quotes(word)
 }

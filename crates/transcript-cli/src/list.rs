@@ -134,10 +134,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     // The pager starts at the top; without it, a long list would end with the oldest sessions on the
     // screen.
-    let mut out = match args.json {
-        true => Output::plain(),
-        false => Output::paged(),
-    };
+    let mut out = Output::paged_unless(args.json);
     let written = match args.json {
         true => write_json(ui, &mut out, &rows, &costs, args.filter.sidechains),
         false => {
@@ -145,19 +142,12 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             table.print(&mut out, &ui.render.styles())
         }
     };
-    match written {
-        Err(error) if !out.is_closed(&error) => return Err(error),
-        _ => out.finish()?,
-    }
-    let is_incomplete = !unread.is_empty();
+    out.finish_after(written)?;
     if rows.is_empty() && !args.json {
         let such = if listing.rows.is_empty() { "" } else { "such " };
         ui.note(&format!("no {such}sessions in {}", store.root().display()));
     }
-    Ok(match is_incomplete {
-        true => exit::NO,
-        false => exit::DONE,
-    })
+    Ok(exit::done_if(unread.is_empty()))
 }
 
 fn name_of(state: State) -> &'static str {

@@ -84,11 +84,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             merged.from_b
         )?;
     }
-    Ok(if not_copied.is_empty() {
-        exit::DONE
-    } else {
-        exit::NO
-    })
+    Ok(exit::done_if(not_copied.is_empty()))
 }
 
 /// Says what was not copied.

@@ -80,10 +80,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             "transcript: no session was written in {old}; `transcript list` shows the folders"
         ));
     }
-    Ok(match moves.refused.is_empty() && !is_none {
-        true => exit::DONE,
-        false => exit::NO,
-    })
+    Ok(exit::done_if(moves.refused.is_empty() && !is_none))
 }
 
 fn print(ui: &Ui, out: &mut impl Write, moves: &Moves, args: &Args) -> Result<()> {

@@ -97,6 +97,25 @@ impl Output {
         Ok(replaces)
     }
 
+    /// Writes to a file that the user named, or to standard output for `-`.
+    ///
+    /// # Errors
+    /// As [`to_file`](Self::to_file), with the path.
+    pub(crate) fn named(path: &Path, replaces: bool) -> Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self::plain());
+        }
+        Self::to_file(path, replaces).with_context(|| path.display().to_string())
+    }
+
+    /// Writes what programs read as it is, and what people read through the pager.
+    pub(crate) fn paged_unless(is_for_programs: bool) -> Self {
+        if is_for_programs {
+            return Self::plain();
+        }
+        Self::paged()
+    }
+
     /// Standard output, without a pager.
     pub(crate) fn plain() -> Self {
         Self::new(io::stdout().lock(), None)
@@ -130,15 +149,20 @@ impl Output {
         if let Some((new, path, replaces)) = self.file {
             written?;
             let replaces = replaces && RealDisk.has_name(&path);
-            let placed = match replaces {
-                true => new.replace(&path),
-                false => new.keep(&path),
+            let place = if replaces {
+                NewFile::replace
+            } else {
+                NewFile::keep
             };
+            let placed = place(new, &path);
             placed.map_err(|error| of(&path, &error))?;
             let then = self.then.map_or(Ok(()), |then| then.finish());
-            return then.map_err(|error| match replaces {
-                true => error,
-                false => without(&path, error),
+            return then.map_err(|error| {
+                if replaces {
+                    error
+                } else {
+                    without(&path, error)
+                }
             });
         }
         let Some(mut pager) = self.pager else {
@@ -151,7 +175,21 @@ impl Output {
         Ok(())
     }
 
-    fn named(&self, error: io::Error) -> io::Error {
+    /// [Finishes](Self::finish) what was written, also if the user left the pager before its end. Returns what writing
+    /// it returned; `None` if the user left.
+    ///
+    /// # Errors
+    /// Other errors of writing, and those of finishing.
+    pub(crate) fn finish_after<T>(self, written: Result<T>) -> Result<Option<T>> {
+        let written = match written {
+            Err(error) if !self.is_closed(&error) => return Err(error),
+            written => written.ok(),
+        };
+        self.finish()?;
+        Ok(written)
+    }
+
+    fn with_path(&self, error: io::Error) -> io::Error {
         match &self.file {
             Some((_, path, _)) => of(path, &error),
             None => error,
@@ -167,12 +205,12 @@ impl Output {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes);
-        written.map_err(|error| self.named(error))
+        written.map_err(|error| self.with_path(error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let flushed = self.out.flush();
-        flushed.map_err(|error| self.named(error))
+        flushed.map_err(|error| self.with_path(error))
     }
 }
 

@@ -8,10 +8,10 @@ use transcript_ops::ConversationEnd;
 use transcript_resume::Policy;
 
 use crate::session;
-use crate::ui::Ui;
+use crate::ui::{Ui, in_quotes};
 
 /// Options that choose a path.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct PathArgs {
     /// Rules that choose the path
     #[arg(long, value_enum, default_value_t = PolicyName::Recover)]
@@ -30,9 +30,10 @@ pub(crate) struct PathArgs {
 }
 
 /// The name of a policy.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum PolicyName {
     /// Recover what can be proved
+    #[default]
     Recover,
     /// Do exactly what the real client does with the file
     Vendor,
@@ -74,7 +75,7 @@ impl PathArgs {
     pub(crate) fn continue_command(&self, ui: &Ui, session: &History) -> Option<String> {
         let word = |text: &str| {
             let is_shown = !text.contains(char::is_control) && ui.escaping.escape(text) == *text;
-            is_shown.then(|| format!("'{}'", text.replace('\'', r"'\''")))
+            is_shown.then(|| in_quotes(text))
         };
         let file = session.source().path();
         if file == Path::new("-") {

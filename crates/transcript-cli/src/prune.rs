@@ -71,8 +71,5 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     for problem in &report.problems {
         ui.warn(&format!("transcript: {problem}"));
     }
-    Ok(match report.problems.is_empty() {
-        true => exit::DONE,
-        false => exit::NO,
-    })
+    Ok(exit::done_if(report.problems.is_empty()))
 }

@@ -12,7 +12,7 @@ use transcript_ops::wire::{CompactedRecord, RepairReport};
 
 use crate::health::{refuse, write_health};
 use crate::progress::Progress;
-use crate::ui::Ui;
+use crate::ui::{Ui, in_quotes};
 use crate::{exit, merge, record, salvage, session};
 
 /// Make a damaged session whole, so that a client shows all of its conversation
@@ -60,10 +60,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     let path = session::find(ui, &args.session).map_err(|error| {
         let hint = "its folder is there: --salvage gathers what is in it";
-        match salvage::is_absent(ui, &args.session) {
-            true => error.context(hint),
-            false => error,
+        if salvage::is_absent(ui, &args.session) {
+            return error.context(hint);
         }
+        error
     })?;
     if args.undo {
         let repaired = match undo_repair(&path) {
@@ -112,9 +112,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     merge::warn_of(ui, &report.not_copied);
     match refused {
         Some(error) => refuse(ui, &error),
-        None if !report.not_copied.is_empty() => Ok(exit::NO),
-        None if details.refusal().is_some() => Ok(exit::NO),
-        None => Ok(exit::DONE),
+        None => {
+            let is_whole = report.not_copied.is_empty() && details.refusal().is_none();
+            Ok(exit::done_if(is_whole))
+        }
     }
 }
 
@@ -172,7 +173,7 @@ fn quoted(text: &str) -> String {
         .chars()
         .filter(|character| !character.is_control())
         .collect();
-    format!("'{}'", text.replace('\'', r"'\''"))
+    in_quotes(&text)
 }
 
 /// Writes the bytes of the types of which lines are moved, and of all of them.

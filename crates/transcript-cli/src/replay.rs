@@ -30,98 +30,57 @@ use crate::{exit, record, session};
 /// Prints the messages from the first entry to the leaf, each tool call with its result. What was
 /// compacted away comes first, in chapters that end with a rule. On a terminal the output goes
 /// through $PAGER.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Args {
     /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input; with :LINE,
     /// as search prints it, up to there
     #[arg(default_value = "latest")]
-    session: PathBuf,
+    pub(crate) session: PathBuf,
     #[command(flatten)]
-    path_args: PathArgs,
+    pub(crate) path_args: PathArgs,
     /// Show only what the model sees now: the conversation from its last compaction on
     #[arg(long)]
-    context: bool,
+    pub(crate) context: bool,
     /// Also show the branches that leave the conversation, each once
     #[arg(long, conflicts_with_all = ["leaf", "at"])]
-    all_branches: bool,
+    pub(crate) all_branches: bool,
     #[command(flatten)]
-    filter: EntryFilter,
+    pub(crate) filter: EntryFilter,
     /// Format of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    pub(crate) format: Format,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
-    json: bool,
+    pub(crate) json: bool,
     /// Add the whole raw line to each entry of the JSON output
     #[arg(long)]
-    raw_entries: bool,
+    pub(crate) raw_entries: bool,
     /// Show thinking blocks
     #[arg(long)]
-    thinking: bool,
+    pub(crate) thinking: bool,
     /// How much of tool calls and results to show
     #[arg(long, value_enum, default_value_t = ToolDetail::Short)]
-    tools: ToolDetail,
+    pub(crate) tools: ToolDetail,
     /// Replay with the recorded pauses, X times faster; each pause takes at most 3 seconds
     #[arg(long, value_name = "X", value_parser = parse_speed)]
-    speed: Option<f64>,
+    pub(crate) speed: Option<f64>,
     /// Show the line and the start of the id of each entry, as --at and --leaf take them
     #[arg(long)]
-    ids: bool,
+    pub(crate) ids: bool,
     /// Print the decisions that led to the path, and the findings, to standard error
     #[arg(long)]
-    explain: bool,
+    pub(crate) explain: bool,
     /// Show no secrets: each is replaced by its kind
     #[arg(long)]
-    redact: bool,
+    pub(crate) redact: bool,
     #[command(flatten)]
-    redact_args: RedactArgs,
+    pub(crate) redact_args: RedactArgs,
     /// The file to write instead of standard output.
     #[arg(skip)]
-    target: Option<Target>,
+    pub(crate) target: Option<Target>,
 }
 
 impl Args {
-    /// An export of a session, which shows no more than a replay does by default.
-    pub(crate) fn of_export(
-        session: PathBuf,
-        path_args: PathArgs,
-        format: Format,
-        target: Target,
-    ) -> Self {
-        Self {
-            session,
-            path_args,
-            context: false,
-            all_branches: false,
-            filter: EntryFilter::default(),
-            format,
-            json: false,
-            raw_entries: false,
-            thinking: false,
-            tools: ToolDetail::Short,
-            speed: None,
-            ids: false,
-            explain: false,
-            redact: false,
-            redact_args: RedactArgs::default(),
-            target: Some(target),
-        }
-    }
-
-    /// Shows branches too.
-    pub(crate) fn with_branches(mut self) -> Self {
-        self.all_branches = true;
-        self
-    }
-
-    /// Shows subagents, thinking, and this part of tool calls.
-    pub(crate) fn details(mut self, sidechains: bool, thinking: bool, tools: ToolDetail) -> Self {
-        self.filter.common.sidechains = sidechains;
-        self.thinking = thinking;
-        self.tools = tools;
-        self
-    }
-
     /// Opens the output: of text for people, a pager if there is a terminal.
     fn open(&self, is_paged: bool) -> Result<Output> {
         match &self.target {
@@ -132,9 +91,10 @@ impl Args {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
 pub(crate) enum Format {
     /// For people
+    #[default]
     Text,
     /// Markdown
     Markdown,
@@ -174,6 +134,20 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
     }
     let mut out = None;
     let written = match format {
+        Format::Ids => {
+            drop(progress);
+            write_ids(ui, out.insert(args.open(false)?), &session, &parts)
+        }
+        Format::Json => {
+            drop(progress);
+            // Others need not know the folders above it.
+            let file = session.source().path().file_name().unwrap_or_default();
+            let name = file.to_string_lossy();
+            let name = args.target.is_some().then_some(&*name);
+            record::print(ui, out.insert(args.open(false)?), |sink| {
+                conversation.write(&parts, args.raw_entries, name, sink)
+            })
+        }
         Format::Text | Format::Markdown | Format::Html => write_document(
             ui,
             &mut out,
@@ -183,31 +157,11 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
             &parts,
             &selection,
         ),
-        Format::Ids | Format::Json => {
-            drop(progress);
-            let out = out.insert(args.open(false)?);
-            match format {
-                Format::Ids => write_ids(ui, out, &session, &parts),
-                _ => {
-                    // Others need not know the folders above it.
-                    let file = session.source().path().file_name().unwrap_or_default();
-                    let name = file.to_string_lossy();
-                    let name = args.target.is_some().then_some(&*name);
-                    record::print(ui, out, |sink| {
-                        conversation.write(&parts, args.raw_entries, name, sink)
-                    })
-                }
-            }
-        }
     };
-    match (written, out) {
-        (Err(error), Some(out)) if out.is_closed(&error) => out.finish()?,
-        (Err(error), _) => return Err(error),
-        (Ok(()), Some(out)) => match &args.target {
-            Some(target) => target.finish(ui, out)?,
-            None => out.finish()?,
-        },
-        (Ok(()), None) => {}
+    match (out, &args.target) {
+        (Some(out), Some(target)) if written.is_ok() => target.finish(ui, out)?,
+        (Some(out), _) => _ = out.finish_after(written)?,
+        (None, _) => written?,
     }
     let (tree, path) = (&conversation.tree, &conversation.story.path);
     if args.explain {
@@ -232,10 +186,10 @@ fn write_document(
     let session = conversation.history;
     let is_stdin = session.source().path() == Path::new("-");
     let context = progress.of(session::context(ui));
-    let agents = match has_sidechains && !is_stdin {
-        true => conversation.agents(&context)?,
-        false => Vec::new(),
-    };
+    let mut agents = Vec::new();
+    if has_sidechains && !is_stdin {
+        agents = conversation.agents(&context)?;
+    }
     let render = ui.render.clone();
     let render = render
         .thinking(args.thinking)
@@ -251,8 +205,8 @@ fn write_document(
         escaping: ui.escaping,
         // A subagent is printed below its call, and a pause is between items: both need the whole list.
         is_whole: has_sidechains || args.all_branches || args.speed.is_some(),
-        is_plain: args.target.as_ref().is_none_or(Target::is_plain),
-        has_lines: args.target.as_ref().is_some_and(Target::has_lines),
+        is_plain: args.target.as_ref().is_none_or(|target| target.is_plain),
+        has_lines: args.target.as_ref().is_some_and(|target| target.has_lines),
     };
     let select: Select<'_> = &|source, index, path| {
         let applied = selection.apply(source, index, path);
@@ -301,11 +255,10 @@ fn of_document(error: documents::Error) -> anyhow::Error {
 fn note_subagents(ui: &Ui, conversation: &Conversation<'_>, is_stdin: bool) {
     // If the files of subagents cannot be listed, the conversation itself is still printed.
     let file = conversation.history.source().path();
-    let found = match is_stdin {
-        true => 0,
-        false => subagents_on(&ui.disk(), file).map_or(0, |found| found.len()),
-    };
-    let hidden = found + sidechains(&conversation.tree).len();
+    let mut hidden = sidechains(&conversation.tree).len();
+    if !is_stdin {
+        hidden += subagents_on(&ui.disk(), file).map_or(0, |found| found.len());
+    }
     if hidden > 0 {
         let hidden = count(hidden, "subagent");
         ui.note(&format!("note: {hidden}; --sidechains shows them"));

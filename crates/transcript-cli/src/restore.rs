@@ -99,18 +99,17 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         for path in &report.restored {
             writeln!(out, "{}", ui.escaping.one_line(path))?;
         }
-        let files = usize::try_from(report.files).unwrap_or(usize::MAX);
-        let mut done = format!("{} restored, {}", count(files, "file"), size(report.bytes));
+        let files = count(report.files, "file");
+        let mut done = format!("{files} restored, {}", size(report.bytes));
         if report.present > 0 {
             done.push_str(&format!("; {} were there already", report.present));
         }
         ui.note(&format!("transcript: {done}"));
     }
     if report.omitted > 0 {
-        let files = usize::try_from(report.omitted).unwrap_or(usize::MAX);
+        let files = count(report.omitted, "file");
         ui.note(&format!(
-            "transcript: {} omitted: they belong next to a folder named projects",
-            count(files, "file")
+            "transcript: {files} omitted: they belong next to a folder named projects"
         ));
     }
     warn_of_sweep(ui, &report, kept);
@@ -118,10 +117,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let reason = ui.escaping.one_line(&refused.reason);
         ui.warn(&format!("transcript: not restored: {reason}"));
     }
-    Ok(match report.refused.is_empty() && !is_incomplete {
-        true => exit::DONE,
-        false => exit::NO,
-    })
+    Ok(exit::done_if(report.refused.is_empty() && !is_incomplete))
 }
 
 /// Says which sessions the client deletes again.
@@ -131,10 +127,7 @@ fn warn_of_sweep(ui: &Ui, report: &RestoreReport, kept: Option<u64>) {
     };
     let when = match first {
         0 => "when it is started next".to_owned(),
-        days => format!(
-            "in {}",
-            count(usize::try_from(days).unwrap_or(usize::MAX), "day")
-        ),
+        days => format!("in {}", count(days, "day")),
     };
     let sessions = count(report.at_risk.len(), "session");
     let kept = kept.unwrap_or_default();

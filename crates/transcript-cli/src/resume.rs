@@ -14,7 +14,7 @@ use transcript_messages::{Block, Message};
 use transcript_ops::request::{BuiltRequest, RequestSettings, other_format, with_request};
 use transcript_ops::wire::{self, ResumeRefusal, TokensRecord};
 use transcript_reader::{EntryNo, Index};
-use transcript_render::{Escaping, clock, count, cut_text, explain};
+use transcript_render::{Escaping, count, cut_text, explain, joined, minute};
 use transcript_resume::{PathState, Policy};
 use unicode_width::UnicodeWidthStr;
 
@@ -159,10 +159,7 @@ fn print(ui: &Ui, args: &Args, built: BuiltRequest<'_>) -> Result<u8> {
     } else if !args.json {
         replay::print_finding_count(ui, &built.tree, &request.path);
     }
-    let code = match request.is_resumable() {
-        true => exit::DONE,
-        false => exit::NO,
-    };
+    let code = exit::done_if(request.is_resumable());
     // The process ends now: to free every block would only take time.
     std::mem::forget(built);
     Ok(code)
@@ -201,14 +198,13 @@ fn write_text(out: &mut impl Write, ui: &Ui, args: &Args, built: &BuiltRequest<'
     let folder = state.cwd.as_deref().map(|cwd| ui.render.below_home(cwd));
     let branch = state.git_branch.clone().filter(|branch| branch != "HEAD");
     let model = request.model.clone().or(state.model.clone());
-    let place = [folder, branch, model].into_iter().flatten();
-    line("where", place.collect::<Vec<_>>().join(" · "))?;
+    line("where", joined([folder, branch, model], " · "))?;
     if let Some(leaf) = request.path.leaf {
         let leaf = index.entry(leaf);
         let time = state.last_interaction.as_deref();
         let time = time.and_then(|time| time::millis(time.as_bytes()));
-        let time = time.and_then(|millis| clock(millis, Zoned::now().time_zone()));
-        let time = time.map(|time| format!(" · {}", time.strftime("%Y-%m-%d %H:%M")));
+        let time = minute(time, Zoned::now().time_zone());
+        let time = time.map(|time| format!(" · {time}"));
         let place = explain::short_name(index, &leaf);
         line("ends at", format!("{place}{}", time.unwrap_or_default()))?;
     }
@@ -250,12 +246,11 @@ fn write_text(out: &mut impl Write, ui: &Ui, args: &Args, built: &BuiltRequest<'
                 .map(|problem| problem.rule.words_for(request.provider)),
         )
     });
-    match problems.is_empty() || warnings.is_empty() {
-        true => {
-            line("problems", problems)?;
-            line("warnings", warnings)?;
-        }
-        false => line("problems", format!("{problems}; warnings: {warnings}"))?,
+    if problems.is_empty() || warnings.is_empty() {
+        line("problems", problems)?;
+        line("warnings", warnings)?;
+    } else {
+        line("problems", format!("{problems}; warnings: {warnings}"))?;
     }
     let todos = state.todos.as_deref().unwrap_or_default();
     let left = todos.iter().filter(|todo| todo.is_open()).count();
@@ -264,10 +259,7 @@ fn write_text(out: &mut impl Write, ui: &Ui, args: &Args, built: &BuiltRequest<'
         (left > 0).then(|| format!("{left} of {}", count(todos.len(), "to-do item"))),
         (queued > 0).then(|| format!("{} not sent", count(queued, "queued prompt"))),
     ];
-    line(
-        "open",
-        open.into_iter().flatten().collect::<Vec<_>>().join(", "),
-    )?;
+    line("open", joined(open, ", "))?;
     if args.explain {
         write_details(out, escaping, built)?;
     }

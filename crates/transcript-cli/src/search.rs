@@ -9,12 +9,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
-use transcript_engine::catalog::{Catalog, CatalogSession, Field, Hit, QueryError, Search};
+use transcript_engine::catalog::{Catalog, CatalogSession, Hit, QueryError, Search};
 use transcript_format::time;
 use transcript_ops::search::{
     Found, SearchError, SearchOutput, SearchSettings, SortName, trimmed, with_search,
 };
-use transcript_render::{Snippet, SnippetLine, clock, count, cut_text};
+use transcript_render::{Snippet, SnippetLine, and_more, count, cut_text, joined, minute};
 use unicode_width::UnicodeWidthStr;
 
 use crate::filter::EntryFilter;
@@ -108,22 +108,14 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
 fn print(ui: &Ui, args: &Args, settings: &SearchSettings, mut found: Found<'_>) -> Result<u8> {
     places::note_problems(ui, found.catalog);
     let end = found.search.end();
-    let mut out = match args.json {
-        true => Output::plain(),
-        false => Output::paged(),
+    let mut out = Output::paged_unless(args.json);
+    let written = if args.json {
+        let mut warn = |failure| ui.warn(&format!("transcript: {failure}"));
+        record::print(ui, &mut out, |sink| found.write(settings, sink, &mut warn))
+    } else {
+        write(ui, args, &mut found, &mut out)
     };
-    let written = match args.json {
-        true => record::print(ui, &mut out, |sink| {
-            found.write(settings, sink, &mut |failure| {
-                ui.warn(&format!("transcript: {failure}"));
-            })
-        }),
-        false => write(ui, args, &mut found, &mut out),
-    };
-    match written {
-        Err(error) if !out.is_closed(&error) => return Err(error),
-        _ => out.finish()?,
-    }
+    out.finish_after(written)?;
     let problems = found.search.problems();
     let has_problems = !problems.is_empty();
     for problem in problems {
@@ -145,10 +137,7 @@ fn print(ui: &Ui, args: &Args, settings: &SearchSettings, mut found: Found<'_>) 
     }
     // The process ends, which frees all of it at once.
     std::mem::forget(found);
-    Ok(match end.hits > 0 && !has_problems {
-        true => exit::DONE,
-        false => exit::NO,
-    })
+    Ok(exit::done_if(end.hits > 0 && !has_problems))
 }
 
 impl Args {
@@ -169,10 +158,7 @@ impl Args {
             branch: common.branch.clone(),
             places: places::found(ui, &self.places, common.project.as_deref(), self.all)?,
             project: common.project.clone(),
-            limit: match self.files {
-                true => common.last,
-                false => common.last.or(default),
-            },
+            limit: common.last.or(default.filter(|_| !self.files)),
             sort: match self.sort {
                 Sort::Rank => SortName::Rank,
                 Sort::Time => SortName::Time,
@@ -250,10 +236,7 @@ fn hint(ui: &Ui, found: &Found<'_>) -> Result<Option<String>> {
     let ids: Vec<String> = ids
         .map(|session| ui.escaping.one_line(&names.id(&session.id)))
         .collect();
-    let rest = match sessions.len().saturating_sub(SESSIONS) {
-        0 => String::new(),
-        rest => format!(" and {rest} more"),
-    };
+    let rest = and_more(sessions.len(), SESSIONS);
     Ok(Some(format!(
         "no entry has all terms, but different entries of the same session do: {}{rest}",
         ids.join(", ")
@@ -327,13 +310,12 @@ impl Names {
 
     /// Returns the name of the session or file and the line, for `replay`.
     fn of(&self, ui: &Ui, hit: &Hit) -> String {
-        let is_stored = self
-            .root
-            .as_ref()
-            .is_some_and(|root| hit.path.starts_with(root));
-        let name = match hit.path == hit.session.path && is_stored {
-            true => self.id(&hit.session.id),
-            false => ui.render.below_home(&hit.path.display().to_string()),
+        let root = self.root.as_ref();
+        let is_stored = root.is_some_and(|root| hit.path.starts_with(root));
+        let name = if hit.path == hit.session.path && is_stored {
+            self.id(&hit.session.id)
+        } else {
+            ui.render.below_home(&hit.path.display().to_string())
         };
         match hit.line {
             Some(line) => format!("{name}:{line}"),
@@ -406,18 +388,13 @@ impl Printer<'_> {
         let millis = row.and_then(|row| row.order_millis());
         let parts = [
             Some(escaping.one_line(&self.names.id(&hit.session.id))),
-            self.time(millis),
+            minute(millis, self.now.time_zone()),
             Some(one_line(&folder)),
         ];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
         let dim = styles.dim;
-        writeln!(out, "{dim}{}{dim:#}", cut_text(&parts.join(" · "), width))?;
+        let parts = joined(parts, " · ");
+        writeln!(out, "{dim}{}{dim:#}", cut_text(&parts, width))?;
         Ok(())
-    }
-
-    fn time(&self, millis: Option<i64>) -> Option<String> {
-        let time = clock(millis?, self.now.time_zone())?;
-        Some(time.strftime("%Y-%m-%d %H:%M").to_string())
     }
 
     fn hit(&self, out: &mut impl Write, hit: &Hit) -> Result<()> {
@@ -427,38 +404,24 @@ impl Printer<'_> {
         let name = escaping.one_line(&self.names.of(self.ui, hit));
         let time = hit.timestamp.as_deref();
         let millis = time.and_then(|time| time::millis(time.as_bytes()));
-        let tool = || hit.tool.as_deref().unwrap_or("tool");
-        let what = match hit.field {
-            Field::ToolInput => format!("{} call", tool()),
-            Field::ToolResult => format!("{} result", tool()),
-            Field::Text => "assistant".to_owned(),
-            field => field.name().to_owned(),
-        };
-        let is_of_conversation = hit.uuid.is_some() && hit.role.is_some();
-        let place = match (hit.is_live, hit.is_in_context) {
-            (false, _) => Some("rewound".to_owned()),
-            (true, false) if is_of_conversation => Some("compacted away".to_owned()),
-            _ => None,
-        };
-        let agent = hit
-            .agent_id
-            .as_ref()
-            .map(|agent| format!("subagent {agent}"));
+        let agent = hit.agent_id.as_ref();
         let copies = hit.also.iter().map(|copy| match copy.line {
             Some(line) => format!("{}:{line}", self.names.id(&copy.session_id)),
             None => self.names.id(&copy.session_id),
         });
         let also = (!hit.also.is_empty()).then(|| {
             let named: Vec<String> = copies.take(COPIES).collect();
-            let more = match hit.also.len().saturating_sub(COPIES) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
+            let more = and_more(hit.also.len(), COPIES);
             format!("also {}{more}", named.join(", "))
         });
-        let parts = [Some(what), self.time(millis), place, agent, also];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        let parts = escaping.one_line(&parts.join(" · "));
+        let parts = [
+            Some(hit.what()),
+            minute(millis, self.now.time_zone()),
+            hit.why_unseen().map(str::to_owned),
+            agent.map(|agent| format!("subagent {agent}")),
+            also,
+        ];
+        let parts = escaping.one_line(&joined(parts, " · "));
         // The name is never cut: it is what other commands take.
         let person = styles.person;
         write!(out, "  {person}{name}{person:#}")?;
@@ -471,9 +434,10 @@ impl Printer<'_> {
         for line in self.snippet(hit, width) {
             write!(out, "{indent}")?;
             for (text, is_marked) in line {
-                match is_marked {
-                    true => write!(out, "{mark}{text}{mark:#}")?,
-                    false => write!(out, "{text}")?,
+                if is_marked {
+                    write!(out, "{mark}{text}{mark:#}")?;
+                } else {
+                    write!(out, "{text}")?;
                 }
             }
             writeln!(out)?;

@@ -11,7 +11,7 @@ use transcript_engine::{Error, ErrorKind, History, SessionRow, Store};
 use transcript_ops::context::LATEST;
 use transcript_ops::{self as ops, FindError, FoundBy, FoundSession};
 use transcript_reader::{Source, subagents_on};
-use transcript_render::{clock, cut_text};
+use transcript_render::{and_more, cut_text, minute};
 use transcript_storage::{ReadDisk, ReadFile, RealDisk, TemporaryFile};
 
 use crate::archive;
@@ -197,12 +197,11 @@ fn explained(ui: &Ui, id: &str, error: Error) -> anyhow::Error {
     let zone = Zoned::now().time_zone().clone();
     let list = rows.iter().map(|row| {
         // Copies of a session in other projects have the same id.
-        let name = match ids.len() == rows.len() {
-            true => row.session_id.clone(),
-            false => row.path.display().to_string(),
-        };
-        let time = row.order_millis().and_then(|millis| clock(millis, &zone));
-        let time = time.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string());
+        let mut name = row.session_id.clone();
+        if ids.len() < rows.len() {
+            name = row.path.display().to_string();
+        }
+        let time = minute(row.order_millis(), &zone);
         let folder = row.cwd.as_deref().map(|cwd| ui.render.below_home(cwd));
         let title = row.title.as_ref().or(row.first_prompt.as_ref()).cloned();
         let parts = [Some(name), time, folder, title].into_iter().flatten();
@@ -210,11 +209,11 @@ fn explained(ui: &Ui, id: &str, error: Error) -> anyhow::Error {
         format!("\n  {}", cut_text(&parts.join("  "), MATCH))
     });
     let list: String = list.take(MATCHES).collect();
-    let more = match rows.len().saturating_sub(MATCHES) {
-        0 => String::new(),
-        more => format!("\n  … and {more} more"),
-    };
     let count = rows.len();
+    let more = match and_more(count, MATCHES) {
+        more if more.is_empty() => more,
+        more => format!("\n  …{more}"),
+    };
     anyhow!("{id} is ambiguous: {count} sessions match:{list}{more}")
 }
 

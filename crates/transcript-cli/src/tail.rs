@@ -135,9 +135,10 @@ impl Args {
     /// Returns how to treat a last line without a newline. With -f it is printed when its newline
     /// is written.
     fn trailing(&self) -> Trailing {
-        match self.follow {
-            true => Trailing::Pending,
-            false => Trailing::Whole,
+        if self.follow {
+            Trailing::Pending
+        } else {
+            Trailing::Whole
         }
     }
 
@@ -252,9 +253,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         never_grows,
         is_incomplete: false,
     };
-    let is_met = match args.waits() {
-        true => tail.follow()?,
-        false => tail.once()?,
+    let is_met = if args.waits() {
+        tail.follow()?
+    } else {
+        tail.once()?
     };
     if args.condition.is_some() && !is_met {
         tail.note_earlier_match();
@@ -262,10 +264,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let is_incomplete = tail.is_incomplete;
     drop(tail);
     out.finish()?;
-    Ok(match is_incomplete || args.condition.is_some() && !is_met {
-        true => exit::NO,
-        false => exit::DONE,
-    })
+    let is_unmet = args.condition.is_some() && !is_met;
+    Ok(exit::done_if(!is_incomplete && !is_unmet))
 }
 
 /// What is followed.

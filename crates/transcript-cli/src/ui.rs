@@ -81,9 +81,10 @@ impl Ui {
                 is_terminal && !unwanted && !is_dumb()
             }
         };
-        let escaping = match options.raw {
-            true => Escaping::Raw,
-            false => Escaping::Visible,
+        let escaping = if options.raw {
+            Escaping::Raw
+        } else {
+            Escaping::Visible
         };
         let width = width();
         let render = RenderOptions::new()
@@ -159,9 +160,10 @@ impl Ui {
 
     /// Returns JSON of a transcript: verbatim for programs, escaped on a terminal.
     pub(crate) fn verbatim<'j>(&self, json: &'j str) -> Cow<'j, str> {
-        match self.is_json_shown {
-            true => wire::escaped(json),
-            false => Cow::Borrowed(json),
+        if self.is_json_shown {
+            wire::escaped(json)
+        } else {
+            Cow::Borrowed(json)
         }
     }
 
@@ -208,17 +210,23 @@ fn in_words(error: &anyhow::Error) -> String {
     format!("{name}{}", &text[option.len()..])
 }
 
+/// Returns a word for a shell, in quotes.
+pub(crate) fn in_quotes(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// Returns whether the terminal knows no escape sequences, as that of an editor or of a build.
 pub(crate) fn is_dumb() -> bool {
     env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// How much of tool calls is printed.
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
 pub(crate) enum ToolDetail {
     /// Whole inputs and results
     Full,
     /// One line per call and per result; changes of files and task lists
+    #[default]
     Short,
     /// No tool calls
     None,

@@ -154,10 +154,7 @@ impl Args {
 /// Prints what sessions cost.
 fn print(ui: &Ui, args: &Args, counted: CountedUsage<'_>) -> Result<u8> {
     places::note_problems(ui, counted.catalog);
-    let mut out = match args.json || args.csv {
-        true => Output::plain(),
-        false => Output::paged(),
-    };
+    let mut out = Output::paged_unless(args.json || args.csv);
     let reporter = Reporter {
         ui,
         args,
@@ -167,15 +164,9 @@ fn print(ui: &Ui, args: &Args, counted: CountedUsage<'_>) -> Result<u8> {
         true => record::print(ui, &mut out, |sink| counted.write(sink)),
         false => reporter.write(&mut out),
     };
-    let total = match written {
-        Ok(total) => total,
-        Err(error) if out.is_closed(&error) => {
-            out.finish()?;
-            return Ok(exit::DONE);
-        }
-        Err(error) => return Err(error),
+    let Some(total) = out.finish_after(written)? else {
+        return Ok(exit::DONE);
     };
-    out.finish()?;
     for problem in counted.usage.problems() {
         ui.warn(&format!("transcript: {problem}"));
     }
@@ -205,10 +196,7 @@ fn print(ui: &Ui, args: &Args, counted: CountedUsage<'_>) -> Result<u8> {
     }
     // The process ends, which frees all of it at once.
     std::mem::forget(counted);
-    Ok(match above.is_some() || unread.is_some() {
-        true => exit::NO,
-        false => exit::DONE,
-    })
+    Ok(exit::done_if(above.is_none() && unread.is_none()))
 }
 
 /// Returns whether the sums of deleted sessions stay; sets it first, if it is to be set.

@@ -58,10 +58,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if args.sessions.is_empty() {
         return verify_archive(ui, args);
     }
-    let mut out = match args.json {
-        true => Output::plain(),
-        false => Output::paged(),
-    };
+    let mut out = Output::paged_unless(args.json);
     let mut printer = Printer {
         ui,
         is_json: args.json,
@@ -75,10 +72,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         requests: args.requests.then(RebuiltRequests::default),
         code: exit::DONE,
     };
-    match printer.all(&mut out, args) {
-        Err(error) if !out.is_closed(&error) => return Err(error),
-        _ => out.finish()?,
-    }
+    let printed = printer.all(&mut out, args);
+    out.finish_after(printed)?;
     Ok(printer.code)
 }
 
@@ -132,8 +127,7 @@ fn verify_archive(ui: &Ui, args: &Args) -> Result<u8> {
                 shown(path)
             )?;
         }
-        let frames = usize::try_from(report.frames).unwrap_or(usize::MAX);
-        let read = format!("{}, {}", count(frames, "frame"), size(report.bytes));
+        let read = format!("{}, {}", count(report.frames, "frame"), size(report.bytes));
         match report.damages.is_empty() {
             true => writeln!(
                 out,
@@ -152,10 +146,7 @@ fn verify_archive(ui: &Ui, args: &Args) -> Result<u8> {
         }
     }
     out.finish()?;
-    Ok(match report.damages.is_empty() {
-        true => exit::DONE,
-        false => exit::NO,
-    })
+    Ok(exit::done_if(report.damages.is_empty()))
 }
 
 struct Printer<'u> {

@@ -2,7 +2,7 @@
 
 use jiff::Zoned;
 use transcript_reader::Index;
-use transcript_render::clock;
+use transcript_render::{and_more, clock, joined};
 use transcript_resume::{ConversationPath, NodeId, Story, Tree};
 use transcript_session::{EntryId, EntryMatch, entries_named};
 
@@ -152,9 +152,9 @@ pub fn find_entry(index: &Index, option: &'static str, name: &str) -> Result<Ent
         count => {
             let listed = found.iter().take(MAX_LISTED_MATCHES);
             let shown: String = listed.map(describe).collect();
-            let more = match count.saturating_sub(MAX_LISTED_MATCHES) {
-                0 => String::new(),
-                more => format!("\n  … and {more} more"),
+            let more = match and_more(count, MAX_LISTED_MATCHES) {
+                more if more.is_empty() => more,
+                more => format!("\n  …{more}"),
             };
             let message = format!("{name} is ambiguous: {count} entries match:{shown}{more}");
             Err(Failure::option(option, message).of_kind("ambiguous"))
@@ -196,6 +196,5 @@ fn describe(entry: &EntryMatch) -> String {
     let time = time.map(|time| time.strftime("%Y-%m-%d %H:%M:%S").to_string());
     let id = entry.id.to_string();
     let parts = [line, time, Some(entry.role.to_owned()), Some(id)];
-    let parts: Vec<_> = parts.into_iter().flatten().collect();
-    format!("\n  {}", parts.join("  "))
+    format!("\n  {}", joined(parts, "  "))
 }

@@ -43,7 +43,7 @@ pub use header::Header;
 pub use html::{
     HtmlConversations, PagePart, Piece, Prompt, write as write_html, write_part as write_html_part,
 };
-pub use moment::clock;
+pub use moment::{clock, minute};
 pub use options::{CallPrice, RenderOptions, Tools};
 pub use pace::Pace;
 pub use parsed_entry::ParsedEntry;
@@ -59,4 +59,4 @@ pub use session_tree::{BoundaryFacts, SessionTree, leaf_decision};
 pub use snippet::{Snippet, SnippetLine};
 pub use styles::{Styles, TextStyle};
 pub use text::{cut_text, wrapped};
-pub use words::count;
+pub use words::{and_more, count, joined};

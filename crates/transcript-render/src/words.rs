@@ -20,6 +20,22 @@ pub fn count(number: impl Copy + Display + PartialEq + From<u8>, what: &str) -> 
     format!("{number} {}", noun(number, what))
 }
 
+/// Returns what follows the first `shown` of `all` things: ` and 3 more`, or nothing.
+#[must_use]
+pub fn and_more(all: usize, shown: usize) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    }
+}
+
+/// Joins those parts that are there.
+#[must_use]
+pub fn joined<const N: usize>(parts: [Option<String>; N], separator: &str) -> String {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.join(separator)
+}
+
 /// `⋯ 3 more lines`: the note below lines that were cut.
 pub(crate) fn more_lines(more: usize) -> String {
     format!("⋯ {more} more {}", noun(more, "line"))
@@ -28,6 +44,18 @@ pub(crate) fn more_lines(more: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_is_not_shown_is_counted_as_more() {
+        assert_eq!(and_more(2, 2), "");
+        assert_eq!(and_more(5, 2), " and 3 more");
+    }
+
+    #[test]
+    fn missing_parts_leave_no_separator() {
+        let parts = [Some("a".to_owned()), None, Some("b".to_owned())];
+        assert_eq!(joined(parts, " · "), "a · b");
+    }
 
     #[test]
     fn a_noun_has_the_form_of_its_number() {

@@ -7,7 +7,7 @@ use transcript_catalog::usage::{By, Report, Row, UsageOptions};
 use transcript_catalog::{Catalog, Query, SearchOptions};
 use transcript_format::units::{grouped, size};
 use transcript_reader::{Listing, SessionRow, Subagent};
-use transcript_render::{Escaping, clock, count, cut_text};
+use transcript_render::{Escaping, count, cut_text, minute};
 
 use super::live::{Parts, src};
 use super::options::ServeOptions;
@@ -92,7 +92,7 @@ fn session_row(row: &SessionRow, options: &ServeOptions) -> Markup {
         tr {
             td { a href=(address(&row.project, &row.session_id)) { (title(row)) } @if let Some(state) = row.state { span.state { (state.name()) } } }
             td { (row.cwd.as_deref().map_or_else(|| row.project.clone(), |cwd| options.render.below_home(cwd))) }
-            td.time { (row.modified_millis().and_then(|at| time(at, options)).unwrap_or_default()) }
+            td.time { (minute(row.modified_millis(), options.render.time_zone()).unwrap_or_default()) }
             td.number { @if let Some(messages) = row.messages { (grouped(messages)) } }
             td.number { (size(row.bytes)) }
         }
@@ -103,11 +103,6 @@ fn title(row: &SessionRow) -> String {
     let title = row.title.as_deref().or(row.first_prompt.as_deref());
     let title = Escaping::Visible.one_line(title.unwrap_or("untitled"));
     cut_text(&title, TITLE)
-}
-
-fn time(millis: i64, options: &ServeOptions) -> Option<String> {
-    let time = clock(millis, options.render.time_zone())?;
-    Some(time.strftime("%Y-%m-%d %H:%M").to_string())
 }
 
 /// The address of a session, relative to that of the list.
