@@ -28,9 +28,10 @@ pub(crate) fn copy(text: &str) -> String {
     let size = size(text.len() as u64);
     let sent = send(text);
     let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    let with = match text.contains(is_control) {
-        true => " · with control characters",
-        false => "",
+    let with = if text.contains(is_control) {
+        " · with control characters"
+    } else {
+        ""
     };
     if matches!(sent, Ok(true)) && is_taken() {
         return format!("copied {size}{with}");

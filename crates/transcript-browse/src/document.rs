@@ -619,9 +619,10 @@ impl Document {
             .page(self.part)
             .map_or(1, |page| page.lines.len().max(1));
         let parts = self.facts.parts.max(1);
-        match self.is_last(self.part, self.line) {
-            true => 100,
-            false => (self.part * 100 + self.line * 100 / lines) / parts,
+        if self.is_last(self.part, self.line) {
+            100
+        } else {
+            (self.part * 100 + self.line * 100 / lines) / parts
         }
     }
 }

@@ -53,9 +53,10 @@ impl Needle {
 
     /// Returns the places of the texts in a line, in bytes, in order and not overlapping.
     pub(crate) fn ranges(&self, line: &str) -> Vec<Range<usize>> {
-        let folded = match self.texts.iter().all(|text| text.is_exact) {
-            true => String::new(),
-            false => lower(line),
+        let folded = if self.texts.iter().all(|text| text.is_exact) {
+            String::new()
+        } else {
+            lower(line)
         };
         let mut found: Vec<Range<usize>> = Vec::new();
         for text in &self.texts {

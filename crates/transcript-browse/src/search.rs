@@ -39,9 +39,10 @@ impl Session<'_> {
                     percent,
                 });
             }
-            let part = match search.is_backward {
-                false => (search.part + step) % parts.max(1),
-                true => (search.part + parts - step % parts.max(1)) % parts.max(1),
+            let part = if search.is_backward {
+                (search.part + parts - step % parts.max(1)) % parts.max(1)
+            } else {
+                (search.part + step) % parts.max(1)
             };
             if !self.may_have(&mut bodies, part, &search.needle) {
                 continue;
@@ -66,14 +67,16 @@ impl Session<'_> {
                     (_, true, None) => at < from.0,
                 }
             };
-            let found = match search.is_backward {
-                false => hits.iter().find(|hit| wanted(hit)),
-                true => hits.iter().rev().find(|hit| wanted(hit)),
+            let found = if search.is_backward {
+                hits.iter().rev().find(|hit| wanted(hit))
+            } else {
+                hits.iter().find(|hit| wanted(hit))
             };
             if let Some(&(_, key, hit)) = found {
-                let is_wrapped = match search.is_backward {
-                    false => part < search.part || step == parts,
-                    true => part > search.part || step == parts,
+                let is_wrapped = if search.is_backward {
+                    part > search.part || step == parts
+                } else {
+                    part < search.part || step == parts
                 };
                 return Ok(Answer::Found {
                     id: search.id,

@@ -87,18 +87,16 @@ fn serve(
     let started = Instant::now();
     let source = Source::open_on(&storage.disk, path).map_err(said)?;
     source.check_messages().map_err(said)?;
-    let (source, base) = match is_end {
-        true => end_of(&source).map_err(said)?,
-        false => (source, 0),
-    };
-    let load = match is_end {
-        true => LoadOptions::new().threads(1),
-        false => LoadOptions::new(),
-    };
+    let (mut source, mut base, mut load) = (source, 0, LoadOptions::new());
+    if is_end {
+        (source, base) = end_of(&source).map_err(said)?;
+        load = load.threads(1);
+    }
     let history = History::read_with(source, &load).map_err(said)?;
-    let tree = match is_end {
-        true => Tree::new(history.index(), Policy::Recover),
-        false => history.tree(Policy::Recover),
+    let tree = if is_end {
+        Tree::new(history.index(), Policy::Recover)
+    } else {
+        history.tree(Policy::Recover)
     };
     let context = tree.path();
     let tree = tree.unspliced();
@@ -120,15 +118,7 @@ fn end_of(source: &Source) -> Result<(Source, u64), transcript_reader::Error> {
     let mut size = FIRST;
     loop {
         let start = source.len().saturating_sub(size);
-        let mut bytes = vec![0; usize::try_from(source.len() - start).unwrap_or_default()];
-        let mut read = 0;
-        while read < bytes.len() {
-            match source.read_at(start + read as u64, &mut bytes[read..])? {
-                0 => break,
-                more => read += more,
-            }
-        }
-        bytes.truncate(read);
+        let mut bytes = source.bytes(start..source.len())?;
         let cut = match start {
             0 => 0,
             _ => memchr(b'\n', &bytes).map_or(bytes.len(), |at| at + 1),
@@ -181,10 +171,10 @@ impl<'s> Session<'s> {
         let index = tree.index();
         let first = story.path.entries.first().map(|entry| entry.entry_no());
         // Of an end alone, what is missing above it is no damage.
-        let branches = match is_whole {
-            true => tree.branches_off_story(&story),
-            false => Vec::new(),
-        };
+        let mut branches = Vec::new();
+        if is_whole {
+            branches = tree.branches_off_story(&story);
+        }
         let branches = branches.into_iter().filter_map(|branch| {
             let has_entries = !branch.path.entries.is_empty();
             Some((branch.from.or(first)?, branch.path)).filter(|_| has_entries)
@@ -404,13 +394,8 @@ impl<'s> Session<'s> {
     fn raw(&self, offset: u64, width: usize) -> Result<Answer, String> {
         let entry = self.entry_at(offset);
         let entry = entry.ok_or("this block has no line of its own")?;
-        let shown = usize::try_from(entry.byte_len().min(MAX_RAW)).unwrap_or_default();
-        let mut bytes = vec![0; shown];
-        let read = self
-            .source
-            .read_at(entry.offset(), &mut bytes)
-            .map_err(said)?;
-        bytes.truncate(read);
+        let end = entry.offset() + entry.byte_len().min(MAX_RAW);
+        let bytes = self.source.bytes(entry.offset()..end).map_err(said)?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let mut lines = wrapped(&text, width.max(8));
         if entry.byte_len() > MAX_RAW {

@@ -550,9 +550,10 @@ fn a_key_during_reading_moves_the_cursor_for_good() {
         let (from, answer) = screen.answers.1.recv_timeout(SOON).expect("an answer");
         let is_located = from != number && matches!(answer, Answer::Located { .. });
         let event = Event::Answer(from, answer);
-        match is_located {
-            true => return Some(event),
-            false => screen.event(event),
+        if is_located {
+            return Some(event);
+        } else {
+            screen.event(event)
         }
         None
     };

@@ -107,9 +107,10 @@ impl<'d> Made<'d> {
     pub(crate) fn remove(&self, error: Error) -> Error {
         let mut left = Vec::new();
         for path in self.paths.iter().rev() {
-            let removed = match self.disk.is_folder(path) {
-                true => self.disk.remove_folder(path),
-                false => self.disk.remove(path),
+            let removed = if self.disk.is_folder(path) {
+                self.disk.remove_folder(path)
+            } else {
+                self.disk.remove(path)
             };
             if removed.is_err() && self.disk.has_name(path) {
                 left.push(path.clone());
@@ -196,9 +197,12 @@ pub(crate) fn copy_session(
         copying.file(from, to, Some(line))?;
         Ok(not_copied)
     });
-    copied.map_err(|error| match is_begun {
-        true => error,
-        false => remove_folder(&**disk, &folder, error),
+    copied.map_err(|error| {
+        if is_begun {
+            error
+        } else {
+            remove_folder(&**disk, &folder, error)
+        }
     })
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memchr::memmem;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use transcript_format::ids::Uuid;
 use transcript_format::make;
@@ -21,6 +22,8 @@ use transcript_storage::{Disk, NewFile, ReadDisk, RealDisk, folder_of};
 use crate::copying::{self, Made, NotCopied};
 use transcript_session::History;
 use transcript_session::{Error, ErrorKind};
+
+const BLOCK: usize = 256 << 10;
 
 /// What [`merge`] wrote.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +52,8 @@ pub struct Merged {
 }
 
 /// Two entries with the same uuid and other content.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Conflict {
     /// The uuid.
@@ -139,7 +143,7 @@ pub fn merge_on(
     let leaf = leaf_of(&newest.history, Policy::Recover);
     to.remove_stale(folder_of(out));
     let mut file = to.new_file(out).map_err(failed)?;
-    let is_ended = order.write(&files, &mut file).map_err(failed)?;
+    let is_ended = order.write(&files, &mut file, &failed)?;
     let written = Source::from_file(file.reader().map_err(failed)?, out)?;
     let written = History::read(written)?;
     let policies = [Policy::Vendor, Policy::Recover];
@@ -291,14 +295,10 @@ fn lines_of(
 
 /// Passes the lines of a file to `add`, each with its start and the offset after its newline.
 fn each_line(source: &Source, add: &mut dyn FnMut(u64, u64, &[u8])) -> Result<(), Error> {
-    let mut buffer = vec![0; 256 << 10];
-    let (mut at, mut start, mut carry) = (0, 0, Vec::new());
-    loop {
-        let read = source.read_at(at, &mut buffer)?;
-        if read == 0 {
-            break;
-        }
-        for piece in buffer[..read].split_inclusive(|byte| *byte == b'\n') {
+    let (mut start, mut carry) = (0, Vec::new());
+    let all = 0..source.len();
+    let at = source.each_block(all, BLOCK, |mut at, bytes| {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             at += piece.len() as u64;
             carry.extend_from_slice(piece);
             if let Some(line) = carry.strip_suffix(b"\n") {
@@ -307,7 +307,8 @@ fn each_line(source: &Source, add: &mut dyn FnMut(u64, u64, &[u8])) -> Result<()
                 start = at;
             }
         }
-    }
+        Ok::<_, Error>(())
+    })?;
     if !carry.is_empty() {
         add(start, at, &carry);
     }
@@ -440,9 +441,10 @@ impl Order {
             let of_a = in_a.get(&line.hash).map_or(&[][..], |all| all);
             let count = used.entry(line.hash).or_default();
             // An entry counts once; lines of state are written again and again, and the last counts.
-            let place = match line.has_uuid {
-                true => of_a.first(),
-                false => of_a.get(*count),
+            let place = if line.has_uuid {
+                of_a.first()
+            } else {
+                of_a.get(*count)
             };
             *count += 1;
             if let Some(place) = place {
@@ -499,35 +501,32 @@ impl Order {
     }
 
     /// Writes the lines. Returns whether the last one ends with a newline.
-    fn write(&self, files: &[Copy; 2], out: &mut NewFile) -> io::Result<bool> {
-        let mut out = BufWriter::with_capacity(256 << 10, out);
-        let mut buffer = vec![0; 256 << 10];
+    fn write(
+        &self,
+        files: &[Copy; 2],
+        out: &mut NewFile,
+        failed: &dyn Fn(io::Error) -> Error,
+    ) -> Result<bool, Error> {
+        let mut out = BufWriter::with_capacity(BLOCK, out);
         let mut last = b'\n';
         for (file, lines) in &self.parts {
-            let (source, lines) = (
-                files[*file].history.source(),
-                &files[*file].lines[lines.clone()],
-            );
+            let lines = &files[*file].lines[lines.clone()];
             let (Some(first), Some(end)) = (lines.first(), lines.last()) else {
                 continue;
             };
             if last != b'\n' {
-                out.write_all(b"\n")?;
+                out.write_all(b"\n").map_err(failed)?;
             }
-            let mut at = first.start;
-            while at < end.end {
-                let most = buffer.len().min((end.end - at) as usize);
-                let read = source.read_at(at, &mut buffer[..most]);
-                let read = read.map_err(|error| io::Error::other(error.to_string()))?;
-                if read == 0 {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
-                }
-                out.write_all(&buffer[..read])?;
-                last = buffer[read - 1];
-                at += read as u64;
+            let source = files[*file].history.source();
+            let read = source.each_block(first.start..end.end, BLOCK, |_, bytes| {
+                last = bytes[bytes.len() - 1];
+                out.write_all(bytes).map_err(failed)
+            })?;
+            if read < end.end {
+                return Err(failed(io::ErrorKind::UnexpectedEof.into()));
             }
         }
-        out.flush()?;
+        out.flush().map_err(failed)?;
         Ok(last == b'\n')
     }
 }
@@ -667,9 +666,10 @@ fn side_files(
             }
         }
     }
-    match differ.is_empty() {
-        true => Ok((files, not_copied)),
-        false => Err(Error::side_files(out, differ)),
+    if differ.is_empty() {
+        Ok((files, not_copied))
+    } else {
+        Err(Error::side_files(out, differ))
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use transcript_format::json::ObjectBuf;
 use transcript_format::kind::EntryKind;
 use transcript_format::make;
@@ -67,7 +68,8 @@ pub struct Moves {
 }
 
 /// A session in a new place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MovedFile {
     /// The file before.
@@ -437,9 +439,10 @@ fn place(row: &SessionRow, listing: &Listing, old: &Folder, new: &Folder) -> Pla
         return new_project(base);
     }
     // Moved by hand, or by a call that was killed before its last step.
-    match bases().any(|base| new.has_key(&row.project, base)) {
-        true => Place::Project(row.project.clone()),
-        false => Place::Stays,
+    if bases().any(|base| new.has_key(&row.project, base)) {
+        Place::Project(row.project.clone())
+    } else {
+        Place::Stays
     }
 }
 
@@ -604,9 +607,10 @@ impl Plan {
 
     fn line(&self, len: u64) -> String {
         let project = folder_of(&self.from).file_name().unwrap_or_default();
-        let project = match self.from == self.to {
-            true => project_key(&self.was),
-            false => project.to_string_lossy().into_owned(),
+        let project = if self.from == self.to {
+            project_key(&self.was)
+        } else {
+            project.to_string_lossy().into_owned()
         };
         let moved = ObjectBuf::new()
             .with("from", self.was.as_str())
@@ -758,9 +762,10 @@ impl Steps<'_> {
     fn link_all(&self, plan: &Plan, belongings: &[Belonging]) -> io::Result<()> {
         self.make_folder(folder_of(&plan.from), folder_of(&plan.to))?;
         for one in belongings {
-            match one.is_folder {
-                true => self.make_folder(&one.from, &one.to)?,
-                false => self.link(&one.from, &one.to)?,
+            if one.is_folder {
+                self.make_folder(&one.from, &one.to)?;
+            } else {
+                self.link(&one.from, &one.to)?;
             }
         }
         for folder in belongings.iter().filter(|one| one.is_folder) {
@@ -910,9 +915,10 @@ fn copy(
     let named = |id: &str| plan.to.with_file_name(format!("{id}.jsonl"));
     let old_id = copying::derived_id_before(&id, &plan.to);
     let is_begun = |file: &Path| disk.exists(file) || disk.exists(&file.with_extension(""));
-    let new_id = match is_begun(&named(&old_id)) {
-        true => old_id,
-        false => copying::derived_id(&id, &plan.to),
+    let new_id = if is_begun(&named(&old_id)) {
+        old_id
+    } else {
+        copying::derived_id(&id, &plan.to)
     };
     let to = named(&new_id);
     if disk.exists(&to) {

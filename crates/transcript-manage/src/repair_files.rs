@@ -452,19 +452,12 @@ pub(crate) fn write_file(
 
 /// Copies the bytes from `from` to `to`.
 pub(crate) fn copy(source: &Source, from: u64, to: u64, out: &mut dyn Write) -> Result<(), Error> {
-    let mut block = vec![0; BLOCK.min((to - from) as usize)];
-    let mut at = from;
-    while at < to {
-        let wanted = block.len().min((to - at) as usize);
-        if source.read_at(at, &mut block[..wanted])? < wanted {
-            return Err(Error::repair(
-                source.path(),
-                io::ErrorKind::UnexpectedEof.into(),
-            ));
-        }
-        let written = out.write_all(&block[..wanted]);
-        written.map_err(|error| Error::repair(source.path(), error))?;
-        at += wanted as u64;
+    let failed = |error| Error::repair(source.path(), error);
+    let end = source.each_block(from..to, BLOCK, |_, bytes| {
+        out.write_all(bytes).map_err(failed)
+    })?;
+    if end < to {
+        return Err(failed(io::ErrorKind::UnexpectedEof.into()));
     }
     Ok(())
 }

@@ -80,22 +80,20 @@ fn tools(is_live: bool) -> Markup {
 
 /// Returns what follows the pieces.
 pub(crate) fn end(prompts: &str, count: &str) -> String {
-    let nav = match prompts.is_empty() {
-        true => String::new(),
-        false => format!(
-            "<nav aria-label=\"Prompts\" tabindex=\"0\"><h2>{count}</h2>\n{prompts}</nav>\n"
-        ),
-    };
-    format!("</main>\n{nav}<script>{SCRIPT}</script>\n")
+    end_with("Prompts", &format!("<h2>{count}</h2>\n"), prompts)
 }
 
 /// The same of a live page, with links in place of prompts.
 #[cfg(feature = "serve")]
 pub(crate) fn end_live(side: &str) -> String {
-    let nav = match side.is_empty() {
-        true => String::new(),
-        false => format!("<nav aria-label=\"Subagents\" tabindex=\"0\">{side}</nav>\n"),
-    };
+    end_with("Subagents", "", side)
+}
+
+fn end_with(label: &str, head: &str, list: &str) -> String {
+    let mut nav = String::new();
+    if !list.is_empty() {
+        nav = format!("<nav aria-label=\"{label}\" tabindex=\"0\">{head}{list}</nav>\n");
+    }
     format!("</main>\n{nav}<script>{SCRIPT}</script>\n")
 }
 

@@ -49,16 +49,7 @@ pub(crate) fn write(out: &mut dyn Write, source: &Source) -> Result<()> {
 /// Returns the bytes of a frame, and the same compressed.
 fn frame(source: &Source, number: usize) -> Result<(Vec<u8>, String)> {
     let start = number as u64 * FRAME as u64;
-    let len = (source.len() - start).min(FRAME as u64);
-    let mut bytes = vec![0; usize::try_from(len).unwrap_or(FRAME)];
-    let mut done = 0;
-    while done < bytes.len() {
-        match source.read_at(start + done as u64, &mut bytes[done..])? {
-            0 => break,
-            read => done += read,
-        }
-    }
-    bytes.truncate(done);
+    let bytes = source.bytes(start..start + FRAME as u64)?;
     let packed = zstd::bulk::compress(&bytes, LEVEL)?;
     Ok((bytes, BASE64_STANDARD.encode(packed)))
 }
@@ -104,12 +95,11 @@ fn read_lines_up_to(page: &mut dyn BufRead, out: &mut dyn Write, most: u64) -> R
         }
         if let Some(end) = line.strip_prefix(b"end ") {
             let expected = format!("{} {}", hasher.count(), hasher.finalize());
-            return match end == expected.as_bytes() {
-                true => Ok(ReadLines {
-                    bytes: hasher.count(),
-                }),
-                false => Err(damaged("they are not the lines that were written")),
-            };
+            if end != expected.as_bytes() {
+                return Err(damaged("they are not the lines that were written"));
+            }
+            let bytes = hasher.count();
+            return Ok(ReadLines { bytes });
         }
         let packed = BASE64_STANDARD.decode(&line);
         let packed = packed.map_err(|_| damaged("no Base64"))?;

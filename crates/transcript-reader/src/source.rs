@@ -1,6 +1,7 @@
 //! An open transcript file.
 
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -230,6 +231,43 @@ impl Source {
             }
         }
         Ok(done)
+    }
+
+    /// Reads the bytes of `range`; fewer where the file ends.
+    ///
+    /// # Errors
+    /// For I/O errors.
+    pub fn bytes(&self, range: Range<u64>) -> Result<Vec<u8>, Error> {
+        let len = range.end.min(self.len).saturating_sub(range.start);
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+        let read = self.read_at(range.start, &mut bytes)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+
+    /// Reads the bytes of `range` in blocks of at most `most` bytes, and calls `each` with the offset of each block.
+    /// Returns where reading ended: earlier if the file is shorter.
+    ///
+    /// # Errors
+    /// For I/O errors, and what `each` returns.
+    pub fn each_block<E: From<Error>>(
+        &self,
+        range: Range<u64>,
+        most: usize,
+        mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        let fits = |left: u64| usize::try_from(left).map_or(most, |left| left.min(most));
+        let mut block = vec![0; fits(range.end.saturating_sub(range.start))];
+        let mut at = range.start;
+        while at < range.end {
+            let read = self.read_at(at, &mut block[..fits(range.end - at)])?;
+            if read == 0 {
+                break;
+            }
+            each(at, &block[..read])?;
+            at += read as u64;
+        }
+        Ok(at)
     }
 }
 

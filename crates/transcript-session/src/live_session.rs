@@ -82,22 +82,17 @@ impl LiveSession {
     fn read_new_lines(&mut self) -> Result<(), Error> {
         self.source.refresh()?;
         let mut framer = Framer::starting_at(self.offset, DEFAULT_LINE_CAP);
-        let mut at = self.offset;
-        let left = usize::try_from(self.source.len().saturating_sub(at)).unwrap_or(CHUNK);
-        let mut buffer = vec![0; left.min(CHUNK)];
-        loop {
-            let read = self.source.read_at(at, &mut buffer)?;
-            if read == 0 {
-                break;
-            }
-            self.content.push(at, &buffer[..read]);
-            at += read as u64;
-            let mut rest = &buffer[..read];
+        let (content, live, offset) = (&mut self.content, &mut self.live, &mut self.offset);
+        let new = *offset..self.source.len();
+        self.source.each_block(new, CHUNK, |at, bytes| {
+            content.push(at, bytes);
+            let mut rest = bytes;
             while let Some(line) = framer.next(&mut rest) {
-                self.offset = end_of(&line);
-                self.live.push(line);
+                *offset = end_of(&line);
+                live.push(line);
             }
-        }
+            Ok::<_, Error>(())
+        })?;
         if let Some(line) = framer.finish() {
             self.live.push(line);
         }

@@ -127,9 +127,10 @@ impl MemoryLayers {
         files.sort_by_key(|file| file.layer);
         let (mut texts, mut used, mut overridden) = (Vec::new(), Vec::new(), Vec::new());
         for file in files {
-            let (text, overrides) = match self.has_directives {
-                true => directive(file.text.trim()),
-                false => (file.text.trim(), false),
+            let (text, overrides) = if self.has_directives {
+                directive(file.text.trim())
+            } else {
+                (file.text.trim(), false)
             };
             if overrides {
                 texts.clear();

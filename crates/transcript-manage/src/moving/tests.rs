@@ -136,9 +136,10 @@ fn a_session_moves_with_all_that_belongs_to_it_and_back_exactly() {
         assert!(!rig.store.disk().exists(&old));
         assert_eq!(rig.run(MoveOptions::new()).moved, [], "it moved once");
 
-        let back = match undo {
-            true => rig.run(MoveOptions::new().undo()),
-            false => move_project(&rig.store, &rig.new, &rig.old, MoveOptions::new()).unwrap(),
+        let back = if undo {
+            rig.run(MoveOptions::new().undo())
+        } else {
+            move_project(&rig.store, &rig.new, &rig.old, MoveOptions::new()).unwrap()
         };
         assert_eq!(back.moved.len(), 1, "{back:?}");
         assert_eq!(rig.files(), before);

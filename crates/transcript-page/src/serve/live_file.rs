@@ -79,12 +79,11 @@ impl LiveFile {
         }
         let index = Index::load(&source)?;
         let missing = Tree::new(&index, Policy::Recover).missing_parents();
-        let others = match missing.is_empty() {
-            true => None,
-            false => Some(OtherFiles::search(&source, &index, &missing)),
-        };
-        blocks(&source, 0, source.len(), |at, bytes| {
+        let search = || OtherFiles::search(&source, &index, &missing);
+        let others = (!missing.is_empty()).then(search);
+        source.each_block(0..source.len(), BLOCK, |at, bytes| {
             content.push(at, bytes);
+            Ok::<_, Error>(())
         })?;
         Ok(Self {
             indexed: source.len(),
@@ -131,34 +130,15 @@ impl LiveFile {
         };
         let (index, framer) = &mut **growing;
         let content = &mut self.seen.content;
-        self.indexed = blocks(&self.source, self.indexed, len, |at, bytes| {
+        let new = self.indexed..len;
+        self.indexed = self.source.each_block(new, BLOCK, |at, bytes| {
             content.push(at, bytes);
             let mut rest = bytes;
             while let Some(line) = framer.next(&mut rest) {
                 index.push(line);
             }
+            Ok::<_, Error>(())
         })?;
         Ok(false)
     }
-}
-
-/// Reads the bytes of a file between two offsets, and returns where reading ended: earlier if the file is shorter.
-fn blocks(
-    source: &Source,
-    from: u64,
-    to: u64,
-    mut each: impl FnMut(u64, &[u8]),
-) -> Result<u64, Error> {
-    let mut block = vec![0; usize::try_from(to - from).unwrap_or(BLOCK).min(BLOCK)];
-    let mut at = from;
-    while at < to {
-        let wanted = usize::try_from(to - at).unwrap_or(BLOCK).min(BLOCK);
-        let read = source.read_at(at, &mut block[..wanted])?;
-        if read == 0 {
-            break;
-        }
-        each(at, &block[..read]);
-        at += read as u64;
-    }
-    Ok(at)
 }

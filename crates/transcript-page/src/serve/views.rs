@@ -221,9 +221,10 @@ pub(super) fn usage(options: &ServeOptions) -> String {
         let rows = usage.rows(&report, &options.prices);
         let total = rows.total().clone();
         let mut rows: Vec<Row> = rows.collect();
-        match newest_first {
-            true => rows.reverse(),
-            false => rows.sort_by_key(|row| std::cmp::Reverse(row.sums.cost)),
+        if newest_first {
+            rows.reverse();
+        } else {
+            rows.sort_by_key(|row| std::cmp::Reverse(row.sums.cost));
         }
         (rows, total)
     };
