@@ -2,6 +2,7 @@
 //! `docs/cli.md` specifies the protocol; [`wire`] has its types.
 
 use std::io::{self, BufRead, Write};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
@@ -267,15 +268,13 @@ pub fn execute(
     prices: &Arc<CallPrices>,
     command: &Command<'_>,
 ) -> Result<Answer<'static>, CommandError> {
-    run(session, prices, command).map(|answer| with_fork(session, answer))
+    run(session, prices, command).map(|answer| answer.in_fork(fork_of(session).as_deref()))
 }
 
-/// Adds to an answer that a fork is written.
-fn with_fork(session: &Session, answer: Answer<'static>) -> Answer<'static> {
-    match session.forked_from() {
-        Some(_) => answer.in_fork(session.path()),
-        None => answer,
-    }
+/// Returns the file of a session that is a fork.
+fn fork_of(session: &Session) -> Option<PathBuf> {
+    let original = session.forked_from();
+    original.map(|_| session.path().to_owned())
 }
 
 fn run(
@@ -319,7 +318,8 @@ fn run(
         }
         Command::Changes(prompt) => {
             let new = prompt.assembled().fingerprint();
-            Ok(Answer::of_changes(session.prompt_changes(&new)?))
+            let changes = session.prompt_changes(&new)?.map(Into::into);
+            Ok(Answer::done_with(|answer| answer.changes = changes))
         }
         Command::Queue(append) => {
             let mut last = None;
@@ -346,11 +346,11 @@ fn run(
                 count.add_to(counters, prices);
                 counters.clone()
             });
-            Answer::done().with_counters(&counters.costs())
+            answer_with(counters.costs(), |answer| &mut answer.counters)
         }
         Command::Counters => {
             count_missed(session, prices)?;
-            Answer::done().with_counters(&session.counters().costs())
+            answer_with(session.counters().costs(), |answer| &mut answer.counters)
         }
         Command::CompleteCalls { text } => Ok(Answer::written(session.complete_calls(text)?)),
         Command::Context {
@@ -365,7 +365,7 @@ fn run(
             }
             Ok(Answer::done())
         }
-        Command::State => Answer::done().with_state(&session.state()?),
+        Command::State => answer_with(&session.state()?, |answer| &mut answer.state),
         Command::Fork { at, title, out } => {
             let mut options = ForkOptions::new();
             if let Some(at) = at {
@@ -377,22 +377,35 @@ fn run(
             if let Some(out) = out {
                 options = options.out(&**out);
             }
-            Ok(Answer::done().with_path(session.fork(&options)?))
+            let path = session.fork(&options)?;
+            Ok(Answer::done_with(|answer| answer.path = Some(path)))
         }
         Command::Request => {
             let text = session.request_with(|request, index| request_text(&request, index))?;
             let text = text.map_err(|error| CommandError::bad_record(error.to_string()))?;
-            Ok(Answer::done().with_request(Json::new(text)))
+            let request = Some(Json::new(text));
+            Ok(Answer::done_with(|answer| answer.request = request))
         }
         Command::Entries => {
             let entries = session.entries()?;
             let list: Vec<_> = entries.iter().map(EntryPreview::new).collect();
-            Answer::done().with_list(&list)
+            answer_with(&list, |answer| &mut answer.list)
         }
-        Command::Usage => Answer::done().with_models(&usage(session)?),
+        Command::Usage => answer_with(&usage(session)?, |answer| &mut answer.models),
         Command::Leaf => Ok(Answer::written_with_leaf(Vec::new(), session.leaf())),
         Command::Close => Err(CommandError::bad_command("close ends the server")),
     }
+}
+
+/// Answers with a value in one of the fields.
+fn answer_with(
+    value: &impl Serialize,
+    field: for<'f> fn(&'f mut Answer<'static>) -> &'f mut Option<Json<'static>>,
+) -> Result<Answer<'static>, CommandError> {
+    let text = wire::text(value);
+    let text = text.map_err(|error| CommandError::bad_record(error.to_string()))?;
+    let value = Json::new(text);
+    Ok(Answer::done_with(|answer| *field(answer) = Some(value)))
 }
 
 /// Counts the replies that a kill kept from being counted; only the first call reads the file.
@@ -483,23 +496,18 @@ pub fn append_each(
 ) -> Vec<Result<Answer<'static>, CommandError>> {
     let one = |drafts: Vec<Draft>| {
         let answer = append_batch(session, drafts);
-        answer.map(|answer| with_fork(session, answer))
+        answer.map(|answer| answer.in_fork(fork_of(session).as_deref()))
     };
     if batches.len() == 1 || batches.iter().any(|batch| is_withdrawal(batch)) {
         return batches.into_iter().map(one).collect();
     }
     match session.append_all(batches.iter().flatten().cloned()) {
-        Ok(written) => {
-            let answers = divide(written, batches.iter().map(Vec::len)).into_iter();
-            answers
-                .map(|answer| Ok(with_fork(session, answer)))
-                .collect()
-        }
         Err(error) if may_spare_others(&error) => batches.into_iter().map(one).collect(),
-        Err(error) => {
-            let error = CommandError::from(error);
-            batches.iter().map(|_| Err(error.clone())).collect()
-        }
+        written => divide(
+            written,
+            batches.iter().map(Vec::len),
+            fork_of(session).as_deref(),
+        ),
     }
 }
 
@@ -513,24 +521,9 @@ pub fn append_each_then(
     if !session.writer().syncs_each() || batches.iter().any(|batch| is_withdrawal(batch)) {
         return Some(append_each(session, batches));
     }
-    let fork = session.forked_from().map(|_| session.path().to_owned());
+    let fork = fork_of(session);
     let lens: Vec<usize> = batches.iter().map(Vec::len).collect();
-    let synced = move |written: Result<Vec<Written>, Error>| {
-        let one = |answer: Answer<'static>| match &fork {
-            Some(path) => answer.in_fork(path),
-            None => answer,
-        };
-        then(match written {
-            Ok(written) => {
-                let answers = divide(written, lens.into_iter()).into_iter();
-                answers.map(|answer| Ok(one(answer))).collect()
-            }
-            Err(error) => {
-                let error = CommandError::from(error);
-                lens.iter().map(|_| Err(error.clone())).collect()
-            }
-        });
-    };
+    let synced = move |written| then(divide(written, lens.into_iter(), fork.as_deref()));
     let entries = batches.iter().flatten().cloned();
     match append_all_then(session, entries, synced) {
         Ok(()) => None,
@@ -555,11 +548,24 @@ fn is_withdrawal(drafts: &[Draft]) -> bool {
     drafts.iter().any(|draft| draft.withdrawn().is_some())
 }
 
-/// Returns the answers to appends with the given numbers of entries.
-fn divide(written: Vec<Written>, lens: impl Iterator<Item = usize>) -> Vec<Answer<'static>> {
-    let mut written = written.into_iter();
-    lens.map(|len| Answer::written(written.by_ref().take(len).collect()))
-        .collect()
+/// Divides what was written into answers about batches of these lengths.
+fn divide(
+    written: Result<Vec<Written>, Error>,
+    lens: impl Iterator<Item = usize>,
+    fork: Option<&Path>,
+) -> Vec<Result<Answer<'static>, CommandError>> {
+    match written {
+        Ok(written) => {
+            let mut written = written.into_iter();
+            lens.map(|len| Answer::written(written.by_ref().take(len).collect()))
+                .map(|answer| Ok(answer.in_fork(fork)))
+                .collect()
+        }
+        Err(error) => {
+            let error = CommandError::from(error);
+            lens.map(|_| Err(error.clone())).collect()
+        }
+    }
 }
 
 /// Writes an answer.

@@ -625,12 +625,6 @@ pub struct WrittenEntry {
     pub len: u64,
 }
 
-fn record(value: &impl Serialize) -> Result<Json<'static>, CommandError> {
-    let text = super::text(value);
-    text.map(Json::new)
-        .map_err(|error| CommandError::bad_record(error.to_string()))
-}
-
 /// Reads a field that is present, even if it is `null`.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json<'static>>, D::Error> {
     Json::deserialize(deserializer).map(Some)
@@ -680,42 +674,11 @@ impl Answer<'_> {
         }
     }
 
-    /// The answer to `changes`.
-    pub(crate) fn of_changes(changes: Option<PromptChanges>) -> Self {
-        Self {
-            changes: changes.map(PromptChangesRecord::from),
-            ..Self::done()
-        }
-    }
-
-    pub(crate) fn with_path(mut self, path: PathBuf) -> Self {
-        self.path = Some(path);
-        self
-    }
-
-    pub(crate) fn with_request(mut self, request: Json<'static>) -> Self {
-        self.request = Some(request);
-        self
-    }
-
-    pub(crate) fn with_counters(mut self, counters: &impl Serialize) -> Result<Self, CommandError> {
-        self.counters = Some(record(counters)?);
-        Ok(self)
-    }
-
-    pub(crate) fn with_state(mut self, state: &impl Serialize) -> Result<Self, CommandError> {
-        self.state = Some(record(state)?);
-        Ok(self)
-    }
-
-    pub(crate) fn with_list(mut self, list: &impl Serialize) -> Result<Self, CommandError> {
-        self.list = Some(record(list)?);
-        Ok(self)
-    }
-
-    pub(crate) fn with_models(mut self, models: &impl Serialize) -> Result<Self, CommandError> {
-        self.models = Some(record(models)?);
-        Ok(self)
+    /// An answer of which `set` sets a field.
+    pub(crate) fn done_with(set: impl FnOnce(&mut Self)) -> Self {
+        let mut answer = Self::done();
+        set(&mut answer);
+        answer
     }
 
     /// The same answer, with the messages that were not written.
@@ -733,10 +696,13 @@ impl Answer<'_> {
     }
 
     /// The same answer, with the path of the fork that is written.
-    pub(crate) fn in_fork(mut self, path: &Path) -> Self {
-        let stem = path.file_stem().unwrap_or_default();
-        self.fork = Some(WrittenFork {
-            session_id: stem.to_string_lossy().into_owned(),
+    pub(crate) fn in_fork(mut self, path: Option<&Path>) -> Self {
+        self.fork = path.map(|path| WrittenFork {
+            session_id: path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
             path: path.to_owned(),
         });
         self

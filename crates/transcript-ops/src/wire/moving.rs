@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{Name, SCHEMA};
+pub use transcript_manage::{Conflict as ConflictRecord, MovedFile as MovedSession};
 use transcript_manage::{Merged, Moves, NotCopied};
 
 /// The only object of `move --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MoveReport {
@@ -23,25 +23,8 @@ pub struct MoveReport {
     pub left: Vec<PathBuf>,
 }
 
-/// A session that was moved or copied.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct MovedSession {
-    /// The path of its file before.
-    pub from: PathBuf,
-    /// The path of its file now.
-    pub to: PathBuf,
-    /// Its id; of a copy, the new one.
-    pub session_id: String,
-    /// The working folder that it names now.
-    pub cwd: String,
-}
-
 /// A session that was not moved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RefusedSession {
@@ -59,12 +42,6 @@ impl MoveReport {
     /// Describes a move.
     #[must_use]
     pub fn new(moves: &Moves) -> Self {
-        let moved = moves.moved.iter().map(|moved| MovedSession {
-            from: moved.from.clone(),
-            to: moved.to.clone(),
-            session_id: moved.session_id.clone(),
-            cwd: moved.cwd.clone(),
-        });
         let refused = moves.refused.iter().map(|refused| RefusedSession {
             path: refused.path.clone(),
             session_id: refused.session_id.clone(),
@@ -73,7 +50,7 @@ impl MoveReport {
         });
         Self {
             schema: SCHEMA,
-            moved: moved.collect(),
+            moved: moves.moved.clone(),
             refused: refused.collect(),
             left: moves.left.clone(),
         }
@@ -82,7 +59,6 @@ impl MoveReport {
 
 /// The only object of `merge --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MergeReport {
@@ -111,7 +87,6 @@ pub struct MergeReport {
 
 /// A file beside a session that was not copied with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct NotCopiedRecord {
@@ -133,29 +108,10 @@ impl NotCopiedRecord {
     }
 }
 
-/// Two entries with the same uuid and other content.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ConflictRecord {
-    /// The uuid.
-    pub uuid: String,
-    /// The line in the first file.
-    pub line_a: u64,
-    /// The line in the second file.
-    pub line_b: u64,
-}
-
 impl MergeReport {
     /// Describes a merge.
     #[must_use]
     pub fn new(merged: &Merged) -> Self {
-        let conflicts = merged.conflicts.iter().map(|conflict| ConflictRecord {
-            uuid: conflict.uuid.clone(),
-            line_a: conflict.line_a,
-            line_b: conflict.line_b,
-        });
         Self {
             schema: SCHEMA,
             out: merged.out.clone(),
@@ -163,7 +119,7 @@ impl MergeReport {
             from_a: merged.from_a,
             from_b: merged.from_b,
             both: merged.both,
-            conflicts: conflicts.collect(),
+            conflicts: merged.conflicts.clone(),
             findings: merged.findings,
             leaf: merged.leaf.clone(),
             not_copied: NotCopiedRecord::of(&merged.not_copied),

@@ -1,6 +1,6 @@
 //! The output of `repair --json`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use transcript_verify::repair::{Action, Compaction, Health, Repair};
@@ -113,32 +113,29 @@ impl RepairReport {
     /// Describes a repair.
     #[must_use]
     pub fn new(repair: &Repair) -> Self {
+        let (path, health) = (repair.original().path(), [repair.before(), repair.after()]);
+        let compaction = repair.compaction();
         Self {
-            schema: SCHEMA,
-            path: repair.original().path().to_owned(),
-            plan: repair.actions().iter().map(ActionRecord::of).collect(),
-            before: HealthRecord::of(&repair.before()),
-            after: HealthRecord::of(&repair.after()),
             refused: repair.refusal().map(|refusal| refusal.name().into()),
-            out: None,
-            cwd: None,
-            old: None,
-            compacted: repair
-                .compaction()
-                .map(|moved| CompactedRecord::of(moved, repair.repaired().len())),
-            not_copied: Vec::new(),
+            compacted: compaction.map(|moved| CompactedRecord::of(moved, repair.repaired().len())),
+            ..Self::planned(path, repair.actions(), &health)
         }
     }
 
     /// Describes a salvage, as the repair of a session whose file is missing or behind.
     #[must_use]
     pub fn of_salvage(salvage: &Salvage) -> Self {
+        let health = [salvage.before(), salvage.after()];
+        Self::planned(salvage.session(), salvage.actions(), &health)
+    }
+
+    fn planned(path: &Path, actions: &[Action], [before, after]: &[Health; 2]) -> Self {
         Self {
             schema: SCHEMA,
-            path: salvage.session().to_owned(),
-            plan: salvage.actions().iter().map(ActionRecord::of).collect(),
-            before: HealthRecord::of(&salvage.before()),
-            after: HealthRecord::of(&salvage.after()),
+            path: path.to_owned(),
+            plan: actions.iter().map(ActionRecord::of).collect(),
+            before: HealthRecord::of(before),
+            after: HealthRecord::of(after),
             refused: None,
             out: None,
             cwd: None,
