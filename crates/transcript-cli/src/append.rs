@@ -80,9 +80,10 @@ const INPUT_BYTES: usize = 256 << 10;
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     transcript_engine::ignore_file_size_signal();
-    let file = match args.create || is_path(&args.file) {
-        true => args.file.clone(),
-        false => session::find_on_disk(ui, &args.file)?,
+    let file = if args.create || is_path(&args.file) {
+        args.file.clone()
+    } else {
+        session::find_on_disk(ui, &args.file)?
     };
     let session = open(args, &file)?;
     note_opening(ui, &session, &file);
@@ -137,9 +138,10 @@ fn open(args: &Args, path: &Path) -> Result<Session> {
     if let Some(id) = &args.session_id {
         options = options.session_id(id);
     }
-    Ok(match args.create {
-        true => Session::open_or_create(path, &options)?,
-        false => Session::open(path, &options)?,
+    Ok(if args.create {
+        Session::open_or_create(path, &options)?
+    } else {
+        Session::open(path, &options)?
     })
 }
 

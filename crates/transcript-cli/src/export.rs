@@ -85,14 +85,10 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         (Format::Json, args.json),
         (Format::Text, args.text),
     ];
-    let chosen = formats
-        .into_iter()
-        .find_map(|(format, file)| Some((format, file?)));
+    let mut chosen = formats.into_iter();
+    let chosen = chosen.find_map(|(format, file)| Some((format, file?)));
     let (format, file) = chosen.context("no format")?;
-    for file in [Some(&file), args.json_report.as_ref()]
-        .into_iter()
-        .flatten()
-    {
+    for file in [&file].into_iter().chain(&args.json_report) {
         if !Output::may_write(ui, file, args.force)? {
             return Ok(exit::NO);
         }
@@ -111,11 +107,8 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         redacted = Some(disk);
     }
     // A file is no terminal.
-    ui.render = ui
-        .render
-        .clone()
-        .coloured(false)
-        .escaping(Escaping::Visible);
+    let render = ui.render.clone().coloured(false);
+    ui.render = render.escaping(Escaping::Visible);
     let is_whole = !args.path_args.names_an_entry();
     let target = Target {
         file,

@@ -8,7 +8,7 @@ use transcript_engine::places::is_file_of_session;
 use transcript_engine::redact::{KindInFile, RedactedDisk, Redactions, by_kind};
 use transcript_engine::wire::RedactionRecord;
 use transcript_format::units::size;
-use transcript_render::count;
+use transcript_render::{and_more, count};
 
 use crate::pager::Output;
 use crate::record;
@@ -31,10 +31,7 @@ pub(crate) struct Target {
 impl Target {
     /// Refuses to write over what is exported.
     pub(crate) fn check(&self, ui: &Ui, session: &Path) -> Result<()> {
-        for file in [Some(&self.file), self.report.as_ref()]
-            .into_iter()
-            .flatten()
-        {
+        for file in [&self.file].into_iter().chain(&self.report) {
             if is_file_of_session(&ui.disk(), session, file) {
                 let file = file.display();
                 bail!("{file}: the session that is exported; name another file");
@@ -83,10 +80,8 @@ fn summarize(ui: &Ui, redactions: &Redactions) {
     if redactions.files > 1 {
         searched.push_str(&format!(" of {}", count(redactions.files as u64, "file")));
     }
-    ui.note(&format!(
-        "{} redacted in {searched}",
-        count(secrets.len() as u64, "secret")
-    ));
+    let redacted = count(secrets.len() as u64, "secret");
+    ui.note(&format!("{redacted} redacted in {searched}"));
     // The files of subagents are in a folder beside that of the session.
     let paths = secrets.iter().chain(left).map(|found| found.path.as_path());
     let session = paths.min_by_key(|path| path.components().count());
@@ -95,28 +90,22 @@ fn summarize(ui: &Ui, redactions: &Redactions) {
     }
     let mut others: Vec<String> = Vec::new();
     for group in by_kind(left) {
-        others.push(format!(
-            "looks like a secret: {}",
-            in_words(ui, &group, session)
-        ));
+        let group = in_words(ui, &group, session);
+        others.push(format!("looks like a secret: {group}"));
     }
     if redactions.emails > 0 {
-        others.push(format!(
-            "{} (--emails)",
-            count(redactions.emails, "e-mail address")
-        ));
+        let emails = count(redactions.emails, "e-mail address");
+        others.push(format!("{emails} (--emails)"));
     }
     if redactions.homes > 0 {
-        others.push(format!(
-            "{} of people in paths (--names)",
-            count(redactions.homes, "name")
-        ));
+        let names = count(redactions.homes, "name");
+        others.push(format!("{names} of people in paths (--names)"));
     }
     if !others.is_empty() {
         ui.note("left as it is:");
-        others
-            .iter()
-            .for_each(|other| ui.note(&format!("  {other}")));
+    }
+    for other in others {
+        ui.note(&format!("  {other}"));
     }
     ui.note("no search finds everything: check the file before you share it");
 }
@@ -126,22 +115,16 @@ fn in_words(ui: &Ui, group: &KindInFile<'_>, session: Option<&Path>) -> String {
     let numbers = group.lines.iter().take(MAX_LINES).map(u64::to_string);
     let mut text = format!("{} × {}: ", group.count, group.kind);
     if Some(group.path) != session {
-        text.push_str(&format!(
-            "{}, ",
-            ui.escaping.one_line(&group.path.display().to_string())
-        ));
+        text.push_str(&format!("{}, ", ui.path(group.path)));
     }
-    text.push_str(if group.lines.len() == 1 {
-        "line "
-    } else {
-        "lines "
+    text.push_str(match group.lines.len() {
+        1 => "line ",
+        _ => "lines ",
     });
     text.push_str(&numbers.collect::<Vec<_>>().join(", "));
     if group.lines.len() > MAX_LINES {
-        text.push_str(&format!(
-            " and {} more (--json-report FILE lists them)",
-            group.lines.len() - MAX_LINES
-        ));
+        text.push_str(&and_more(group.lines.len(), MAX_LINES));
+        text.push_str(" (--json-report FILE lists them)");
     }
     text
 }

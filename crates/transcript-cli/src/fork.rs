@@ -52,7 +52,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     if args.out.is_none() && args.session == Path::new("-") {
         bail!("a copy of standard input needs a path: name it with --out FILE");
     }
-    let (history, progress) = session::open(ui, &args.session)?;
+    let (history, progress) = session::open(ui, &args.session, None)?;
     let mut options = ForkOptions::new();
     if let Some(name) = &args.at {
         options = options.at(find_entry(history.index(), "at", name)?);

@@ -133,8 +133,7 @@ fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<(
     if is_json {
         return record::write(&mut out, report);
     }
-    let folder = folder.display().to_string();
-    let folder = ui.escaping.one_line(&folder);
+    let folder = ui.path(folder);
     let unchanged = report.unchanged;
     match report.captured {
         0 => writeln!(

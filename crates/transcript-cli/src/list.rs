@@ -93,9 +93,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let (live, costs) = std::thread::scope(|scope| {
         // Only what is kept: a list does not read whole files.
         let costs = scope.spawn(|| usage::kept_costs(store.root()));
-        let live = match args.archived {
-            true => Ok(Listing::default()),
-            false => store.list(),
+        let live = if args.archived {
+            Ok(Listing::default())
+        } else {
+            store.list()
         };
         (live, costs.join().unwrap_or_default())
     });
@@ -452,9 +453,10 @@ fn cells(
         Some(_) => short_model(model),
         None => model,
     });
-    cells[SIZE] = match row.has_file {
-        true => size(row.bytes),
-        false => String::new(),
+    cells[SIZE] = if row.has_file {
+        size(row.bytes)
+    } else {
+        String::new()
     };
     let folder = row.cwd.as_deref().map(|cwd| ui.render.below_home(cwd));
     let folder = folder.unwrap_or_default();
@@ -521,9 +523,10 @@ fn short_model(model: &str) -> &str {
 /// Formats a time for a narrow page: without the year if it is the current one, else without the
 /// time of day.
 fn short_time(time: &Zoned, now: &Zoned) -> String {
-    let form = match time.year() == now.year() {
-        true => "%m-%d %H:%M",
-        false => "%Y-%m-%d",
+    let form = if time.year() == now.year() {
+        "%m-%d %H:%M"
+    } else {
+        "%Y-%m-%d"
     };
     time.strftime(form).to_string()
 }

@@ -60,8 +60,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     for (count, path) in merged.findings.iter().zip([&args.a, &args.b]) {
         if *count > 0 {
-            let path = path.display().to_string();
-            let path = ui.escaping.escape(&path);
+            let path = ui.whole_path(path);
             ui.note(&format!(
                 "transcript: {path}: findings: {count}; damaged bytes are kept"
             ));
@@ -73,15 +72,11 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if args.json {
         record::write(&mut out, &MergeReport::new(&merged))?;
     } else {
-        let path = merged.out.display().to_string();
+        let (path, entries, both) = (ui.whole_path(&merged.out), merged.entries, merged.both);
+        let (a, b) = (merged.from_a, merged.from_b);
         writeln!(
             out,
-            "{}: {} entries: {} of both, {} of the first only, {} of the second only",
-            ui.escaping.escape(&path),
-            merged.entries,
-            merged.both,
-            merged.from_a,
-            merged.from_b
+            "{path}: {entries} entries: {both} of both, {a} of the first only, {b} of the second only"
         )?;
     }
     Ok(exit::done_if(not_copied.is_empty()))
@@ -90,7 +85,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
 /// Says what was not copied.
 pub(crate) fn warn_of(ui: &Ui, not_copied: &[NotCopiedRecord]) {
     for file in not_copied {
-        let path = ui.escaping.one_line(&file.path.display().to_string());
+        let path = ui.path(&file.path);
         ui.warn(&format!("transcript: {path}: not copied: {}", file.reason));
     }
 }

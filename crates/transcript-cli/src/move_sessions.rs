@@ -1,13 +1,14 @@
 //! `transcript move`: sessions follow a working folder that was moved or renamed.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use transcript_engine::wire::MoveReport;
 use transcript_engine::{MoveOptions, Moves};
 
+use transcript_render::count;
 use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::progress::Progress;
@@ -64,10 +65,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     let target = if args.undo { &args.old } else { &args.new };
     if !moves.moved.is_empty() && !RealDisk.is_folder(target) {
-        let target = ui
-            .escaping
-            .escape(&target.display().to_string())
-            .into_owned();
+        let target = ui.whole_path(target);
         ui.note(&format!(
             "transcript: {target} is not a folder yet; the client looks for the sessions from there"
         ));
@@ -75,7 +73,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let is_none = moves.moved.is_empty() && moves.refused.is_empty();
     if is_none {
         let old = if args.undo { &args.new } else { &args.old };
-        let old = ui.escaping.one_line(&old.display().to_string());
+        let old = ui.path(old);
         ui.warn(&format!(
             "transcript: no session was written in {old}; `transcript list` shows the folders"
         ));
@@ -84,23 +82,19 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
 }
 
 fn print(ui: &Ui, out: &mut impl Write, moves: &Moves, args: &Args) -> Result<()> {
-    let shown = |path: &Path| {
-        let text = path.display().to_string();
-        ui.escaping.escape(&text).into_owned()
-    };
     for moved in &moves.moved {
-        writeln!(out, "{}  {}", moved.session_id, shown(&moved.to))?;
+        writeln!(out, "{}  {}", moved.session_id, ui.whole_path(&moved.to))?;
     }
     for refused in &moves.refused {
-        let (why, path) = (refused.reason.name(), shown(&refused.path));
+        let (why, path) = (refused.reason.name(), ui.whole_path(&refused.path));
         let detail = ui.escaping.escape(&refused.detail);
         ui.warn(&format!("transcript: not moved ({why}): {path}: {detail}"));
     }
     for left in &moves.left {
-        ui.note(&format!("transcript: left where it is: {}", shown(left)));
+        let left = ui.whole_path(left);
+        ui.note(&format!("transcript: left where it is: {left}"));
     }
-    let count = moves.moved.len();
-    if count == 0 && moves.refused.is_empty() {
+    if moves.moved.is_empty() && moves.refused.is_empty() {
         return Ok(());
     }
     let done = match (args.dry_run, args.copy) {
@@ -109,7 +103,7 @@ fn print(ui: &Ui, out: &mut impl Write, moves: &Moves, args: &Args) -> Result<()
         (false, true) => "copied",
         (false, false) => "moved",
     };
-    let sessions = if count == 1 { "session" } else { "sessions" };
-    ui.note(&format!("transcript: {count} {sessions} {done}"));
+    let sessions = count(moves.moved.len(), "session");
+    ui.note(&format!("transcript: {sessions} {done}"));
     Ok(())
 }

@@ -29,7 +29,7 @@ pub(crate) fn found(
         if place == Path::new("-") {
             bail!("standard input is not a session of a project");
         }
-        session::find_in(ui, place, project)
+        Ok(session::found(ui, place, project)?.path)
     };
     places.iter().map(find).collect()
 }

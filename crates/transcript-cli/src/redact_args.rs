@@ -53,9 +53,10 @@ impl RedactArgs {
             own.extend(rules);
         }
         for also in &self.also {
-            match is_file(Path::new(also)) {
-                true => own.extend(read_rules(Path::new(also))?),
-                false => own.add_name(also.trim()),
+            if is_file(Path::new(also)) {
+                own.extend(read_rules(Path::new(also))?);
+            } else {
+                own.add_name(also.trim());
             }
         }
         for keep in &self.keep {

@@ -122,7 +122,7 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
     }
     let selection = args.filter.selection()?;
     let project = args.filter.common.project.as_deref();
-    let (session, progress) = session::open_in(ui, &args.session, project)?;
+    let (session, progress) = session::open(ui, &args.session, project)?;
     if let Some(target) = &args.target {
         target.check(ui, session.source().path())?;
     }

@@ -111,7 +111,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     }
     args.path_args.take_line(&mut args.session);
     let args = &args;
-    let source = match session::source(ui, &args.session) {
+    let source = match session::source(ui, &args.session, None) {
         Ok(source) => source,
         Err(error) => match error
             .downcast_ref()

@@ -97,9 +97,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
 
 fn print(args: &Args, url: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    match args.json {
-        true => record::write(&mut out, &ServeRecord::new(url))?,
-        false => writeln!(out, "{url}")?,
+    if args.json {
+        record::write(&mut out, &ServeRecord::new(url))?;
+    } else {
+        writeln!(out, "{url}")?;
     }
     Ok(out.flush()?)
 }

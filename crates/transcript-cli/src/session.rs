@@ -42,34 +42,25 @@ pub(crate) fn context(ui: &Ui) -> ops::Context {
         .archive(archive)
 }
 
-/// Reads the session that `argument` names (see [`find`]), or standard input for `-`. What shows the
+/// Reads the session that `argument` names (see [`found`]), or standard input for `-`. What shows the
 /// progress is returned as well, for what the command does before its first output.
-pub(crate) fn open(ui: &Ui, argument: &Path) -> Result<(History, Progress)> {
-    open_in(ui, argument, None)
-}
-
-/// Reads the session of a project, as [`open`] does.
-pub(crate) fn open_in(
+pub(crate) fn open(
     ui: &Ui,
     argument: &Path,
     project: Option<&Path>,
 ) -> Result<(History, Progress)> {
-    let source = source_in(ui, argument, project)?;
+    let source = source(ui, argument, project)?;
     let progress = Progress::start(ui);
     Ok((progress.read(source)?, progress))
 }
 
-/// Opens the session that `argument` names.
-pub(crate) fn source(ui: &Ui, argument: &Path) -> Result<Source> {
-    source_in(ui, argument, None)
-}
-
-fn source_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<Source> {
+/// Opens the session that `argument` names, or standard input for `-`.
+pub(crate) fn source(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<Source> {
     let source = if argument == Path::new("-") {
         let spooled = spool(io::stdin().lock())?;
         Source::from_file(spooled, Path::new("-"))?
     } else {
-        Source::open_on(&ui.disk(), &find_in(ui, argument, project)?)?
+        Source::open_on(&ui.disk(), &found(ui, argument, project)?.path)?
     };
     source.check_messages()?;
     Ok(source)
@@ -78,7 +69,7 @@ fn source_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<Source>
 /// Returns the file that `argument` names: an existing path, else `latest`, else the id of a session
 /// or the start of one.
 pub(crate) fn find(ui: &Ui, argument: &Path) -> Result<PathBuf> {
-    find_in(ui, argument, None)
+    Ok(found(ui, argument, None)?.path)
 }
 
 /// Finds a session that is to be written to, as [`find`] does. One that is only archived is an error.
@@ -94,12 +85,8 @@ pub(crate) fn find_on_disk(ui: &Ui, argument: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Finds a session as [`find`] does; an id and `latest` only among those of the project at this path.
-pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<PathBuf> {
-    Ok(found(ui, argument, project)?.path)
-}
-
-/// Finds a session as [`find_in`] does. Says which one, unless its path was given.
+/// Finds a session as [`find`] does; an id and `latest` only among those of the project, if one is given.
+/// Says which one, unless its path was given.
 pub(crate) fn found(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<FoundSession> {
     let found = context(ui).find(argument, project);
     let found = found.map_err(|error| not_found(ui, argument, error))?;

@@ -281,9 +281,10 @@ impl Targets {
         let mut targets = Self::default();
         let project = args.filter.common.project.as_deref();
         let latest = [PathBuf::from("latest")];
-        let named = match args.targets.is_empty() {
-            true => &latest[..],
-            false => &args.targets,
+        let named = if args.targets.is_empty() {
+            &latest[..]
+        } else {
+            &args.targets
         };
         for target in named {
             if RealDisk.is_folder(target) {
@@ -295,9 +296,10 @@ impl Targets {
             }
             // With --follow or --until the file may be created later.
             let may_come = args.waits() && target.extension().is_some_and(|end| end == "jsonl");
-            let file = match may_come {
-                true => target.clone(),
-                false => session::find_in(ui, target, project)?,
+            let file = if may_come {
+                target.clone()
+            } else {
+                session::found(ui, target, project)?.path
             };
             if !may_come || RealDisk.exists(&file) {
                 check(ui, &file)?;
@@ -321,9 +323,10 @@ impl Targets {
             watcher.add_folder(folder);
         }
         for file in &self.files {
-            match args.waits() {
-                true => watcher.add_file_at(file, args.start(file)?),
-                false => watcher.add_file(file),
+            if args.waits() {
+                watcher.add_file_at(file, args.start(file)?);
+            } else {
+                watcher.add_file(file);
             }
             if args.filter.common.sidechains {
                 watcher.add_session(file);
@@ -475,9 +478,10 @@ impl TailCommand<'_, '_> {
     fn follow(&mut self) -> Result<bool> {
         let mut watcher = self.targets.watcher(self.args)?;
         let end = self.args.timeout;
-        let end = match self.never_grows {
-            true => Some(Instant::now()),
-            false => end.and_then(|timeout| Instant::now().checked_add(timeout)),
+        let end = if self.never_grows {
+            Some(Instant::now())
+        } else {
+            end.and_then(|timeout| Instant::now().checked_add(timeout))
         };
         let closed = Closed::stops(watcher.stopper());
         let mut is_live = false;

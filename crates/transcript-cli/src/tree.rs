@@ -35,14 +35,15 @@ pub(crate) struct Args {
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let selection = args.filter.selection()?;
     let common = &args.filter.common;
-    let (session, progress) = session::open_in(ui, &args.session, common.project.as_deref())?;
+    let (session, progress) = session::open(ui, &args.session, common.project.as_deref())?;
     let tree = session.tree(Policy::Recover);
     let vendor = Tree::new(session.index(), Policy::Vendor).path();
     let paths = [(Policy::Recover, tree.path()), (Policy::Vendor, vendor)];
     let session_tree = SessionTree::new(session.source(), session.session_id(), tree, paths)?;
-    let matches = match selection.is_empty() && common.last.is_none() {
-        true => None,
-        false => Some(matches(&session_tree, &selection, common.last)?),
+    let matches = if selection.is_empty() && common.last.is_none() {
+        None
+    } else {
+        Some(matches(&session_tree, &selection, common.last)?)
     };
     drop(progress);
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::env;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result};
@@ -165,6 +165,18 @@ impl Ui {
         } else {
             Cow::Borrowed(json)
         }
+    }
+
+    /// Returns a path as it is shown in a row.
+    pub(crate) fn path(&self, path: &Path) -> String {
+        self.escaping.one_line(&path.display().to_string())
+    }
+
+    /// Returns a path as it is shown alone.
+    pub(crate) fn whole_path(&self, path: &Path) -> String {
+        self.escaping
+            .escape(&path.display().to_string())
+            .into_owned()
     }
 
     /// Writes an error and its causes to standard error.

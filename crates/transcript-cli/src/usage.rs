@@ -160,9 +160,10 @@ fn print(ui: &Ui, args: &Args, counted: CountedUsage<'_>) -> Result<u8> {
         args,
         counted: &counted,
     };
-    let written = match args.json {
-        true => record::print(ui, &mut out, |sink| counted.write(sink)),
-        false => reporter.write(&mut out),
+    let written = if args.json {
+        record::print(ui, &mut out, |sink| counted.write(sink))
+    } else {
+        reporter.write(&mut out)
     };
     let Some(total) = out.finish_after(written)? else {
         return Ok(exit::DONE);
@@ -238,9 +239,10 @@ struct Reporter<'r> {
 impl Reporter<'_> {
     /// Prints the report. Returns the total.
     fn write(&self, out: &mut Output) -> Result<Row> {
-        match self.args.csv {
-            true => self.write_csv(out),
-            false => self.print(out),
+        if self.args.csv {
+            self.write_csv(out)
+        } else {
+            self.print(out)
         }
     }
 
@@ -255,9 +257,10 @@ impl Reporter<'_> {
     }
 
     fn write_csv(&self, out: &mut Output) -> Result<Row> {
-        let by = match self.args.by.is_empty() {
-            true => &[By::Day][..],
-            false => &self.args.by,
+        let by = if self.args.by.is_empty() {
+            &[By::Day][..]
+        } else {
+            &self.args.by
         };
         let ShownRows { rows, total, .. } = self.counted.rows(by);
         let names = by.iter().map(|by| by.name().to_owned());
@@ -658,15 +661,11 @@ impl Reporter<'_> {
             notes.push(format!("{requests} incomplete: their final counts were never written, so they cost more than this"));
         }
         if !sums.unknown_models.is_empty() {
-            let models: Vec<_> = sums
-                .unknown_models
-                .iter()
-                .map(|name| self.ui.escaping.one_line(name))
-                .collect();
-            let tokens = short(sums.unpriced_tokens);
+            let models = sums.unknown_models.iter();
+            let models: Vec<_> = models.map(|name| self.ui.escaping.one_line(name)).collect();
+            let (models, tokens) = (models.join(", "), short(sums.unpriced_tokens));
             notes.push(format!(
-                "no price is known of {}: {tokens} tokens (--prices FILE adds prices)",
-                models.join(", ")
+                "no price is known of {models}: {tokens} tokens (--prices FILE adds prices)"
             ));
         }
         if tokens.web_search > 0 {
@@ -680,25 +679,17 @@ impl Reporter<'_> {
                 dollars(reported)
             ));
         }
-        if sums.of_deleted > 0 {
-            notes.push(format!(
-                "{} of deleted sessions",
-                count(sums.of_deleted, "request")
-            ));
-        }
-        if without_time > 0 {
-            notes.push(format!(
-                "{} without a time omitted",
-                count(without_time, "request")
-            ));
-        }
-        if self.counted.usage.unmatched_searches() > 0 {
-            let searches = count(self.counted.usage.unmatched_searches(), "search");
-            notes.push(format!("{searches} of calls that are not in the file"));
-        }
-        if self.counted.usage.unread() > 0 {
-            let entries = count(self.counted.usage.unread(), "damaged entry");
-            notes.push(format!("{entries} could not be read"));
+        let usage = &self.counted.usage;
+        let (searches, unread) = (usage.unmatched_searches(), usage.unread());
+        for (number, what, about) in [
+            (sums.of_deleted, "request", "of deleted sessions"),
+            (without_time, "request", "without a time omitted"),
+            (searches, "search", "of calls that are not in the file"),
+            (unread, "damaged entry", "could not be read"),
+        ] {
+            if number > 0 {
+                notes.push(format!("{} {about}", count(number, what)));
+            }
         }
         notes.push(format!("prices of {}", self.counted.prices.date()));
         for note in notes {
@@ -796,9 +787,10 @@ fn short(number: u64) -> String {
 
 /// Quotes a field of comma-separated values if it has to be.
 fn quoted(field: &str) -> String {
-    match field.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field.to_owned(),
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
     }
 }
 

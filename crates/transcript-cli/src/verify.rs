@@ -224,7 +224,7 @@ impl Printer<'_> {
             return printed;
         }
         if argument == Path::new("-") {
-            let source = session::source(self.ui, argument)?;
+            let source = session::source(self.ui, argument, None)?;
             let report = verify_source(&source, &options)?;
             drop(progress);
             return self.report(out, Ok(report));
