@@ -552,9 +552,8 @@ fn a_key_during_reading_moves_the_cursor_for_good() {
         let event = Event::Answer(from, answer);
         if is_located {
             return Some(event);
-        } else {
-            screen.event(event)
         }
+        screen.event(event);
         None
     };
     let located = loop {
