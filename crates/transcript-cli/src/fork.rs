@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use transcript_engine::ForkOptions;
+use transcript_engine::{ForkOptions, SetSome};
 use transcript_ops::find_entry;
 use transcript_ops::wire::ForkRecord;
 
@@ -57,9 +57,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     if let Some(name) = &args.at {
         options = options.at(find_entry(history.index(), "at", name)?);
     }
-    if let Some(title) = &args.title {
-        options = options.title(title);
-    }
+    options = options.set_some(args.title.as_ref(), ForkOptions::title);
     if let Some(out) = &args.out {
         options = options.out(out);
     } else if let Some(below) = archive::path_below_projects(ui, history.source().path()) {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use signal_hook::consts::SIGINT;
-use transcript_engine::{History, entries_named};
+use transcript_engine::{History, SetSome, entries_named};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_format::names::agent_of;
@@ -109,10 +109,8 @@ impl Args {
             (None, None) if self.waits() && !self.json => StartAt::End,
             (None, _) => StartAt::Beginning,
         };
-        let mut options = FollowOptions::new().start(start).trailing(self.trailing());
-        if let Some(archive) = &self.archive {
-            options = options.disk(Arc::clone(archive));
-        }
+        let options = FollowOptions::new().start(start).trailing(self.trailing());
+        let options = options.set_some(self.archive.clone(), FollowOptions::disk);
         match self.changes || self.condition == Some(Until::TurnEnd) {
             _ if !self.json => options.changes().quick_start(),
             true => options.changes(),
@@ -707,10 +705,8 @@ fn last_printed(args: &Args, file: &Path, count: usize) -> Result<u64> {
     }
     // A result belongs to a call above it, so the file is read from its start.
     let (mut last, mut above, mut end) = (VecDeque::new(), Above::default(), 0);
-    let mut options = FollowOptions::new().trailing(args.trailing());
-    if let Some(archive) = &args.archive {
-        options = options.disk(Arc::clone(archive));
-    }
+    let options = FollowOptions::new().trailing(args.trailing());
+    let options = options.set_some(args.archive.clone(), FollowOptions::disk);
     read_all(file, &options.poll_only().once(), |(events, error)| {
         for event in &events {
             if let EventKind::Entry(entry) = event {

@@ -99,9 +99,8 @@ impl<'h> Conversation<'h> {
     ) -> Result<()> {
         let (history, path) = (self.history, &self.story.path);
         let mut head = ReplayHead::new(history, &self.tree, path);
-        if !self.is_context {
-            head = head.with_chapters(self.story.chapters.len());
-        }
+        let chapters = self.story.chapters.len() as u64;
+        head.chapters = (!self.is_context).then_some(chapters);
         if let Some(name) = name {
             head.path = name.to_owned();
         }

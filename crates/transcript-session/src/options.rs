@@ -22,6 +22,20 @@ pub struct SessionOptions {
     session_id: Option<String>,
 }
 
+/// Options that are set only if there is a value.
+pub trait SetSome: Sized {
+    /// Calls `set` with the value, or returns the options as they are.
+    #[must_use]
+    fn set_some<T>(self, value: Option<T>, set: impl FnOnce(Self, T) -> Self) -> Self {
+        match value {
+            Some(value) => set(self, value),
+            None => self,
+        }
+    }
+}
+
+impl<O> SetSome for O {}
+
 impl SessionOptions {
     /// Policy `recover`, a sync every 100 ms, and an error when another process writes.
     pub fn new() -> Self {
@@ -162,17 +176,11 @@ impl SessionOptions {
 
     /// Returns the options for a request of the session.
     pub(crate) fn request(&self) -> RequestOptions {
-        let mut request = RequestOptions::new().provider(self.provider);
-        if let Some(model) = &self.model {
-            request = request.model(model);
-        }
-        if let Some(tools) = &self.tools {
-            request = request.tools(tools);
-        }
-        if let Some(limit) = self.fit {
-            request = request.fit(limit);
-        }
-        request
+        RequestOptions::new()
+            .provider(self.provider)
+            .set_some(self.model.as_ref(), RequestOptions::model)
+            .set_some(self.tools.as_ref(), RequestOptions::tools)
+            .set_some(self.fit, RequestOptions::fit)
     }
 
     /// Returns the options for a copy of the session, which is written to its disk unless another one was given.

@@ -75,13 +75,6 @@ impl ReplayHead {
             chapters: None,
         }
     }
-
-    /// Adds the number of chapters.
-    #[must_use]
-    pub fn with_chapters(mut self, chapters: usize) -> Self {
-        self.chapters = Some(chapters as u64);
-        self
-    }
 }
 
 /// A branch that leaves the path. The entries that follow are those that were not printed before.
