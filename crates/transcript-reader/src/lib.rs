@@ -49,6 +49,7 @@ mod file_end;
 mod fork_names;
 mod formats;
 mod growing;
+mod growing_file;
 mod index;
 mod interner;
 mod listing;
@@ -75,6 +76,7 @@ pub use discover::{SessionFile, SessionFiles};
 pub use error::{Error, ErrorKind};
 pub use file_end::{EndOptions, FileEnd};
 pub use growing::GrowingIndex;
+pub use growing_file::{FileChange, GrowingFile};
 pub use index::{
     Boundary, EntryMarks, EntryNo, EntryRef, Id, Index, MessageKey, Preserved, RequestKey, ToolEnd,
     ToolKey, is_stream_form,

@@ -16,7 +16,7 @@ use transcript_resume::items::Cut;
 use transcript_resume::{Policy, Tree};
 use transcript_storage::ReadDisk;
 
-use super::live_file::LiveFile;
+use super::live_file::{LiveFile, has_changed};
 
 /// How often a session that is watched is looked at.
 const POLL: Duration = Duration::from_millis(25);
@@ -182,7 +182,9 @@ impl SessionThread {
     fn view(&mut self, file: &mut LiveFile) -> transcript_render::Result<ViewEnd> {
         let started = Instant::now();
         let options = self.options.clone();
-        let (seen, source, replaced) = (&mut file.seen, &file.source, file.replaced);
+        // The view reads what it shows while the file is looked at.
+        let (source, replaced) = (&file.file.source().clone(), file.replaced);
+        let seen = &mut file.file;
         let index = file.index.get();
         let tree = match &file.others {
             Some(others) => Tree::with_others(index, others),
@@ -215,9 +217,7 @@ impl SessionThread {
             };
             match ask {
                 // Who asks for the first time wants the session as it is now.
-                Ok(ask @ (Ask::Parts(_) | Ask::Watch(..)))
-                    if !is_watched && seen.has_changed(source) =>
-                {
+                Ok(ask @ (Ask::Parts(_) | Ask::Watch(..))) if !is_watched && has_changed(seen) => {
                     self.pending = Some(ask);
                     return Ok(ViewEnd::Changed);
                 }
@@ -236,7 +236,7 @@ impl SessionThread {
                 watcher.notify(&view);
             }
             let is_due = !self.watchers.is_empty() && started.elapsed() >= pause;
-            if is_due && seen.has_changed(source) {
+            if is_due && has_changed(seen) {
                 return Ok(ViewEnd::Changed);
             }
         }

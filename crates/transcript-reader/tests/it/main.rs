@@ -8,6 +8,7 @@ mod branches;
 mod campaign;
 mod corpus;
 mod growing;
+mod growing_file;
 mod healthy;
 mod layout;
 mod listing;
