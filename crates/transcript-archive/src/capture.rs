@@ -674,7 +674,7 @@ pub(crate) fn state_of(metadata: &Metadata, now: SystemTime) -> State {
         modified: metadata.modified.map(parts),
         changed: metadata.changed.map(parts),
         mode: metadata.mode,
-        number: metadata.identity.number,
+        number: metadata.identity.number(),
         is_settled: times.iter().flatten().all(|time| is_older(*time)) && times[0].is_some(),
     }
 }

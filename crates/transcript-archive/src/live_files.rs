@@ -38,6 +38,9 @@ pub(crate) struct LiveFiles {
     pub(crate) denied: usize,
 }
 
+/// A name in a folder, with the properties of what it leads to if the list had them.
+type Named = (String, Option<Metadata>);
+
 impl LiveFiles {
     /// Finds the files of sessions as [`find`](Self::find) does, after files that a killed prune put aside got their names back.
     pub(crate) fn find_all(disk: &dyn Disk, root: &Path) -> Result<Self, Error> {
@@ -64,9 +67,9 @@ impl LiveFiles {
     pub(crate) fn find(disk: &dyn ReadDisk, root: &Path) -> Result<Self, Error> {
         let mut found = Self::default();
         let mut folders = Vec::new();
-        for name in found.entries(disk, root).at(root)? {
+        for (name, known) in found.entries(disk, root).at(root)? {
             let path = root.join(&name);
-            if found.is_folder(disk, &path) {
+            if found.is_folder(disk, &path, known) {
                 folders.push((path, format!("{PROJECTS}/{name}")));
             }
         }
@@ -79,17 +82,17 @@ impl LiveFiles {
             let Some(folder) = above.map(|above| above.join(area)) else {
                 break;
             };
-            for name in found.entries_next_to(disk, &folder) {
+            for (name, _) in found.entries_next_to(disk, &folder) {
                 if is_session_name(&name) {
                     found.add_below(disk, &folder.join(&name), &format!("{area}/{name}"));
                 }
             }
         }
         if let Some(folder) = above.map(|above| above.join("todos")) {
-            for name in found.entries_next_to(disk, &folder) {
+            for (name, known) in found.entries_next_to(disk, &folder) {
                 let is_ours = name.get(..36).is_some_and(is_session_name);
                 if is_ours && name.ends_with(".json") {
-                    found.add(disk, &folder.join(&name), format!("todos/{name}"));
+                    found.add(disk, &folder.join(&name), format!("todos/{name}"), known);
                 }
             }
         }
@@ -98,8 +101,8 @@ impl LiveFiles {
     }
 
     /// Returns whether something is a folder. An error is a problem: what is in it would be missing.
-    fn is_folder(&mut self, disk: &dyn ReadDisk, path: &Path) -> bool {
-        match disk.metadata(path) {
+    fn is_folder(&mut self, disk: &dyn ReadDisk, path: &Path, known: Option<Metadata>) -> bool {
+        match known.map_or_else(|| disk.metadata(path), Ok) {
             Ok(found) => found.is_folder(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => false,
             Err(error) => {
@@ -110,7 +113,7 @@ impl LiveFiles {
     }
 
     /// Returns the names in a folder that need not exist.
-    fn entries_next_to(&mut self, disk: &dyn ReadDisk, folder: &Path) -> Vec<String> {
+    fn entries_next_to(&mut self, disk: &dyn ReadDisk, folder: &Path) -> Vec<Named> {
         match self.entries(disk, folder) {
             Ok(names) => names,
             Err(error) => {
@@ -123,15 +126,18 @@ impl LiveFiles {
     }
 
     /// Returns the names in a folder, sorted.
-    fn entries(&mut self, disk: &dyn ReadDisk, folder: &Path) -> io::Result<Vec<String>> {
+    fn entries(&mut self, disk: &dyn ReadDisk, folder: &Path) -> io::Result<Vec<Named>> {
         let mut names = Vec::new();
         for entry in disk.list(folder)? {
-            match entry?.name.into_string() {
-                Ok(name) => names.push(name),
+            let entry = entry?;
+            // Those of a link are not those of what it leads to.
+            let known = entry.metadata.filter(|_| entry.kind != FileKind::Link);
+            match entry.name.into_string() {
+                Ok(name) => names.push((name, known)),
                 Err(name) => self.problems.push(not_utf8(&folder.join(name))),
             }
         }
-        names.sort_unstable();
+        names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         Ok(names)
     }
 
@@ -140,12 +146,12 @@ impl LiveFiles {
             Ok(names) => names,
             Err(error) => return self.problems.push(Error::io(folder, error)),
         };
-        for file in names {
+        for (file, known) in names {
             let path = folder.join(&file);
             let below = format!("{name}/{file}");
             if file.ends_with(".jsonl") || file.starts_with(ASIDE) {
-                self.add(disk, &path, below);
-            } else if is_session_name(&file) && self.is_folder(disk, &path) {
+                self.add(disk, &path, below, known);
+            } else if is_session_name(&file) && self.is_folder(disk, &path, known) {
                 self.add_below(disk, &path, &below);
             }
         }
@@ -170,14 +176,14 @@ impl LiveFiles {
                 };
                 // A link may lead anywhere.
                 if kind == FileKind::File {
-                    self.add(disk, path, format!("{name}/{below}"));
+                    self.add(disk, path, format!("{name}/{below}"), None);
                 }
                 Ok(kind == FileKind::Folder)
             });
         let Ok(()) = walked;
     }
 
-    fn add(&mut self, disk: &dyn ReadDisk, path: &Path, name: String) {
+    fn add(&mut self, disk: &dyn ReadDisk, path: &Path, name: String, known: Option<Metadata>) {
         let file = name.rsplit('/').next().unwrap_or(&name);
         if file.starts_with(ASIDE) {
             return self.aside.push(path.to_owned());
@@ -189,7 +195,7 @@ impl LiveFiles {
         if is_temporary(file) {
             return;
         }
-        match disk.metadata(path) {
+        match known.map_or_else(|| disk.metadata(path), Ok) {
             Ok(metadata) if metadata.is_file() => self.files.push(LiveFile {
                 path: path.to_owned(),
                 name,

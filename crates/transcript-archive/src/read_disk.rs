@@ -1,6 +1,6 @@
 //! The newest versions of files, as a disk to read from.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use transcript_storage::{
-    DirEntry, Entries, FileKind, Identity, Metadata, ReadDisk, ReadFile, RealDisk,
+    DirEntry, Entries, FileKind, Identity, LocalDisk, Metadata, ReadDisk, ReadFile, RealDisk,
 };
 
 use crate::archive::{Archive, ArchiveOptions};
 use crate::catalogue::{Piece, VersionId};
 use crate::layout::Layout;
 use crate::record::{State, Version};
-
-/// The device number of archived files. The system numbers devices from small to large.
-const DEVICE: u64 = u64::MAX - 0x7472;
 
 /// A disk on which the folder of an archive has the folders `projects`, `tasks`, `file-history` and `todos`, with the
 /// newest versions of all archived files. Everywhere else it is the disk of this machine.
@@ -172,16 +169,21 @@ impl ReadDisk for ArchiveDisk {
         let files = files.take_while(|(name, _)| name.starts_with(&below));
         let files = files.filter(|(name, _)| !moved.contains(*name));
         let entries = files.map(|(name, _)| match name[below.len()..].split_once('/') {
-            Some((folder, _)) => (folder, FileKind::Folder as u8),
-            None => (&name[below.len()..], FileKind::File as u8),
+            Some((folder, _)) => (folder, None),
+            None => (&name[below.len()..], archive.catalogue.newest(name)),
         });
-        let entries: BTreeSet<(&str, u8)> = entries.collect();
-        let entries = entries.into_iter().map(|(name, kind)| {
+        let entries: BTreeMap<&str, Option<VersionId>> = entries.collect();
+        let entries = entries.into_iter().map(|(name, file)| {
+            let version = file.and_then(|id| Some(metadata(id, archive.version(id)?)));
             Ok(DirEntry {
                 name: OsString::from(name),
-                kind: match kind == FileKind::File as u8 {
-                    true => FileKind::File,
-                    false => FileKind::Folder,
+                kind: match file {
+                    Some(_) => FileKind::File,
+                    None => FileKind::Folder,
+                },
+                metadata: match file {
+                    Some(_) => version,
+                    None => Some(Metadata::of_folder_in_memory()),
                 },
             })
         });
@@ -196,19 +198,33 @@ impl ReadDisk for ArchiveDisk {
         }
     }
 
+    fn local(&self) -> Option<&dyn LocalDisk> {
+        Some(self)
+    }
+}
+
+impl LocalDisk for ArchiveDisk {
     fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
         match self.inside(path) {
             Some(name) => self.metadata_of(&name),
-            None => self.real.link_metadata(path),
+            None => LocalDisk::link_metadata(&self.real, path),
         }
     }
 
     fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
         match self.inside(path) {
             Some(name) => self.metadata_of(&name).map(|_| path.to_owned()),
-            None => self.real.real_path(path),
+            None => LocalDisk::real_path(&self.real, path),
         }
     }
+}
+
+/// Returns the identity of a version, which no file outside has.
+fn identity(id: VersionId) -> Identity {
+    let mut bytes = [0; 32];
+    bytes[..4].copy_from_slice(&id.pack.to_le_bytes());
+    bytes[4..8].copy_from_slice(&id.version.to_le_bytes());
+    Identity::of_version(bytes)
 }
 
 fn metadata(id: VersionId, version: &Version) -> Metadata {
@@ -218,10 +234,7 @@ fn metadata(id: VersionId, version: &Version) -> Metadata {
         modified: modified(&version.state),
         changed: None,
         mode: version.state.mode,
-        identity: Identity {
-            number: Some((DEVICE, u64::from(id.pack) << 32 | u64::from(id.version))),
-            created: None,
-        },
+        identity: identity(id),
     }
 }
 

@@ -9,7 +9,7 @@ use transcript_format::scan::Envelope;
 use transcript_reader::{
     Error, SessionFile, SessionFiles, Source, own_subagents_on, session_of_subagent,
 };
-use transcript_storage::{ReadDisk, RealDisk, SessionLayout};
+use transcript_storage::{Metadata, ReadDisk, RealDisk, SessionLayout};
 
 use crate::reading::parallel;
 
@@ -50,6 +50,8 @@ pub(crate) struct CatalogFile {
     pub(crate) len: u64,
     pub(crate) modified: Option<SystemTime>,
     pub(crate) kind: FileRole,
+    /// Its properties, if the list of its folder had them.
+    known: Option<Metadata>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -164,6 +166,9 @@ impl Catalog {
         });
         if has_own {
             self.add_file(session, file.path.clone(), FileRole::Session);
+            if let Some(own) = self.files.last_mut() {
+                own.known = file.metadata;
+            }
         }
         if file.has_folder {
             match own_subagents_on(&self.disk, &file.path) {
@@ -194,10 +199,11 @@ impl Catalog {
             len: 0,
             modified: None,
             kind,
+            known: None,
         });
     }
 
-    /// Asks the system for the properties of all files, and drops those that have none.
+    /// Asks the disk for the properties of the files that are not known yet, and drops those that have none.
     fn measure(&mut self) {
         let numbers: Vec<usize> = (0..self.files.len()).collect();
         let blocks: Vec<&[usize]> = numbers.chunks(BLOCK).collect();
@@ -207,7 +213,10 @@ impl Catalog {
             None,
             || (),
             |(), block| {
-                let metadata = |number: &usize| (*number, disk.metadata(&files[*number].path));
+                let metadata = |number: &usize| {
+                    let CatalogFile { path, known, .. } = &files[*number];
+                    (*number, known.map_or_else(|| disk.metadata(path), Ok))
+                };
                 block.iter().map(metadata).collect()
             },
         );

@@ -63,15 +63,8 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn of(metadata: &Metadata) -> Self {
-        let (device, number) = metadata.identity.number.unwrap_or_default();
-        let created = metadata.identity.created.map_or(0, nanos);
-        let all = [
-            device.to_le_bytes(),
-            number.to_le_bytes(),
-            created.to_le_bytes(),
-        ];
         Self {
-            identity: hash(all.as_flattened()),
+            identity: hash(&metadata.identity.to_bytes()),
             len: metadata.len,
             modified: metadata.modified.map_or(0, nanos),
             changed: metadata.changed.map_or(0, nanos),

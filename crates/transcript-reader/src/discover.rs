@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use transcript_format::names::{agent_of, is_id};
-use transcript_storage::{DirEntry, FileKind, ReadDisk, SessionLayout};
+use transcript_storage::{DirEntry, FileKind, Metadata, ReadDisk, SessionLayout};
 
 use crate::error::{Error, ErrorKind};
 use crate::source::real_disk;
@@ -26,6 +26,8 @@ pub struct SessionFile {
     pub has_folder: bool,
     /// Whether the name is that of a symbolic link.
     pub is_link: bool,
+    /// The properties of the file, if the list of its folder had them.
+    pub metadata: Option<Metadata>,
 }
 
 /// The content of a projects folder.
@@ -99,7 +101,12 @@ impl SessionFiles {
             };
             match real {
                 Err(error) => found.problems.push(Error::io(&path, None, error)),
-                Ok(real) if disk.is_folder(&real) && found.links.enter(real.clone()) => {
+                Ok(real)
+                    if disk
+                        .metadata_of(&real, &project)
+                        .is_ok_and(|it| it.is_folder())
+                        && found.links.enter(real.clone()) =>
+                {
                     found.add_project(&path);
                 }
                 Ok(_) => {}
@@ -173,6 +180,7 @@ impl SessionFiles {
                     id: id.to_owned(),
                     has_folder: false,
                     is_link: entry.kind == FileKind::Link,
+                    metadata: entry.metadata.filter(|found| found.is_file()),
                 }),
             }
         }
@@ -186,6 +194,7 @@ impl SessionFiles {
                 id,
                 has_folder: true,
                 is_link: false,
+                metadata: None,
             };
             missing.add_rest(self);
         }
@@ -217,6 +226,7 @@ impl SessionFile {
             id: stem.to_string_lossy().into_owned(),
             has_folder: disk.is_folder(&path.with_extension("")),
             is_link: false,
+            metadata: None,
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::SystemTime;
 
-use transcript_storage::{Entries, Identity, Metadata, ReadDisk, ReadFile};
+use transcript_storage::{Entries, Identity, LocalDisk, Metadata, ReadDisk, ReadFile};
 
 use crate::Redactor;
 use crate::mask::mask;
@@ -245,13 +245,25 @@ impl ReadDisk for RedactedDisk {
     }
 
     fn list(&self, folder: &Path) -> io::Result<Entries> {
-        self.disk.list(folder)
+        let entries = self.disk.list(folder)?;
+        // What is shown of a file has another length, which takes a search of it.
+        Ok(Box::new(entries.map(|entry| {
+            let mut entry = entry?;
+            entry.metadata = entry.metadata.filter(|found| !found.is_file());
+            Ok(entry)
+        })))
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         self.with_shown_len(path, self.disk.metadata(path)?)
     }
 
+    fn local(&self) -> Option<&dyn LocalDisk> {
+        self.disk.local().map(|_| self as _)
+    }
+}
+
+impl LocalDisk for RedactedDisk {
     fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
         self.with_shown_len(path, self.disk.link_metadata(path)?)
     }

@@ -14,7 +14,10 @@ use crate::exchange_error::{ExchangeError, Replace};
 use crate::file::{File, FileKind, Identity, Metadata, ReadFile, is_absent};
 use crate::new_file::NewFile;
 
-/// A file system to read from. Nothing is locked and nothing is written.
+/// What can be read from any store: files by their paths, and lists of them. Nothing is locked and nothing is written.
+///
+/// A remote store, an archive or a disk in memory has these and no more. What only a file system has, links and the real paths
+/// that they lead to, is [`LocalDisk`]; on other disks each name leads to itself.
 pub trait ReadDisk: Debug + Send + Sync {
     /// Opens `path` for reading. Links are followed. Opening a pipe does not wait for a writer: the
     /// caller looks at the [kind](Metadata::kind) of what was opened.
@@ -35,17 +38,42 @@ pub trait ReadDisk: Debug + Send + Sync {
     /// When nothing is there, or the system fails.
     fn metadata(&self, path: &Path) -> io::Result<Metadata>;
 
+    /// Returns the properties of what an entry of a list at `path` leads to. Links are followed. Asks the disk only for what
+    /// is not in the entry.
+    ///
+    /// # Errors
+    /// As [`metadata`](Self::metadata).
+    fn metadata_of(&self, path: &Path, entry: &DirEntry) -> io::Result<Metadata> {
+        match entry.metadata {
+            Some(found) if entry.kind != FileKind::Link => Ok(found),
+            _ => self.metadata(path),
+        }
+    }
+
+    /// Returns the links of this disk; `None` on one that has none. A disk that shows another one must have those of the other.
+    fn local(&self) -> Option<&dyn LocalDisk>;
+
     /// Returns the properties of what is at `path`, which may be those of a link.
     ///
     /// # Errors
     /// As [`metadata`](Self::metadata).
-    fn link_metadata(&self, path: &Path) -> io::Result<Metadata>;
+    fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
+        match self.local() {
+            Some(local) => local.link_metadata(path),
+            None => self.metadata(path),
+        }
+    }
 
     /// Returns the absolute path, with all symbolic links resolved.
     ///
     /// # Errors
     /// When nothing is at `path`, or the system fails.
-    fn real_path(&self, path: &Path) -> io::Result<PathBuf>;
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        match self.local() {
+            Some(local) => local.real_path(path),
+            None => self.metadata(path).map(|_| path.to_owned()),
+        }
+    }
 
     /// Returns whether a folder is at `path`. Links are followed. For who copies or moves what is in it: a folder that cannot be
     /// looked at is an error and not a missing one.
@@ -93,6 +121,21 @@ pub trait ReadDisk: Debug + Send + Sync {
     }
 }
 
+/// What a file system has beyond [`ReadDisk`]: names that lead to others.
+pub trait LocalDisk {
+    /// Returns the properties of what is at `path`, which may be those of a link.
+    ///
+    /// # Errors
+    /// When nothing is there, or the system fails.
+    fn link_metadata(&self, path: &Path) -> io::Result<Metadata>;
+
+    /// Returns the absolute path, with all symbolic links resolved.
+    ///
+    /// # Errors
+    /// When nothing is at `path`, or the system fails.
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf>;
+}
+
 /// The entries of a folder, in no order.
 pub type Entries = Box<dyn Iterator<Item = io::Result<DirEntry>>>;
 
@@ -103,6 +146,9 @@ pub struct DirEntry {
     pub name: OsString,
     /// What it is. Links are not followed.
     pub kind: FileKind,
+    /// The properties of that, where the disk has them at hand: a store to which every question takes a round trip returns them
+    /// with the list. [`ReadDisk::metadata_of`] asks for them where it has not.
+    pub metadata: Option<Metadata>,
 }
 
 /// A file system to read from and to write to.

@@ -305,7 +305,7 @@ fn numbered(path: &Path, what: &str, number: u32) -> PathBuf {
 }
 
 fn number(metadata: &Metadata) -> Result<u64, ExchangeError> {
-    let number = metadata.identity.number;
+    let number = metadata.identity.number();
     number
         .map(|(_, number)| number)
         .ok_or(ExchangeError::Unsupported)

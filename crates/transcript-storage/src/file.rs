@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A file that is open for reading. It may be used from several threads.
 pub trait ReadFile: Debug + Send + Sync {
@@ -123,10 +123,7 @@ impl Metadata {
             modified: None,
             changed: None,
             mode: None,
-            identity: Identity {
-                number: None,
-                created: None,
-            },
+            identity: Identity::UNKNOWN,
         }
     }
 
@@ -145,22 +142,82 @@ impl Metadata {
 
 /// Identifies a file independent of its name: no two files have the same identity at the same time.
 ///
-/// A new file may get the number of a deleted one; where the system reports the creation time, it
-/// distinguishes them.
+/// What it is made of is up to the disk. On a file system it is [which file](Self::of_file) it is, and stays the same when the
+/// file changes. A store that replaces whole objects has the [version](Self::of_version) of an object, which is another one
+/// after each change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Identity {
-    /// The device and the number of the file on it (Unix: the inode), on systems that have them.
-    pub number: Option<(u64, u64)>,
-    /// The time of creation, where the system reports it.
-    pub created: Option<SystemTime>,
+pub struct Identity(Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Unknown,
+    File {
+        /// The device, and the number of the file on it.
+        number: Option<(u64, u64)>,
+        /// A new file may get the number of a deleted one; the time distinguishes them.
+        created: Option<SystemTime>,
+    },
+    Version([u8; 32]),
 }
 
 impl Identity {
-    /// Returns whether the disk says which file it is. The folders of a disk that keeps only files, such as an archive,
-    /// have no identity.
+    /// That of something that the disk does not identify, such as a folder on a disk that keeps only files.
+    pub const UNKNOWN: Self = Self(Kind::Unknown);
+
+    /// Returns the identity of a file of a file system: the device and the number of the file on it (Unix: the inode), and the
+    /// time of its creation, where the system reports these.
+    #[must_use]
+    pub fn of_file(number: Option<(u64, u64)>, created: Option<SystemTime>) -> Self {
+        match (number, created) {
+            (None, None) => Self::UNKNOWN,
+            _ => Self(Kind::File { number, created }),
+        }
+    }
+
+    /// Returns the identity of a version of an object: a hash of its name and what the store calls the version, such as an
+    /// entity tag.
+    #[must_use]
+    pub fn of_version(hash: [u8; 32]) -> Self {
+        Self(Kind::Version(hash))
+    }
+
+    /// Returns whether the disk says which file it is.
     #[must_use]
     pub fn is_known(&self) -> bool {
-        self.number.is_some() || self.created.is_some()
+        *self != Self::UNKNOWN
+    }
+
+    /// Returns the device and the number of a [file](Self::of_file), for what keeps them.
+    #[must_use]
+    pub fn number(&self) -> Option<(u64, u64)> {
+        match self.0 {
+            Kind::File { number, .. } => number,
+            Kind::Unknown | Kind::Version(_) => None,
+        }
+    }
+
+    /// Returns the identity as bytes, which are equal if the identities are, also in another process. For hashes: a time
+    /// of creation outside of the years 1970 to 2554 is as if there were none.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 33] {
+        let mut bytes = [0; 33];
+        match self.0 {
+            Kind::Unknown => {}
+            Kind::File { number, created } => {
+                let (device, number) = number.unwrap_or_default();
+                let created = created.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+                let created = created.and_then(|since| u64::try_from(since.as_nanos()).ok());
+                bytes[0] = 1;
+                bytes[1..9].copy_from_slice(&device.to_le_bytes());
+                bytes[9..17].copy_from_slice(&number.to_le_bytes());
+                bytes[17..25].copy_from_slice(&created.unwrap_or_default().to_le_bytes());
+            }
+            Kind::Version(hash) => {
+                bytes[0] = 2;
+                bytes[1..].copy_from_slice(&hash);
+            }
+        }
+        bytes
     }
 }
 
@@ -250,4 +307,35 @@ pub fn folder_of(path: &Path) -> &Path {
     let folder = path.parent();
     let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn identities_of_different_files_and_versions_differ_also_as_bytes() {
+        let time = |nanos| Some(UNIX_EPOCH + Duration::from_nanos(nanos));
+        let all = [
+            Identity::UNKNOWN,
+            Identity::of_file(Some((0, 1)), None),
+            Identity::of_file(Some((1, 0)), None),
+            Identity::of_file(Some((1, 0)), time(1)),
+            Identity::of_file(None, time(2)),
+            Identity::of_version([0; 32]),
+            Identity::of_version([1; 32]),
+        ];
+        for (at, one) in all.iter().enumerate() {
+            assert_eq!(one.is_known(), at > 0);
+            for (other_at, other) in all.iter().enumerate() {
+                assert_eq!(one == other, at == other_at);
+                assert_eq!(one.to_bytes() == other.to_bytes(), at == other_at);
+            }
+        }
+        assert_eq!(Identity::of_file(None, None), Identity::UNKNOWN);
+        assert_eq!(all[3].number(), Some((1, 0)));
+        assert_eq!(all[5].number(), None);
+    }
 }

@@ -50,7 +50,7 @@ pub mod threads;
 
 pub use clients::Client;
 pub use content::Content;
-pub use disk::{DirEntry, Disk, Entries, Opened, ReadDisk, Space};
+pub use disk::{DirEntry, Disk, Entries, LocalDisk, Opened, ReadDisk, Space};
 pub use exchange_error::{ExchangeError, ExchangeState, Replace};
 pub use file::{
     File, FileKind, Identity, Metadata, ReadFile, Reader, Status, folder_of, is_absent,

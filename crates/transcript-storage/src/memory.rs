@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::disk::{DirEntry, Disk, Entries, Opened, ReadDisk};
+use crate::disk::{DirEntry, Disk, Entries, LocalDisk, Opened, ReadDisk};
 use crate::file::{File, FileKind, Identity, Metadata, ReadFile, Status, folder_of};
 use crate::new_file::{NewFile, UnnamedFile};
 
@@ -126,10 +126,7 @@ impl MemoryDisk {
 
     fn create(&self, bytes: Vec<u8>) -> Arc<MemoryFile> {
         let now = self.0.clock.now();
-        let identity = Identity {
-            number: Some((0, self.0.clock.tick())),
-            created: Some(now),
-        };
+        let identity = Identity::of_file(Some((0, self.0.clock.tick())), Some(now));
         let content = Content {
             bytes,
             modified: now,
@@ -235,7 +232,11 @@ pub fn entries_below<'a>(
                 Some(_) => FileKind::Folder,
                 None => FileKind::File,
             };
-            Some(DirEntry { name, kind })
+            Some(DirEntry {
+                name,
+                kind,
+                metadata: None,
+            })
         })
         .collect();
     entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -260,12 +261,16 @@ impl ReadDisk for MemoryDisk {
         let below = below.take_while(|(path, _)| path.starts_with(folder));
         let of_folder = below.filter(|(path, _)| path.parent() == Some(folder));
         let entries = of_folder.filter_map(|(path, file)| {
-            let kind = match file {
-                Some(_) => FileKind::File,
-                None => FileKind::Folder,
-            };
             let name = path.file_name()?.to_owned();
-            Some(Ok(DirEntry { name, kind }))
+            let metadata = match file {
+                Some(file) => file.metadata(),
+                None => Ok(Metadata::of_folder_in_memory()),
+            };
+            Some(metadata.map(|metadata| DirEntry {
+                name,
+                kind: metadata.kind,
+                metadata: Some(metadata),
+            }))
         });
         Ok(Box::new(entries.collect::<Vec<_>>().into_iter()))
     }
@@ -278,13 +283,8 @@ impl ReadDisk for MemoryDisk {
         }
     }
 
-    fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
-        self.metadata(path)
-    }
-
-    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
-        self.metadata(path)?;
-        Ok(path.to_owned())
+    fn local(&self) -> Option<&dyn LocalDisk> {
+        None
     }
 }
 

@@ -433,9 +433,9 @@ impl Watcher {
             false => StartAt::Beginning,
         };
         let mut missing: HashSet<Arc<Path>> = self.files.keys().cloned().collect();
-        for path in found.files {
+        for (path, known) in found.files {
             missing.remove(&*path);
-            let seen = self.options.disk.metadata(&path).ok();
+            let seen = known.or_else(|| self.options.disk.metadata(&path).ok());
             let file = self.follow(path.clone(), start);
             if seen.is_none() || seen != file.seen {
                 file.seen = seen;
@@ -555,7 +555,8 @@ fn is_name(kind: notify::event::ModifyKind) -> bool {
 /// Collects the transcripts of targets.
 struct FolderScan {
     disk: Arc<dyn ReadDisk>,
-    files: Vec<PathBuf>,
+    /// The files, each with its properties if the list of its folder had them.
+    files: Vec<(PathBuf, Option<Metadata>)>,
     /// The folder that is scanned, with links resolved.
     real: PathBuf,
     /// The targets of links that were visited.
@@ -581,13 +582,13 @@ impl FolderScan {
                 self.real = real.unwrap_or_else(|_| folder.clone());
                 self.walk(folder, folder, MAX_DEPTH);
             }
-            Target::File(path) => self.files.push(path.clone()),
+            Target::File(path) => self.files.push((path.clone(), None)),
             Target::Session(path) => {
-                self.files.push(path.clone());
+                self.files.push((path.clone(), None));
                 match subagents_on(&self.disk, path) {
                     Ok(agents) => self
                         .files
-                        .extend(agents.into_iter().map(|agent| agent.path)),
+                        .extend(agents.into_iter().map(|agent| (agent.path, None))),
                     // The folder of the session may be created later.
                     Err(error) if error.kind() == transcript_reader::ErrorKind::NotFound => {}
                     Err(error) => self.errors.push(error),
@@ -610,7 +611,7 @@ impl FolderScan {
         };
         for entry in entries.flatten() {
             let mut kind = entry.kind;
-            let path = folder.join(entry.name);
+            let path = folder.join(&entry.name);
             let Some(below) = path.strip_prefix(top).ok().and_then(Path::to_str) else {
                 continue;
             };
@@ -630,7 +631,8 @@ impl FolderScan {
             if kind == FileKind::Folder && depth > 1 && may_hold_transcripts(below) {
                 self.walk(top, &path, depth - 1);
             } else if kind == FileKind::File && is_transcript(below) {
-                self.files.push(path);
+                let known = entry.metadata.filter(|found| found.is_file());
+                self.files.push((path, known));
             }
         }
     }

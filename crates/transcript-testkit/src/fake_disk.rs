@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use transcript_storage::{
-    Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Space, Status,
-    entries_below,
+    Disk, Entries, File, FileKind, Identity, LocalDisk, Metadata, Opened, ReadDisk, ReadFile,
+    Space, Status, entries_below,
 };
 
 use crate::rng::Rng;
@@ -803,13 +803,8 @@ impl ReadDisk for FakeDisk {
         done(found, error)
     }
 
-    fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
-        self.metadata(path)
-    }
-
-    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
-        self.metadata(path)?;
-        Ok(path.to_owned())
+    fn local(&self) -> Option<&dyn LocalDisk> {
+        None
     }
 }
 
@@ -952,10 +947,7 @@ fn metadata(number: usize, inode: &Inode) -> Metadata {
         modified: inode.modified,
         changed: None,
         mode: inode.mode,
-        identity: Identity {
-            number: Some((1, number as u64)),
-            created: None,
-        },
+        identity: Identity::of_file(Some((1, number as u64)), None),
     }
 }
 

@@ -9,6 +9,7 @@ mod cache;
 mod edits;
 mod prefilter;
 mod prices;
+mod remote;
 mod store;
 mod usage;
 mod usage_answers;

@@ -7,7 +7,7 @@ use std::{fs, io};
 use transcript_engine::memory::{
     MAX_MEMORY_FILE, MemoryLayer, MemoryLayers, MemoryPlaces, MemoryReader,
 };
-use transcript_storage::{Entries, MemoryDisk, Metadata, ReadDisk, ReadFile, RealDisk};
+use transcript_storage::{Entries, LocalDisk, MemoryDisk, Metadata, ReadDisk, ReadFile, RealDisk};
 
 use MemoryLayer::{Local, Managed, Project, User};
 
@@ -106,12 +106,8 @@ impl ReadDisk for Counted {
         RealDisk.metadata(path)
     }
 
-    fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
-        RealDisk.link_metadata(path)
-    }
-
-    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
-        RealDisk.real_path(path)
+    fn local(&self) -> Option<&dyn LocalDisk> {
+        RealDisk.local()
     }
 }
 

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{DirEntry, Entries, ReadDisk};
+use crate::disk::{DirEntry, Entries, LocalDisk, ReadDisk};
 use crate::file::{File, FileKind, Metadata, ReadFile, Status};
 use crate::sys;
 
@@ -38,6 +38,8 @@ impl ReadDisk for RealDisk {
             Ok(DirEntry {
                 name: entry.file_name(),
                 kind: entry.file_type().map_or(FileKind::Other, sys::kind),
+                // One more system call for each name.
+                metadata: None,
             })
         })))
     }
@@ -46,6 +48,12 @@ impl ReadDisk for RealDisk {
         Ok(sys::metadata(&fs::metadata(path)?))
     }
 
+    fn local(&self) -> Option<&dyn LocalDisk> {
+        Some(self)
+    }
+}
+
+impl LocalDisk for RealDisk {
     fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
         Ok(sys::metadata(&fs::symlink_metadata(path)?))
     }

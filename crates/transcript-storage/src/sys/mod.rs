@@ -86,10 +86,7 @@ pub(crate) fn metadata(found: &fs::Metadata) -> Metadata {
         modified: found.modified().ok(),
         changed,
         mode,
-        identity: Identity {
-            number,
-            created: found.created().ok(),
-        },
+        identity: Identity::of_file(number, found.created().ok()),
     }
 }
 

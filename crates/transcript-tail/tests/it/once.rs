@@ -2,11 +2,11 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use transcript_storage::{Entries, Metadata, ReadDisk, ReadFile, RealDisk};
+use transcript_storage::{Entries, LocalDisk, Metadata, ReadDisk, ReadFile, RealDisk};
 use transcript_tail::{Checkpoint, EventKind, FollowOptions, Follower, StartAt, Trailing};
 
 use crate::words::{append, line, place, word};
@@ -177,12 +177,8 @@ impl ReadDisk for CountingDisk {
         RealDisk.metadata(path)
     }
 
-    fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
-        RealDisk.link_metadata(path)
-    }
-
-    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
-        RealDisk.real_path(path)
+    fn local(&self) -> Option<&dyn LocalDisk> {
+        RealDisk.local()
     }
 }
 

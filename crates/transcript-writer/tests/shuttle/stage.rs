@@ -13,7 +13,9 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, MaxSteps, Runner};
 use transcript_format::ids::Uuid;
-use transcript_storage::{Disk, Entries, File, Metadata, Opened, ReadDisk, ReadFile, Status};
+use transcript_storage::{
+    Disk, Entries, File, LocalDisk, Metadata, Opened, ReadDisk, ReadFile, Status,
+};
 use transcript_testkit::fake_disk::FakeDisk;
 use transcript_writer::{
     Draft, Error, ErrorKind, ResumePoint, SyncPolicy, Writer, WriterOptions, Written,
@@ -313,12 +315,8 @@ impl ReadDisk for SlowDisk {
         self.disk.metadata(path)
     }
 
-    fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
-        self.disk.link_metadata(path)
-    }
-
-    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
-        self.disk.real_path(path)
+    fn local(&self) -> Option<&dyn LocalDisk> {
+        self.disk.local()
     }
 }
 
