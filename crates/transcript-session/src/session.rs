@@ -867,7 +867,7 @@ impl Session {
             let mut live = lock(&self.live);
             // What a panic or an error left half done is not used again.
             let known = live.take().and_then(|mut known| {
-                let is_current = known.is_current(&self.path);
+                let is_current = known.is_current();
                 is_current.then_some(known)
             });
             let mut known = match known {
