@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::SystemTime;
 
-use transcript_storage::{Entries, Identity, LocalDisk, Metadata, ReadDisk, ReadFile};
+use transcript_storage::{Entries, Identity, LocalDisk, Metadata, ReadDisk, ReadFile, Reporter};
 
 use crate::Redactor;
 use crate::mask::mask;
@@ -260,6 +260,10 @@ impl ReadDisk for RedactedDisk {
 
     fn local(&self) -> Option<&dyn LocalDisk> {
         self.disk.local().map(|_| self as _)
+    }
+
+    fn reporter(&self) -> Reporter {
+        self.disk.reporter()
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::changes::Reporter;
 use crate::exchange_error::{ExchangeError, Replace};
 use crate::file::{File, FileKind, Identity, Metadata, ReadFile, is_absent};
 use crate::new_file::NewFile;
@@ -52,6 +53,11 @@ pub trait ReadDisk: Debug + Send + Sync {
 
     /// Returns the links of this disk; `None` on one that has none. A disk that shows another one must have those of the other.
     fn local(&self) -> Option<&dyn LocalDisk>;
+
+    /// Returns who reports changes of what is on this disk; nobody by default.
+    fn reporter(&self) -> Reporter {
+        Reporter::Nobody
+    }
 
     /// Returns the properties of what is at `path`, which may be those of a link.
     ///

@@ -26,6 +26,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod changes;
 mod clients;
 mod content;
 pub mod crew;
@@ -48,6 +49,9 @@ mod temporary;
 #[doc(hidden)]
 pub mod threads;
 
+pub use changes::{
+    Change, Changes, Coverage, OnChange, Reporter, Subscribers, Subscription, WatchedFolder,
+};
 pub use clients::Client;
 pub use content::Content;
 pub use disk::{DirEntry, Disk, Entries, LocalDisk, Opened, ReadDisk, Space};

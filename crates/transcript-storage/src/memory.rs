@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::changes::{Change, Reporter, Subscribers};
 use crate::disk::{DirEntry, Disk, Entries, LocalDisk, Opened, ReadDisk};
 use crate::file::{File, FileKind, Identity, Metadata, ReadFile, Status, folder_of};
 use crate::new_file::{NewFile, UnnamedFile};
@@ -15,7 +16,7 @@ use crate::new_file::{NewFile, UnnamedFile};
 /// A disk in memory. Clones are the same disk.
 ///
 /// A file may have several names, and there are no symbolic links. Folders have no times and no modes. Names are compared as
-/// they are given, so paths should be absolute. Nothing fails but what cannot be done, and equal calls give
+/// they are given, so paths should be absolute. It reports all changes of files and their names. Nothing fails but what cannot be done, and equal calls give
 /// equal results: the times of files count the changes of the disk in seconds.
 #[derive(Clone, Default)]
 pub struct MemoryDisk(Arc<Shared>);
@@ -24,6 +25,7 @@ pub struct MemoryDisk(Arc<Shared>);
 struct Shared {
     names: RwLock<Names>,
     clock: Clock,
+    subscribers: Subscribers,
 }
 
 /// The files by their names; `None` is a folder. What is above a name is a folder.
@@ -145,8 +147,32 @@ impl MemoryDisk {
     fn name(&self, path: &Path, file: Arc<MemoryFile>) {
         self.add_folders(path);
         file.content_mut().names += 1;
-        if let Some(Some(old)) = self.names_mut().insert(path.to_owned(), Some(file)) {
+        let old = self.names_mut().insert(path.to_owned(), Some(file));
+        if let Some(Some(old)) = old {
             old.content_mut().names -= 1;
+        }
+        self.report_name(path);
+    }
+
+    fn report_name(&self, path: &Path) {
+        self.0.subscribers.report(Change::Name(path.to_owned()));
+    }
+
+    /// Reports that a file changed, under each of its names.
+    fn report_content(&self, file: &Arc<MemoryFile>) {
+        if self.0.subscribers.is_empty() {
+            return;
+        }
+        let is_of = |named: &Option<Arc<MemoryFile>>| {
+            named.as_ref().is_some_and(|named| Arc::ptr_eq(named, file))
+        };
+        let names: Vec<PathBuf> = {
+            let names = self.names();
+            let named = names.iter().filter(|(_, named)| is_of(named));
+            named.map(|(path, _)| path.clone()).collect()
+        };
+        for path in names {
+            self.0.subscribers.report(Change::Content(path));
         }
     }
 
@@ -175,7 +201,7 @@ impl MemoryDisk {
             file,
             number: self.0.clock.tick(),
             position: AtomicU64::new(0),
-            clock: self.0.clock.clone(),
+            disk: self.clone(),
         }
     }
 
@@ -184,6 +210,7 @@ impl MemoryDisk {
         let file = self.file(path)?;
         self.names_mut().remove(path);
         file.content_mut().names -= 1;
+        self.report_name(path);
         Ok(file)
     }
 
@@ -286,6 +313,10 @@ impl ReadDisk for MemoryDisk {
     fn local(&self) -> Option<&dyn LocalDisk> {
         None
     }
+
+    fn reporter(&self) -> Reporter {
+        Reporter::Disk(Arc::new(self.0.subscribers.clone()))
+    }
 }
 
 impl Disk for MemoryDisk {
@@ -374,6 +405,7 @@ impl Disk for MemoryDisk {
             return self.metadata(path).map(|_| ());
         };
         file.set_properties(modified, mode);
+        self.report_content(&file);
         Ok(())
     }
 
@@ -381,6 +413,7 @@ impl Disk for MemoryDisk {
         let below = path.join("file");
         self.check_folder(&below)?;
         self.add_folders(&below);
+        self.report_name(path);
         Ok(())
     }
 
@@ -390,6 +423,7 @@ impl Disk for MemoryDisk {
         }
         self.check_has_folder(path)?;
         self.names_mut().insert(path.to_owned(), None);
+        self.report_name(path);
         Ok(())
     }
 
@@ -398,6 +432,7 @@ impl Disk for MemoryDisk {
             return Err(io::ErrorKind::DirectoryNotEmpty.into());
         }
         self.names_mut().remove(path);
+        self.report_name(path);
         Ok(())
     }
 
@@ -410,6 +445,10 @@ impl Disk for MemoryDisk {
         let removed = below.iter().filter_map(|name| names.remove(name));
         for file in removed.flatten() {
             file.content_mut().names -= 1;
+        }
+        drop(names);
+        for name in &below {
+            self.report_name(name);
         }
         Ok(())
     }
@@ -491,13 +530,7 @@ struct Handle {
     number: u64,
     /// The offset after the last append.
     position: AtomicU64,
-    clock: Clock,
-}
-
-impl fmt::Debug for Clock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
+    disk: MemoryDisk,
 }
 
 impl Drop for Handle {
@@ -522,9 +555,11 @@ impl File for Handle {
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut content = self.file.content_mut();
         content.bytes.extend_from_slice(bytes);
-        content.modified = self.clock.now();
+        content.modified = self.disk.0.clock.now();
         let end = content.bytes.len() as u64;
         self.position.store(end, Ordering::Relaxed);
+        drop(content);
+        self.disk.report_content(&self.file);
         Ok(bytes.len())
     }
 
@@ -536,7 +571,9 @@ impl File for Handle {
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
         let mut content = self.file.content_mut();
         content.bytes.resize(len, 0);
-        content.modified = self.clock.now();
+        content.modified = self.disk.0.clock.now();
+        drop(content);
+        self.disk.report_content(&self.file);
         Ok(())
     }
 

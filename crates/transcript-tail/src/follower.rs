@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use transcript_reader::Error;
 use transcript_storage::crew::Task;
-use transcript_storage::{FileKind, ReadDisk, RealDisk};
+use transcript_storage::{FileKind, ReadDisk};
 
 use crate::event::{EventKind, FollowEvent};
 use crate::file_position::Checkpoint;
@@ -63,19 +63,19 @@ impl Follower {
         // A relative path stays relative to the working folder of this moment.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let notifier = Notifier::default();
-        let watch = if options.has_events {
-            let names = WatchedNames::of(&path);
-            FsWatch::new(&notifier, move |_, path, hints| {
+        let watch = if options.has_events() {
+            let names = WatchedNames::of(&*options.disk, &path);
+            FsWatch::new(&options.disk, &notifier, move |_, path, hints| {
                 hints.all |= names.may_concern(path);
             })
         } else {
-            FsWatch::off()
+            FsWatch::off(&options.disk)
         };
         let mut follower = Self {
             followed: FollowedFile::new(Arc::from(path), options),
             watch,
             notifier,
-            backoff: PollBackoff::new(options.has_events),
+            backoff: PollBackoff::new(options.has_events()),
             by_hint: None,
             waits: None,
         };
@@ -164,14 +164,14 @@ impl Follower {
             return;
         }
         let path = self.followed.path();
-        let is_sure = self.watch.keep(|| {
-            let mut folders: Vec<_> = FsWatch::above(path).collect();
-            if RealDisk
+        let is_sure = self.watch.keep(|disk| {
+            let mut folders: Vec<_> = FsWatch::above(disk, path).collect();
+            if disk
                 .link_metadata(path)
                 .is_ok_and(|found| found.kind == FileKind::Link)
-                && let Ok(real) = RealDisk.real_path(path)
+                && let Ok(real) = disk.real_path(path)
             {
-                folders.extend(FsWatch::above(&real));
+                folders.extend(FsWatch::above(disk, &real));
                 folders.dedup();
             }
             folders
@@ -245,10 +245,10 @@ struct WatchedNames {
 }
 
 impl WatchedNames {
-    fn of(path: &Path) -> Self {
+    fn of(disk: &dyn ReadDisk, path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            real: RealDisk.real_path(path).ok(),
+            real: disk.real_path(path).ok(),
         }
     }
 

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use notify::{EventKind, RecursiveMode};
-use transcript_storage::{Identity, ReadDisk, RealDisk};
+use transcript_storage::{
+    Change, Changes, Coverage, Identity, ReadDisk, Reporter, Subscription, WatchedFolder,
+};
 
-use crate::hub::{Coverage, Folder, Subscription};
+use crate::hub::SystemChanges;
 use crate::notifier::{Hints, Notifier};
 
 /// The time to wait for a hint before polling without one.
@@ -91,11 +92,12 @@ impl PollBackoff {
     }
 }
 
-/// A subscription to changes of folders, a part of the one of the process.
+/// A subscription to changes of folders: to those that the disk reports, or to events of the system on its own disk.
 pub(crate) struct FsWatch {
-    subscription: Option<Subscription>,
+    disk: Arc<dyn ReadDisk>,
+    subscription: Option<Box<dyn Subscription>>,
     /// The watched folders with their identities, because another folder may take the name.
-    folders: Vec<(Folder, Option<Identity>)>,
+    folders: Vec<(WatchedFolder, Option<Identity>)>,
     coverage: Coverage,
 }
 
@@ -109,21 +111,45 @@ impl std::fmt::Debug for FsWatch {
 }
 
 impl FsWatch {
-    /// Notifies `notifier` of the hints that `on_change` derives from changes. If the system has no
-    /// events or no room for more watches, there are no notifications.
+    /// Notifies `notifier` of the hints that `on_change` derives from changes of names, or of something else if it is given
+    /// `false`. If nobody reports changes of the disk, or there is no room for more watches, there are no notifications.
     pub(crate) fn new(
+        disk: &Arc<dyn ReadDisk>,
         notifier: &Notifier,
-        on_change: impl Fn(&EventKind, &Path, &mut Hints) + Send + Sync + 'static,
+        on_change: impl Fn(bool, &Path, &mut Hints) + Send + Sync + 'static,
     ) -> Self {
+        let notifier = notifier.clone();
+        let on_change = Arc::new(move |changes: &[Change]| {
+            let mut hints = Hints::default();
+            for change in changes {
+                match change {
+                    Change::Content(path) => on_change(false, path, &mut hints),
+                    Change::Name(path) => on_change(true, path, &mut hints),
+                    Change::Any => hints.all = true,
+                }
+            }
+            if !hints.is_empty() {
+                notifier.notify(|all| {
+                    all.paths.extend(hints.paths);
+                    all.all |= hints.all;
+                });
+            }
+        });
+        let subscription = match disk.reporter() {
+            Reporter::Nobody => None,
+            Reporter::System => SystemChanges.subscribe(on_change),
+            Reporter::Disk(changes) => changes.subscribe(on_change),
+        };
         Self {
-            subscription: Subscription::new(notifier, Arc::new(on_change)),
-            ..Self::off()
+            subscription,
+            ..Self::off(disk)
         }
     }
 
     /// Watches nothing.
-    pub(crate) fn off() -> Self {
+    pub(crate) fn off(disk: &Arc<dyn ReadDisk>) -> Self {
         Self {
+            disk: Arc::clone(disk),
             subscription: None,
             folders: Vec::new(),
             coverage: Coverage::default(),
@@ -132,31 +158,33 @@ impl FsWatch {
 
     /// Returns the folder of `path`, or its nearest existing ancestor, and the one above it: the system does not say that a
     /// folder has moved with one above it.
-    pub(crate) fn above(path: &Path) -> impl Iterator<Item = Folder> {
+    pub(crate) fn above(disk: &dyn ReadDisk, path: &Path) -> impl Iterator<Item = WatchedFolder> {
         let above = path.ancestors().skip(1);
-        let above = above
-            .skip_while(|folder| !RealDisk.is_folder(folder))
-            .take(2);
-        above.map(|folder| (folder.to_owned(), RecursiveMode::NonRecursive))
+        let above = above.skip_while(|folder| !disk.is_folder(folder)).take(2);
+        above.map(|folder| WatchedFolder {
+            path: folder.to_owned(),
+            is_recursive: false,
+        })
     }
 
     /// Watches these folders and no others. They are asked for again when they are watched: what happened to them before that
     /// was not reported. Returns whether changes of all of them are sure to be reported.
-    pub(crate) fn keep(&mut self, wanted: impl Fn() -> Vec<Folder>) -> bool {
+    pub(crate) fn keep(&mut self, wanted: impl Fn(&dyn ReadDisk) -> Vec<WatchedFolder>) -> bool {
         /// The number of changes in a row after which the next call continues.
         const MAX_TRIES: usize = 8;
         let Some(subscription) = &self.subscription else {
             return false;
         };
-        let identity = |path: &Path| Some(RealDisk.metadata(path).ok()?.identity);
+        let identity = |path: &Path| Some(self.disk.metadata(path).ok()?.identity);
         for _ in 0..MAX_TRIES {
-            let folders = wanted();
+            let folders = wanted(&*self.disk);
             let found: Vec<_> = folders
                 .iter()
-                .map(|folder| (folder.clone(), identity(&folder.0)))
+                .map(|folder| (folder.clone(), identity(&folder.path)))
                 .collect();
             if found == self.folders {
-                return self.coverage.is_whole && self.coverage.is_trusted;
+                // Where there is no folder yet, nothing is reported.
+                return !found.is_empty() && self.coverage.is_whole && self.coverage.is_trusted;
             }
             self.coverage = subscription.keep(&folders);
             self.folders = found;
@@ -263,6 +291,8 @@ mod tests {
     use std::io::Write;
     use std::sync::{Mutex, mpsc};
 
+    use transcript_storage::RealDisk;
+
     use super::*;
 
     /// The size of the event queue of the system.
@@ -282,11 +312,17 @@ mod tests {
         // not matter.
         let (flooded, wait) = mpsc::channel::<()>();
         let wait = Mutex::new(wait);
-        let on_event = move |_: &EventKind, _: &Path, _: &mut Hints| {
+        let on_event = move |_, _: &Path, _: &mut Hints| {
             let _ = wait.lock().map(|wait| wait.recv());
         };
-        let mut watch = FsWatch::new(&notifier, on_event);
-        watch.keep(|| vec![(folder.path().to_owned(), RecursiveMode::NonRecursive)]);
+        let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
+        let mut watch = FsWatch::new(&disk, &notifier, on_event);
+        watch.keep(|_| {
+            vec![WatchedFolder {
+                path: folder.path().to_owned(),
+                is_recursive: false,
+            }]
+        });
         // Two files in turn, because the system merges identical events in a row.
         let mut files = ["a", "b"].map(|name| fs::File::create(folder.path().join(name)).unwrap());
         for write in 0..limit + 1000 {

@@ -8,19 +8,18 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use notify::event::ModifyKind;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
-use transcript_storage::{Identity, PerProcess, ReadDisk, RealDisk, reports_changes};
-
-use crate::notifier::{Hints, Notifier};
+use transcript_storage::{
+    Change, Changes, Coverage, Identity, OnChange, PerProcess, ReadDisk, RealDisk, Subscription,
+    WatchedFolder, reports_changes,
+};
 
 /// The one of this process: the limit that it is for counts for the process, too.
 static HUB: PerProcess<Hub> = PerProcess::new();
 
-/// A folder to watch, alone or recursively.
-pub(crate) type Folder = (PathBuf, RecursiveMode);
-
-/// Derives hints from a change of a path.
-pub(crate) type OnChange = dyn Fn(&EventKind, &Path, &mut Hints) + Send + Sync;
+/// Reports the changes of the file system of this machine, as events of the system.
+pub(crate) struct SystemChanges;
 
 #[derive(Default)]
 struct Hub {
@@ -38,8 +37,7 @@ struct Subscribers {
 }
 
 struct Subscriber {
-    on_change: Arc<OnChange>,
-    notifier: Notifier,
+    on_change: OnChange,
     folders: Vec<Wanted>,
 }
 
@@ -76,27 +74,16 @@ struct Watched {
     is_ok: bool,
 }
 
-/// What a subscription covers.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Coverage {
-    /// Whether everything that is wanted is watched.
-    pub(crate) is_whole: bool,
-    /// Whether the file system is one that reports all changes of this machine.
-    pub(crate) is_trusted: bool,
-}
-
 /// A part of the subscription.
-pub(crate) struct Subscription {
+struct Part {
     hub: &'static Hub,
     id: u64,
-    on_change: Arc<OnChange>,
-    notifier: Notifier,
+    on_change: OnChange,
 }
 
-impl Subscription {
-    /// Notifies `notifier` of the hints that `on_change` derives from changes. `None` if the system has no events, or no
-    /// more room for those who wait for them.
-    pub(crate) fn new(notifier: &Notifier, on_change: Arc<OnChange>) -> Option<Self> {
+impl Changes for SystemChanges {
+    /// `None` if the system has no events, or no more room for those who wait for them.
+    fn subscribe(&self, on_change: OnChange) -> Option<Box<dyn Subscription>> {
         let hub = HUB.get();
         let mut watch = lock(&hub.watch);
         if watch.watcher.is_none() {
@@ -106,24 +93,20 @@ impl Subscription {
         let mut subscribers = lock(&hub.subscribers);
         subscribers.last += 1;
         let id = subscribers.last;
-        subscribers.put(id, &on_change, notifier, Vec::new());
-        Some(Self {
-            hub,
-            id,
-            on_change,
-            notifier: notifier.clone(),
-        })
+        subscribers.put(id, &on_change, Vec::new());
+        Some(Box::new(Part { hub, id, on_change }))
     }
+}
 
-    /// Watches these folders and no others.
-    pub(crate) fn keep(&self, folders: &[Folder]) -> Coverage {
-        let wanted = folders.iter().map(|(path, mode)| {
+impl Subscription for Part {
+    fn keep(&self, folders: &[WatchedFolder]) -> Coverage {
+        let wanted = folders.iter().map(|WatchedFolder { path, is_recursive }| {
             let real = RealDisk.real_path(path).unwrap_or_else(|_| path.clone());
             Wanted {
                 path: path.clone(),
                 identity: RealDisk.metadata(&real).ok().map(|found| found.identity),
                 real,
-                is_recursive: *mode == RecursiveMode::Recursive,
+                is_recursive: *is_recursive,
             }
         });
         let wanted: Vec<Wanted> = wanted.collect();
@@ -131,11 +114,12 @@ impl Subscription {
         let old = {
             let mut subscribers = lock(&self.hub.subscribers);
             let folders = wanted.clone();
-            subscribers.put(self.id, &self.on_change, &self.notifier, folders)
+            subscribers.put(self.id, &self.on_change, folders)
         };
         let interrupted = watch.change(&old, &wanted);
         self.hub.report_gap(&interrupted);
         let is_watched = |folder: &Wanted| watch.covers(&folder.real);
+        // The file system may be one that does not report all changes of this machine.
         Coverage {
             is_whole: wanted.iter().all(is_watched),
             is_trusted: wanted.iter().all(|folder| reports_changes(&folder.real)),
@@ -143,7 +127,7 @@ impl Subscription {
     }
 }
 
-impl Drop for Subscription {
+impl Drop for Part {
     fn drop(&mut self) {
         let mut watch = lock(&self.hub.watch);
         let (old, is_last) = {
@@ -169,14 +153,18 @@ impl Hub {
             _ => {
                 let all: Vec<_> = lock(&self.subscribers).all.values().cloned().collect();
                 for subscriber in all {
-                    subscriber.notifier.notify(|hints| hints.all = true);
+                    (subscriber.on_change)(&[Change::Any]);
                 }
                 return;
             }
         };
+        let change = match event.kind {
+            EventKind::Modify(ModifyKind::Data(_) | ModifyKind::Metadata(_)) => Change::Content,
+            _ => Change::Name,
+        };
         for path in &event.paths {
             for subscriber in lock(&self.subscribers).of_path(path) {
-                subscriber.report(&event.kind, path);
+                subscriber.report(change, path);
             }
         }
     }
@@ -185,7 +173,7 @@ impl Hub {
     fn report_gap(&self, folders: &[PathBuf]) {
         for folder in folders {
             for subscriber in lock(&self.subscribers).of_path(folder) {
-                subscriber.notifier.notify(|hints| hints.all = true);
+                (subscriber.on_change)(&[Change::Any]);
             }
         }
     }
@@ -193,13 +181,7 @@ impl Hub {
 
 impl Subscribers {
     /// Sets what is wanted, and returns what was.
-    fn put(
-        &mut self,
-        id: u64,
-        on_change: &Arc<OnChange>,
-        notifier: &Notifier,
-        folders: Vec<Wanted>,
-    ) -> Vec<Wanted> {
+    fn put(&mut self, id: u64, on_change: &OnChange, folders: Vec<Wanted>) -> Vec<Wanted> {
         let old = self.remove(id);
         for folder in &folders {
             let of_folder = self.of_folder.entry(folder.real.clone());
@@ -207,7 +189,6 @@ impl Subscribers {
         }
         let subscriber = Subscriber {
             on_change: Arc::clone(on_change),
-            notifier: notifier.clone(),
             folders,
         };
         self.all.insert(id, Arc::new(subscriber));
@@ -241,8 +222,8 @@ impl Subscribers {
 }
 
 impl Subscriber {
-    fn report(&self, kind: &EventKind, path: &Path) {
-        let mut hints = Hints::default();
+    fn report(&self, change: fn(PathBuf) -> Change, path: &Path) {
+        let mut changes = Vec::new();
         for folder in &self.folders {
             let Ok(below) = path.strip_prefix(&folder.real) else {
                 continue;
@@ -253,14 +234,11 @@ impl Subscriber {
                     true => folder.path.clone(),
                     false => folder.path.join(below),
                 };
-                (self.on_change)(kind, &named, &mut hints);
+                changes.push(change(named));
             }
         }
-        if !hints.is_empty() {
-            self.notifier.notify(|all| {
-                all.paths.extend(hints.paths);
-                all.all |= hints.all;
-            });
+        if !changes.is_empty() {
+            (self.on_change)(&changes);
         }
     }
 }

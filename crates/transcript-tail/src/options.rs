@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use transcript_format::lines::DEFAULT_LINE_CAP;
-use transcript_storage::{ReadDisk, RealDisk};
+use transcript_storage::{ReadDisk, RealDisk, Reporter};
 
 use crate::start::{StartAt, Trailing};
 
@@ -43,12 +43,17 @@ impl FollowOptions {
         }
     }
 
-    /// Sets the disk of the files; that of this machine by default. The system reports changes of its
-    /// own disk only, so another one is [polled](Self::poll_only).
+    /// Sets the disk of the files; that of this machine by default. One that does not
+    /// [report](ReadDisk::reporter) its changes is [polled](Self::poll_only).
     #[must_use]
     pub fn disk(mut self, disk: Arc<dyn ReadDisk>) -> Self {
         self.disk = disk;
-        self.poll_only()
+        self
+    }
+
+    /// Returns whether events are used, and there can be any.
+    pub(crate) fn has_events(&self) -> bool {
+        self.has_events && !matches!(self.disk.reporter(), Reporter::Nobody)
     }
 
     /// Sets where to start in files that already exist.

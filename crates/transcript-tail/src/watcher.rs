@@ -5,17 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use notify::{EventKind, RecursiveMode};
 use transcript_format::names::TranscriptFile;
 use transcript_reader::{Error, subagents_on};
 use transcript_storage::crew::Task;
-use transcript_storage::{FileKind, Metadata, ReadDisk, RealDisk, SessionLayout};
+use transcript_storage::{FileKind, Metadata, ReadDisk, SessionLayout, WatchedFolder};
 
 use crate::event::FollowEvent;
 use crate::followed_file::FollowedFile;
 use crate::follower::Stopper;
 use crate::hints::{FsWatch, PollBackoff, left};
-use crate::hub::Folder;
 use crate::live::ConversationState;
 use crate::notifier::{Hints, Notifier};
 use crate::options::FollowOptions;
@@ -139,16 +137,16 @@ impl Watcher {
     pub fn new(options: &FollowOptions) -> Self {
         let (notifier, now) = (Notifier::default(), Instant::now());
         let concerned = Arc::new(Mutex::new(Concerned::default()));
-        let watch = if options.has_events {
+        let watch = if options.has_events() {
             let concerned = Arc::clone(&concerned);
-            FsWatch::new(&notifier, move |kind, path, hints| {
+            FsWatch::new(&options.disk, &notifier, move |are_names, path, hints| {
                 let concerned = concerned.lock().unwrap_or_else(PoisonError::into_inner);
                 if concerned.is(path) {
-                    collect_hints(kind, path, hints);
+                    collect_hints(are_names, path, hints);
                 }
             })
         } else {
-            FsWatch::off()
+            FsWatch::off(&options.disk)
         };
         Self {
             targets: Vec::new(),
@@ -162,7 +160,7 @@ impl Watcher {
             reported_errors: HashSet::new(),
             watch,
             notifier,
-            backoff: PollBackoff::new(options.has_events),
+            backoff: PollBackoff::new(options.has_events()),
             by_hint: None,
             waits: None,
             settled: now,
@@ -465,32 +463,38 @@ impl Watcher {
             return;
         }
         let targets = &self.targets;
-        let is_sure = self.watch.keep(|| folders_of(targets));
+        let is_sure = self.watch.keep(|disk| folders_of(disk, targets));
         self.backoff.trust(is_sure);
     }
 }
 
 /// Returns the folders in which something may happen to the targets, each once.
-fn folders_of(targets: &[Target]) -> Vec<Folder> {
+fn folders_of(disk: &dyn ReadDisk, targets: &[Target]) -> Vec<WatchedFolder> {
+    let recursive = |path: &Path| WatchedFolder {
+        path: path.to_owned(),
+        is_recursive: true,
+    };
     let mut folders = Vec::new();
     for target in targets {
         match target {
-            Target::Folder(path) if RealDisk.is_folder(path) => {
-                folders.push((path.clone(), RecursiveMode::Recursive));
-                folders.extend(FsWatch::above(path).take(1));
+            Target::Folder(path) if disk.is_folder(path) => {
+                folders.push(recursive(path));
+                folders.extend(FsWatch::above(disk, path).take(1));
             }
-            Target::Folder(path) | Target::File(path) => folders.extend(FsWatch::above(path)),
+            Target::Folder(path) | Target::File(path) => {
+                folders.extend(FsWatch::above(disk, path));
+            }
             Target::Session(path) => {
-                folders.extend(FsWatch::above(path));
+                folders.extend(FsWatch::above(disk, path));
                 let own = path.with_extension("");
-                if RealDisk.is_folder(&own) {
-                    folders.push((own, RecursiveMode::Recursive));
+                if disk.is_folder(&own) {
+                    folders.push(recursive(&own));
                 }
             }
         }
     }
     let mut seen = HashSet::new();
-    folders.retain(|(path, mode)| seen.insert((path.clone(), *mode == RecursiveMode::Recursive)));
+    folders.retain(|folder| seen.insert(folder.clone()));
     folders
 }
 
@@ -537,19 +541,12 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// Adds the hints of a change: a transcript was written, or names changed.
-fn collect_hints(kind: &EventKind, path: &Path, hints: &mut Hints) {
-    let is_transcript = path.extension().is_some_and(|end| end == "jsonl");
-    let are_names = !matches!(kind, EventKind::Modify(kind) if !is_name(*kind));
-    if is_transcript {
+fn collect_hints(are_names: bool, path: &Path, hints: &mut Hints) {
+    if SessionLayout::CLIENT.has_ending(path) {
         hints.paths.insert(path.to_owned());
     } else {
         hints.all |= are_names;
     }
-}
-
-fn is_name(kind: notify::event::ModifyKind) -> bool {
-    use notify::event::ModifyKind;
-    !matches!(kind, ModifyKind::Data(_) | ModifyKind::Metadata(_))
 }
 
 /// Collects the transcripts of targets.

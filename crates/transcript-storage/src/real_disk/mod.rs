@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::changes::Reporter;
 use crate::disk::{DirEntry, Entries, LocalDisk, ReadDisk};
 use crate::file::{File, FileKind, Metadata, ReadFile, Status};
 use crate::sys;
@@ -50,6 +51,10 @@ impl ReadDisk for RealDisk {
 
     fn local(&self) -> Option<&dyn LocalDisk> {
         Some(self)
+    }
+
+    fn reporter(&self) -> Reporter {
+        Reporter::System
     }
 }
 

@@ -1,7 +1,8 @@
 //! Writer, reader and followers work on one disk in memory, and follow it through every change.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use transcript_reader::{Index, Listing, Source, subagents_on};
@@ -260,4 +261,54 @@ fn a_follower_reports_a_failing_disk_once_and_goes_on() {
     assert_eq!(events(&mut follower), expected);
     fake.append_as_other(FILE, line("b").as_bytes());
     assert_eq!(events(&mut follower), [Event::Entry(line("b"))]);
+}
+
+/// Sends what a source emits until it has emitted this entry; ends early when nothing comes for a minute, which is shorter than
+/// the pause between two polls of a disk that reports its changes.
+fn send_until(
+    last: String,
+    mut next: impl FnMut() -> Option<EventKind> + Send + 'static,
+) -> mpsc::Receiver<String> {
+    let (emitted, received) = mpsc::channel();
+    thread::spawn(move || {
+        while let Some(event) = next() {
+            let EventKind::Entry(entry) = event else {
+                continue;
+            };
+            let is_last = entry.text == last.trim_end();
+            if emitted.send(entry.text).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    received
+}
+
+#[test]
+fn a_disk_that_reports_its_changes_wakes_those_who_follow_it() {
+    const QUIET: Duration = Duration::from_secs(60);
+    let memory = MemoryDisk::new();
+    memory.put(FILE, line("u0"));
+    let disk: Arc<dyn ReadDisk> = Arc::new(memory.clone());
+    let last = line("u30");
+    let mut follower = Follower::new(Path::new(FILE), &options(&disk));
+    let next = move || Some(follower.next_within(QUIET).unwrap()?.kind);
+    let followed = send_until(last.clone(), next);
+    let mut watcher = Watcher::new(&options(&disk));
+    watcher.add_folder(Path::new(ROOT));
+    let next = move || Some(watcher.next_within(QUIET).unwrap()?.kind);
+    let watched = send_until(line("elsewhere"), next);
+    for number in 0..=30 {
+        let expected = line(&format!("u{number}"));
+        for received in [&followed, &watched] {
+            assert_eq!(received.recv().unwrap(), expected.trim_end());
+        }
+        if number < 30 {
+            append(&memory, &line(&format!("u{}", number + 1)));
+        }
+    }
+    // A file in a project that did not exist.
+    let other = FILE.replace("-src", "-other");
+    memory.put(other, line("elsewhere"));
+    assert_eq!(watched.recv().unwrap(), line("elsewhere").trim_end());
 }
