@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use transcript_storage::outside_names::{
     PROJECTS, is_session_name, is_temporary, may_hold_credentials,
 };
-use transcript_storage::{Disk, FileKind, Metadata, ReadDisk, SessionLayout, SideFile};
+use transcript_storage::{Disk, FileKind, Metadata, ReadDisk, SideFile};
 
 use crate::error::{AtPath, Error};
 
@@ -149,7 +149,7 @@ impl LiveFiles {
         for (file, known) in names {
             let path = folder.join(&file);
             let below = format!("{name}/{file}");
-            if file.ends_with(".jsonl") || file.starts_with(ASIDE) {
+            if disk.layout().id_of(&file).is_some() || file.starts_with(ASIDE) {
                 self.add(disk, &path, below, known);
             } else if is_session_name(&file) && self.is_folder(disk, &path, known) {
                 self.add_below(disk, &path, &below);
@@ -159,27 +159,26 @@ impl LiveFiles {
 
     /// Adds all files in a folder of a session.
     fn add_below(&mut self, disk: &dyn ReadDisk, folder: &Path, name: &str) {
-        let walked: Result<(), Infallible> =
-            SessionLayout::CLIENT.walk(disk, (folder, ""), &mut |found| {
-                let (path, kind) = match found {
-                    SideFile::Folder(path) => (path, FileKind::Folder),
-                    SideFile::File(path, kind) => (path, kind),
-                    SideFile::Problem(path, error) => {
-                        self.problems.push(Error::io(path, error));
-                        return Ok(false);
-                    }
-                    _ => return Ok(false),
-                };
-                let Some(below) = names_below(folder, path) else {
-                    self.problems.push(not_utf8(path));
+        let walked: Result<(), Infallible> = disk.layout().walk(disk, (folder, ""), &mut |found| {
+            let (path, kind) = match found {
+                SideFile::Folder(path) => (path, FileKind::Folder),
+                SideFile::File(path, kind) => (path, kind),
+                SideFile::Problem(path, error) => {
+                    self.problems.push(Error::io(path, error));
                     return Ok(false);
-                };
-                // A link may lead anywhere.
-                if kind == FileKind::File {
-                    self.add(disk, path, format!("{name}/{below}"), None);
                 }
-                Ok(kind == FileKind::Folder)
-            });
+                _ => return Ok(false),
+            };
+            let Some(below) = names_below(folder, path) else {
+                self.problems.push(not_utf8(path));
+                return Ok(false);
+            };
+            // A link may lead anywhere.
+            if kind == FileKind::File {
+                self.add(disk, path, format!("{name}/{below}"), None);
+            }
+            Ok(kind == FileKind::Folder)
+        });
         let Ok(()) = walked;
     }
 

@@ -9,7 +9,7 @@ use transcript_format::scan::Envelope;
 use transcript_reader::{
     Error, SessionFile, SessionFiles, Source, own_subagents_on, session_of_subagent,
 };
-use transcript_storage::{Metadata, ReadDisk, RealDisk, SessionLayout};
+use transcript_storage::{Metadata, ReadDisk, RealDisk};
 
 use crate::reading::parallel;
 
@@ -129,7 +129,7 @@ impl Catalog {
         let mut rest: Vec<_> = next_to.into_iter().collect();
         rest.sort();
         for ((folder, id), agents) in rest {
-            let file = SessionFile::at(&**disk, &folder.join(format!("{id}.jsonl")));
+            let file = SessionFile::at(&**disk, &disk.layout().session_of(&folder.join(id)));
             catalog.add(&file, false, agents);
         }
         catalog.measure();
@@ -184,7 +184,7 @@ impl Catalog {
             self.add_file(session, path, FileRole::Subagent(id));
         }
         if file.has_folder {
-            for path in SessionLayout::CLIENT.stored_results(&*self.disk, &file.path) {
+            for path in self.disk.layout().stored_results(&*self.disk, &file.path) {
                 let name = path.file_name().unwrap_or_default();
                 let name = name.to_string_lossy().into_owned();
                 self.add_file(session, path, FileRole::Result(name));

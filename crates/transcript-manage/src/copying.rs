@@ -12,7 +12,7 @@ use transcript_format::object::Object;
 use transcript_reader::all_subagents_on;
 use transcript_storage::outside_names::{NameRefusal, check_side_file, safe_mode};
 use transcript_storage::{
-    Disk, FileKind, Metadata, ReadDisk, ReadFile, Reader, SessionLayout, folder_of,
+    Disk, FileKind, Metadata, ReadDisk, ReadFile, Reader, SessionLayout, SideFile, folder_of,
 };
 use uuid::Uuid;
 
@@ -260,8 +260,7 @@ impl Copying<'_> {
         let (old_folder, new_folder) = (from.with_extension(""), to.with_extension(""));
         let mut not_copied = Vec::new();
         if self.from.has_folder(&old_folder)? {
-            let folders = (&*old_folder, &*new_folder);
-            self.folder(folders, Path::new(""), &mut not_copied)?;
+            self.folder(&old_folder, &new_folder, &mut not_copied)?;
         }
         let agents = all_subagents_on(self.from, from)
             .map_err(|error| io::Error::other(error.to_string()))?;
@@ -291,26 +290,34 @@ impl Copying<'_> {
         Ok(not_copied)
     }
 
-    fn folder(
-        &self,
-        (old, new): (&Path, &Path),
-        below: &Path,
-        not_copied: &mut Vec<NotCopied>,
-    ) -> io::Result<()> {
-        let (from, to) = (old.join(below), new.join(below));
-        create_folders(self.to, &to)?;
-        let mode = self.from.metadata(&from)?.mode;
-        self.to.set_properties(&to, None, mode.map(safe_mode))?;
-        for entry in self.from.list(&from)? {
-            let name = entry?.name;
-            let (path, below) = (from.join(&name), below.join(&name));
-            match checked(&**self.from, &path, &below)? {
-                Err(refusal) => not_copied.push(NotCopied { path, refusal }),
-                Ok(found) if found.is_folder() => self.folder((old, new), &below, not_copied)?,
-                Ok(_) => self.file(&path, &to.join(name), None)?,
+    fn folder(&self, old: &Path, new: &Path, not_copied: &mut Vec<NotCopied>) -> io::Result<()> {
+        let create = |to: &Path, mode: Option<u32>| {
+            create_folders(self.to, to)?;
+            self.to.set_properties(to, None, mode.map(safe_mode))
+        };
+        create(new, self.from.metadata(old)?.mode)?;
+        let layout = self.from.layout();
+        layout.walk_all(&**self.from, old, &mut |found| {
+            let path = match found {
+                SideFile::File(path, _) | SideFile::Folder(path) => path,
+                SideFile::Problem(_, error) => return Err(error),
+                _ => return Ok(false),
+            };
+            let below = path.strip_prefix(old).map_err(io::Error::other)?;
+            let to = new.join(below);
+            match checked(&**self.from, path, below)? {
+                Err(refusal) => not_copied.push(NotCopied {
+                    path: path.to_owned(),
+                    refusal,
+                }),
+                Ok(found) if found.is_folder() => {
+                    create(&to, found.mode)?;
+                    return Ok(true);
+                }
+                Ok(_) => self.file(path, &to, None)?,
             }
-        }
-        Ok(())
+            Ok(false)
+        })
     }
 
     /// Copies a file with its times and, as far as that is [safe](safe_mode), its mode. The lines of a session get the new

@@ -17,7 +17,7 @@ use transcript_format::time;
 use transcript_reader::{EntryNo, EntryRef, Id, Source};
 use transcript_resume::Policy;
 use transcript_storage::outside_names::check_folders;
-use transcript_storage::{Disk, NewFile, ReadDisk, RealDisk, folder_of};
+use transcript_storage::{Disk, NewFile, ReadDisk, RealDisk, SideFile, folder_of};
 
 use crate::copying::{self, Made, NotCopied};
 use transcript_session::History;
@@ -628,7 +628,7 @@ fn side_files(
     let failed = |error| Error::io(ErrorKind::Fork, &target, error);
     let (mut names, mut not_copied) = (BTreeSet::new(), Vec::new());
     for folder in &folders {
-        collect(disk, folder, Path::new(""), &mut names, &mut not_copied).map_err(failed)?;
+        collect(disk, folder, &mut names, &mut not_copied).map_err(failed)?;
     }
     let (mut files, mut differ) = (Vec::new(), Vec::new());
     for name in names {
@@ -683,26 +683,28 @@ fn len_on(disk: &dyn ReadDisk, path: &Path) -> Option<u64> {
 fn collect(
     disk: &dyn ReadDisk,
     root: &Path,
-    below: &Path,
     names: &mut BTreeSet<PathBuf>,
     not_copied: &mut Vec<NotCopied>,
 ) -> io::Result<()> {
-    let entries = match disk.list(&root.join(below)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in entries {
-        let name = below.join(entry?.name);
-        let path = root.join(&name);
-        match copying::checked(disk, &path, &name)? {
-            Err(refusal) => not_copied.push(NotCopied { path, refusal }),
-            Ok(found) if found.is_folder() => collect(disk, root, &name, names, not_copied)?,
-            Ok(_) => {
-                names.insert(name);
+    disk.layout().walk_all(disk, root, &mut |found| {
+        let path = match found {
+            SideFile::File(path, _) | SideFile::Folder(path) => path,
+            SideFile::Problem(_, error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error);
             }
+            _ => return Ok(false),
+        };
+        let name = path.strip_prefix(root).map_err(io::Error::other)?;
+        match copying::checked(disk, path, name)? {
+            Err(refusal) => not_copied.push(NotCopied {
+                path: path.to_owned(),
+                refusal,
+            }),
+            Ok(found) if found.is_folder() => return Ok(true),
+            Ok(_) => _ = names.insert(name.to_owned()),
         }
-    }
-    Ok(())
+        Ok(false)
+    })
 }
 
 fn write_side_file(

@@ -12,7 +12,9 @@ use transcript_format::make;
 use transcript_format::names::{self, is_key_of, is_windows, project_key, rest_below};
 use transcript_format::object::Object;
 use transcript_reader::{Listing, SessionRow, all_subagents_on};
-use transcript_storage::{Client, Disk, File, FileKind, ReadDisk, RealDisk, folder_of, is_absent};
+use transcript_storage::{
+    Client, Disk, File, FileKind, ReadDisk, RealDisk, SideFile, folder_of, is_absent,
+};
 
 use crate::copying;
 use transcript_session::Store;
@@ -715,18 +717,33 @@ fn open(disk: &dyn Disk, path: &Path) -> Result<Arc<dyn File>, Refused> {
 /// Adds a file or folder and all that is in it.
 fn add(disk: &dyn Disk, all: &mut Vec<Belonging>, from: &Path, to: &Path) -> io::Result<()> {
     let is_folder = disk.link_metadata(from)?.is_folder();
-    all.push(Belonging {
-        from: from.to_owned(),
-        to: to.to_owned(),
-        is_folder,
-    });
-    if is_folder {
-        for entry in disk.list(from)? {
-            let name = entry?.name;
-            add(disk, all, &from.join(&name), &to.join(&name))?;
-        }
+    let mut push = |path: &Path, is_folder: bool| {
+        all.push(Belonging {
+            from: path.to_owned(),
+            to: match path.strip_prefix(from) {
+                Ok(below) if path != from => to.join(below),
+                _ => to.to_owned(),
+            },
+            is_folder,
+        });
+    };
+    push(from, is_folder);
+    if !is_folder {
+        return Ok(());
     }
-    Ok(())
+    disk.layout()
+        .walk_all(disk, from, &mut |found| match found {
+            SideFile::File(path, _) => {
+                push(path, false);
+                Ok(false)
+            }
+            SideFile::Folder(path) => {
+                push(path, true);
+                Ok(true)
+            }
+            SideFile::Problem(_, error) => Err(error),
+            _ => Ok(false),
+        })
 }
 
 /// Returns whether `to` has something that is not in `from`.

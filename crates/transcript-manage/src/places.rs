@@ -10,7 +10,7 @@ use transcript_reader::{
     Listing, SessionFile, SessionFiles, Source, Walked, session_of_subagent, subagents_on,
     walk_store,
 };
-use transcript_storage::{ReadDisk, SessionLayout};
+use transcript_storage::ReadDisk;
 
 /// Returns the sessions in an archive, on its disk; none if there is no archive.
 ///
@@ -106,12 +106,12 @@ pub fn add_folder(
 ) -> Result<(), transcript_reader::Error> {
     walk_store(&**disk, folder, &mut |walked| {
         match walked {
-            Walked::File(path) => add_file(&**disk, path, seen, files),
+            Walked::File { path, .. } => add_file(&**disk, path, seen, files),
             Walked::Folder {
                 has_session: true, ..
             } => {}
             Walked::Folder { path, .. } => {
-                let session = SessionLayout::CLIENT.session_of(path);
+                let session = disk.layout().session_of(path);
                 let is_left = SessionFile::at(&**disk, &session).add_rest(files);
                 return !is_left;
             }

@@ -159,12 +159,12 @@ impl SessionFiles {
         };
         // Names are cheaper to compare than the paths that are sorted later.
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        let project = name_of(path);
+        let (project, layout) = (name_of(path), self.disk.layout());
         let mut folders = HashSet::new();
         let first = self.sessions.len();
         for entry in entries {
             let name = entry.name.to_string_lossy();
-            let Some(id) = name.strip_suffix(".jsonl") else {
+            let Some(id) = layout.id_of(&name) else {
                 if entry.kind != FileKind::File {
                     folders.insert(name.into_owned());
                 }
@@ -189,7 +189,7 @@ impl SessionFiles {
         }
         for id in folders {
             let missing = SessionFile {
-                path: path.join(format!("{id}.jsonl")),
+                path: layout.session_of(&path.join(&id)),
                 project: project.clone(),
                 id,
                 has_folder: true,
@@ -210,7 +210,7 @@ impl SessionFiles {
             !file.is_link
                 || disk
                     .real_path(&file.path)
-                    .map_or(true, |real| links.take(real))
+                    .map_or(true, |real| links.take(disk.layout(), real))
         });
     }
 }
@@ -224,7 +224,7 @@ impl SessionFile {
             path: path.to_owned(),
             project: path.parent().map(name_of).unwrap_or_default(),
             id: stem.to_string_lossy().into_owned(),
-            has_folder: disk.is_folder(&path.with_extension("")),
+            has_folder: disk.is_folder(&disk.layout().folder(path)),
             is_link: false,
             metadata: None,
         }
@@ -240,7 +240,7 @@ impl SessionFile {
             files.orphans.push(self);
         } else if files
             .disk
-            .is_folder(&SessionLayout::CLIENT.results(&self.path))
+            .is_folder(&files.disk.layout().results(&self.path))
         {
             files.leftovers.push(self);
         } else {
@@ -250,8 +250,8 @@ impl SessionFile {
     }
 
     /// Returns the folder for the agents and the side files of the session.
-    pub(crate) fn folder(&self) -> PathBuf {
-        SessionLayout::CLIENT.folder(&self.path)
+    pub(crate) fn folder(&self, layout: SessionLayout) -> PathBuf {
+        layout.folder(&self.path)
     }
 
     /// Counts the agents in the folder of the session.

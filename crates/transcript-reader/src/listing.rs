@@ -715,7 +715,8 @@ fn side_file(session: &Source, file: &SessionFile, name: &str) -> Option<String>
     if !file.has_folder {
         return None;
     }
-    let source = Source::open_on(&session.disk(), &file.folder().join(name)).ok()?;
+    let disk = session.disk();
+    let source = Source::open_on(&disk, &file.folder(disk.layout()).join(name)).ok()?;
     let mut bytes = vec![0; usize::try_from(source.len().min(MAX_SIDE_FILE)).ok()?];
     let read = source.read_at(0, &mut bytes).ok()?;
     bytes.truncate(read);

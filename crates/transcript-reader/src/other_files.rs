@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
-use transcript_storage::{FileKind, ReadDisk, SessionLayout, SideFile};
+use transcript_storage::{FileKind, ReadDisk, SideFile};
 
 use crate::index::{Id, Index};
 use crate::source::Source;
@@ -102,7 +102,7 @@ fn sibling_files(disk: &dyn ReadDisk, path: &Path) -> Vec<PathBuf> {
         return Vec::new();
     };
     let mut files = Vec::new();
-    let layout = SessionLayout::CLIENT;
+    let layout = disk.layout();
     if let Some(session) = layout.folder_around(&path) {
         files.push(layout.session_of(session));
         add_side_files(disk, session, &mut files);
@@ -126,7 +126,7 @@ fn sibling_files(disk: &dyn ReadDisk, path: &Path) -> Vec<PathBuf> {
 
 /// Adds the transcripts in the folder of a session. What cannot be read is omitted.
 fn add_side_files(disk: &dyn ReadDisk, folder: &Path, files: &mut Vec<PathBuf>) {
-    let layout = SessionLayout::CLIENT;
+    let layout = disk.layout();
     let walked: Result<(), Infallible> = layout.walk(disk, (folder, ""), &mut |found| {
         match found {
             SideFile::Folder(_) => return Ok(true),
@@ -144,7 +144,7 @@ fn transcripts_in(disk: &dyn ReadDisk, folder: &Path) -> Vec<PathBuf> {
     let files = entries.filter(|entry| entry.kind != FileKind::Folder);
     let paths = files.map(|entry| folder.join(entry.name));
     let mut paths: Vec<_> = paths
-        .filter(|path| SessionLayout::CLIENT.has_ending(path))
+        .filter(|path| disk.layout().has_ending(path))
         .collect();
     paths.sort();
     paths

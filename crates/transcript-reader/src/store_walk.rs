@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use transcript_format::ids::Uuid;
-use transcript_storage::{FileKind, ReadDisk, SessionLayout};
+use transcript_storage::{FileKind, Metadata, ReadDisk, SessionLayout};
 
 use crate::error::{Error, ErrorKind};
 
@@ -16,7 +16,12 @@ const OF_SESSION: usize = SessionLayout::MAX_DEPTH + 1;
 #[non_exhaustive]
 pub enum Walked<'w> {
     /// A regular file, or a link to one.
-    File(&'w Path),
+    File {
+        /// The file.
+        path: &'w Path,
+        /// Its properties, if the list of its folder had them.
+        metadata: Option<Metadata>,
+    },
     /// A folder, or a link to one. It is entered if the caller says so.
     Folder {
         /// The folder.
@@ -45,8 +50,8 @@ impl Links {
     }
 
     /// Returns whether a file that a link leads to counts. Asked when all folders are entered that are no links.
-    pub(crate) fn take(&mut self, real: PathBuf) -> bool {
-        let is_found = is_named_like_a_session(&real)
+    pub(crate) fn take(&mut self, layout: SessionLayout, real: PathBuf) -> bool {
+        let is_found = layout.has_ending(&real)
             && real
                 .parent()
                 .is_some_and(|folder| self.folders.contains(folder));
@@ -107,12 +112,14 @@ impl Walk<'_> {
         for entry in entries {
             let path = folder.join(&entry.name);
             match entry.kind {
-                FileKind::File => _ = (self.visit)(Walked::File(&path)),
+                FileKind::File => {
+                    let (path, metadata) = (&*path, entry.metadata);
+                    _ = (self.visit)(Walked::File { path, metadata });
+                }
                 FileKind::Folder => {
-                    let mut session = entry.name.clone();
-                    session.push(".jsonl");
+                    let session = self.disk.layout().session_of(Path::new(&entry.name));
                     let real = real.join(&entry.name);
-                    let has_session = names.contains(&session);
+                    let has_session = names.contains(session.as_os_str());
                     let starts_session = has_session || is_named_by_id(&path);
                     let depth = match starts_session && !is_of_session {
                         true => OF_SESSION,
@@ -122,7 +129,7 @@ impl Walk<'_> {
                     self.enter(&path, &real, depth, has_session, is_of_session);
                 }
                 FileKind::Link if !is_of_session => self.waiting.push_back((path, depth)),
-                FileKind::Other if is_named_like_a_session(&path) => {
+                FileKind::Other if self.disk.layout().has_ending(&path) => {
                     self.problem(Error::new(ErrorKind::NotAFile, &path));
                 }
                 FileKind::Link | FileKind::Other => {}
@@ -154,19 +161,18 @@ impl Walk<'_> {
         let found = found.and_then(|real| Ok((self.disk.metadata(&real)?.kind, real)));
         match found {
             Ok((FileKind::Folder, real)) if !self.links.folders.contains(&real) => {
-                let mut session = path.as_os_str().to_owned();
-                session.push(".jsonl");
-                let has_session = self.disk.metadata(Path::new(&session)).is_ok();
+                let has_session = self.disk.exists(&self.disk.layout().session_of(path));
                 let is_of_session = has_session || is_named_by_id(path);
                 let depth = if is_of_session { OF_SESSION } else { depth };
                 self.enter(path, &real, depth, has_session, is_of_session);
             }
             Ok((FileKind::File, real)) => {
-                if self.links.take(real) {
-                    _ = (self.visit)(Walked::File(path));
+                if self.links.take(self.disk.layout(), real) {
+                    let metadata = None;
+                    _ = (self.visit)(Walked::File { path, metadata });
                 }
             }
-            Ok((FileKind::Other, _)) if is_named_like_a_session(path) => {
+            Ok((FileKind::Other, _)) if self.disk.layout().has_ending(path) => {
                 self.problem(Error::new(ErrorKind::NotAFile, path));
             }
             Ok(_) => {}
@@ -177,10 +183,6 @@ impl Walk<'_> {
     fn problem(&mut self, error: Error) {
         _ = (self.visit)(Walked::Problem(error));
     }
-}
-
-fn is_named_like_a_session(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end == "jsonl")
 }
 
 /// Returns whether a folder has the name of a session.

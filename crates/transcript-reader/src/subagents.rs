@@ -9,7 +9,7 @@ use transcript_format::lines::AGENT_META_CAP;
 use transcript_format::metadata::AgentMetadata;
 use transcript_format::names::agent_of;
 use transcript_format::object::Object;
-use transcript_storage::{FileKind, ReadDisk, SessionLayout, SideFile, is_absent};
+use transcript_storage::{FileKind, ReadDisk, SideFile, is_absent};
 
 use crate::error::Error;
 use crate::source::Source;
@@ -109,7 +109,7 @@ pub fn own_subagents_on(disk: &Arc<dyn ReadDisk>, session: &Path) -> Result<Vec<
         found.push(path?);
         Ok(())
     })?;
-    let own = SessionLayout::CLIENT.subagents(session);
+    let own = disk.layout().subagents(session);
     let found = found.iter();
     Ok(found.filter_map(|path| Subagent::at(path, &own)).collect())
 }
@@ -136,7 +136,7 @@ fn each_own(
     session: &Path,
     each: &mut dyn FnMut(Result<PathBuf, Error>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let own = SessionLayout::CLIENT.subagents(session);
+    let own = disk.layout().subagents(session);
     let is_folder = match disk.link_metadata(&own) {
         Err(error) if is_absent(&error) => return Ok(()),
         Err(error) => return each(Err(Error::io(&own, None, error))),
@@ -145,7 +145,7 @@ fn each_own(
     if !is_folder {
         return Ok(());
     }
-    let layout = SessionLayout::CLIENT;
+    let layout = disk.layout();
     let folder = layout.folder(session);
     layout.walk(disk, (&folder, layout.subagents), &mut |found| {
         match found {

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::SystemTime;
 
-use transcript_storage::{Entries, Identity, LocalDisk, Metadata, ReadDisk, ReadFile, Reporter};
+use transcript_storage::{
+    Entries, Identity, LocalDisk, Metadata, ReadDisk, ReadFile, Reporter, SessionLayout,
+};
 
 use crate::Redactor;
 use crate::mask::mask;
@@ -260,6 +262,10 @@ impl ReadDisk for RedactedDisk {
 
     fn local(&self) -> Option<&dyn LocalDisk> {
         self.disk.local().map(|_| self as _)
+    }
+
+    fn layout(&self) -> SessionLayout {
+        self.disk.layout()
     }
 
     fn reporter(&self) -> Reporter {

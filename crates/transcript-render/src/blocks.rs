@@ -59,7 +59,7 @@ fn stored_text(source: &Source, preview: &str, loaded: &LoadedItem<'_>) -> Optio
     let name = path.trim_start_matches(['/', '\\']).trim_end();
     let own = Some(name)
         .filter(|name| is_name(name))
-        .map(|_| folder_of_session(source.path()))?;
+        .map(|_| folder_of_session(source.disk().layout(), source.path()))?;
     let disk = source.disk();
     let read = |session: &Path| {
         let path = session.join(FOLDER).join(name);
@@ -86,8 +86,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Returns the folder beside the session that a file belongs to: the file of a subagent is in a folder of that.
-fn folder_of_session(path: &Path) -> PathBuf {
-    let layout = SessionLayout::CLIENT;
+fn folder_of_session(layout: SessionLayout, path: &Path) -> PathBuf {
     let around = layout.folder_around(path).map(Path::to_owned);
     around.unwrap_or_else(|| layout.folder(path))
 }

@@ -14,6 +14,7 @@ use crate::changes::Reporter;
 use crate::exchange_error::{ExchangeError, Replace};
 use crate::file::{File, FileKind, Identity, Metadata, ReadFile, is_absent};
 use crate::new_file::NewFile;
+use crate::session_layout::SessionLayout;
 
 /// What can be read from any store: files by their paths, and lists of them. Nothing is locked and nothing is written.
 ///
@@ -53,6 +54,12 @@ pub trait ReadDisk: Debug + Send + Sync {
 
     /// Returns the links of this disk; `None` on one that has none. A disk that shows another one must have those of the other.
     fn local(&self) -> Option<&dyn LocalDisk>;
+
+    /// Returns where the files of the sessions on this disk are; as the client has them by default. A disk that shows another one
+    /// has that of the other, unless it changes it.
+    fn layout(&self) -> SessionLayout {
+        SessionLayout::CLIENT
+    }
 
     /// Returns who reports changes of what is on this disk; nobody by default.
     fn reporter(&self) -> Reporter {

@@ -111,8 +111,8 @@ impl std::fmt::Debug for FsWatch {
 }
 
 impl FsWatch {
-    /// Notifies `notifier` of the hints that `on_change` derives from changes of names, or of something else if it is given
-    /// `false`. If nobody reports changes of the disk, or there is no room for more watches, there are no notifications.
+    /// Notifies `notifier` of the hints that `on_change` derives from a change; its first argument is whether names changed.
+    /// If nobody reports changes of the disk, or there is no room for more watches, there are no notifications.
     pub(crate) fn new(
         disk: &Arc<dyn ReadDisk>,
         notifier: &Notifier,

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use transcript_format::names::TranscriptFile;
-use transcript_reader::{Error, subagents_on};
+use transcript_reader::{Error, ErrorKind, Walked, subagents_on, walk_store};
 use transcript_storage::crew::Task;
-use transcript_storage::{FileKind, Metadata, ReadDisk, SessionLayout, WatchedFolder};
+use transcript_storage::{Metadata, ReadDisk, SessionLayout, WatchedFolder};
 
 use crate::event::FollowEvent;
 use crate::followed_file::FollowedFile;
@@ -26,8 +26,6 @@ const ACTIVE: Duration = Duration::from_secs(10);
 const MAX_OPEN: usize = 64;
 /// The maximum number of events of one file in a row while other files have events.
 const IN_A_ROW: usize = 64;
-/// The maximum depth of transcripts below a folder of projects: project, session, `subagents`, and those below that.
-const MAX_DEPTH: usize = 3 + SessionLayout::MAX_DEPTH;
 
 /// Follows all sessions of a folder, or one session with its subagents; files that are created
 /// later are followed from their first byte.
@@ -138,11 +136,11 @@ impl Watcher {
         let (notifier, now) = (Notifier::default(), Instant::now());
         let concerned = Arc::new(Mutex::new(Concerned::default()));
         let watch = if options.has_events() {
-            let concerned = Arc::clone(&concerned);
+            let (concerned, layout) = (Arc::clone(&concerned), options.disk.layout());
             FsWatch::new(&options.disk, &notifier, move |are_names, path, hints| {
                 let concerned = concerned.lock().unwrap_or_else(PoisonError::into_inner);
                 if concerned.is(path) {
-                    collect_hints(are_names, path, hints);
+                    collect_hints(layout, are_names, path, hints);
                 }
             })
         } else {
@@ -541,8 +539,8 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// Adds the hints of a change: a transcript was written, or names changed.
-fn collect_hints(are_names: bool, path: &Path, hints: &mut Hints) {
-    if SessionLayout::CLIENT.has_ending(path) {
+fn collect_hints(layout: SessionLayout, are_names: bool, path: &Path, hints: &mut Hints) {
+    if layout.has_ending(path) {
         hints.paths.insert(path.to_owned());
     } else {
         hints.all |= are_names;
@@ -554,10 +552,6 @@ struct FolderScan {
     disk: Arc<dyn ReadDisk>,
     /// The files, each with its properties if the list of its folder had them.
     files: Vec<(PathBuf, Option<Metadata>)>,
-    /// The folder that is scanned, with links resolved.
-    real: PathBuf,
-    /// The targets of links that were visited.
-    seen: HashSet<PathBuf>,
     errors: Vec<Error>,
 }
 
@@ -566,19 +560,13 @@ impl FolderScan {
         Self {
             disk,
             files: Vec::new(),
-            real: PathBuf::new(),
-            seen: HashSet::new(),
             errors: Vec::new(),
         }
     }
 
     fn add(&mut self, target: &Target) {
         match target {
-            Target::Folder(folder) => {
-                let real = self.disk.real_path(folder);
-                self.real = real.unwrap_or_else(|_| folder.clone());
-                self.walk(folder, folder, MAX_DEPTH);
-            }
+            Target::Folder(folder) => self.walk(folder),
             Target::File(path) => self.files.push((path.clone(), None)),
             Target::Session(path) => {
                 self.files.push((path.clone(), None));
@@ -586,51 +574,40 @@ impl FolderScan {
                     Ok(agents) => self
                         .files
                         .extend(agents.into_iter().map(|agent| (agent.path, None))),
-                    // The folder of the session may be created later.
-                    Err(error) if error.kind() == transcript_reader::ErrorKind::NotFound => {}
-                    Err(error) => self.errors.push(error),
+                    Err(error) => self.add_error(error),
                 }
             }
         }
     }
 
-    /// Adds the transcripts below `folder`, which is `top` or a folder below it.
-    fn walk(&mut self, top: &Path, folder: &Path, depth: usize) {
-        let entries = match self.disk.list(folder) {
-            Ok(entries) => entries,
-            Err(error) => {
-                let error = Error::io(folder, None, error);
-                if error.kind() != transcript_reader::ErrorKind::NotFound {
-                    self.errors.push(error);
+    /// Adds the transcripts below a folder.
+    fn walk(&mut self, top: &Path) {
+        let disk = Arc::clone(&self.disk);
+        let below = |path: &Path| Some(path.strip_prefix(top).ok()?.to_str()?.to_owned());
+        let walked = walk_store(&*disk, top, &mut |walked| {
+            match walked {
+                Walked::Folder { path, .. } => {
+                    return below(path).is_some_and(|below| may_hold_transcripts(&below));
                 }
-                return;
-            }
-        };
-        for entry in entries.flatten() {
-            let mut kind = entry.kind;
-            let path = folder.join(&entry.name);
-            let Some(below) = path.strip_prefix(top).ok().and_then(Path::to_str) else {
-                continue;
-            };
-            if kind == FileKind::Link {
-                // A target below `top` is found by its real path, and a target with two links is
-                // visited once.
-                match self.disk.real_path(&path) {
-                    Ok(real) if !real.starts_with(&self.real) && self.seen.insert(real.clone()) => {
-                    }
-                    _ => continue,
+                Walked::File { path, metadata }
+                    if below(path).is_some_and(|below| is_transcript(&below)) =>
+                {
+                    self.files.push((path.to_owned(), metadata));
                 }
-                match self.disk.metadata(&path) {
-                    Ok(found) => kind = found.kind,
-                    Err(_) => continue,
-                }
+                Walked::Problem(error) => self.add_error(error),
+                _ => {}
             }
-            if kind == FileKind::Folder && depth > 1 && may_hold_transcripts(below) {
-                self.walk(top, &path, depth - 1);
-            } else if kind == FileKind::File && is_transcript(below) {
-                let known = entry.metadata.filter(|found| found.is_file());
-                self.files.push((path, known));
-            }
+            false
+        });
+        if let Err(error) = walked {
+            self.add_error(error);
+        }
+    }
+
+    /// Adds the error of a folder. One that is missing may be created later.
+    fn add_error(&mut self, error: Error) {
+        if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotAFile) {
+            self.errors.push(error);
         }
     }
 }

@@ -718,7 +718,7 @@ fn side_files(
     read: &HashSet<&Path>,
 ) -> Result<Vec<SideFile>, Error> {
     let mut files = Vec::new();
-    SessionLayout::CLIENT.walk(disk, (folder, ""), &mut |found| {
+    disk.layout().walk(disk, (folder, ""), &mut |found| {
         let path = match found {
             Side::Folder(_) => return Ok(true),
             Side::File(path, FileKind::File) => path,

@@ -12,7 +12,7 @@ use std::thread;
 use transcript_format::finding::Code;
 use transcript_reader::{Error, Index, Source};
 use transcript_redact::{Content, Located, Redactor};
-use transcript_storage::{ReadDisk, SessionLayout};
+use transcript_storage::ReadDisk;
 
 use crate::located_finding::LocatedFinding;
 use crate::options::VerifyOptions;
@@ -198,7 +198,7 @@ pub(crate) fn in_stored_results(
 ) -> Result<Vec<LocatedFinding>, Error> {
     let redactor = Redactor::new();
     let mut found = Vec::new();
-    for path in SessionLayout::CLIENT.stored_results(disk, path) {
+    for path in disk.layout().stored_results(disk, path) {
         let failed = |error| Error::io(&path, None, error);
         let metadata = disk.link_metadata(&path).map_err(failed)?;
         let file = disk.open_to_read(&path).map_err(failed)?;
@@ -223,7 +223,7 @@ pub(crate) fn in_stored_results(
                 count => format!(", {count} times"),
             };
             let Located { kind, line, .. } = first;
-            let folder = SessionLayout::CLIENT.results;
+            let folder = disk.layout().results;
             let detail = format!("{kind} in {folder}/{name}, line {line}{times}");
             LocatedFinding::of_file(Code::Secret, detail)
         }));

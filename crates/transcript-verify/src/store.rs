@@ -20,7 +20,7 @@ use transcript_format::scan::Flags;
 use transcript_reader::{
     Bodies, EntryRef, Error, Index, Source, Subagent, Walked, subagents_on, walk_store,
 };
-use transcript_storage::{Metadata, ReadDisk, RealDisk, SessionLayout};
+use transcript_storage::{Metadata, ReadDisk, RealDisk};
 
 use crate::conversation::ConversationMeasure;
 use crate::located_finding::LocatedFinding;
@@ -287,7 +287,7 @@ fn newest_beside(
         .zip(modified)
         .is_some_and(|(last, modified)| distance(last, modified) <= DAY);
     let results = match are_times_kept {
-        true => SessionLayout::CLIENT.stored_results(&**disk, path),
+        true => disk.layout().stored_results(&**disk, path),
         false => Vec::new(),
     };
     let results = results
@@ -500,14 +500,14 @@ impl Found {
 
     fn add(&mut self, disk: &dyn ReadDisk, walked: Walked<'_>) -> bool {
         match walked {
-            Walked::File(path) => {
-                if SessionLayout::CLIENT.has_ending(path) {
+            Walked::File { path, .. } => {
+                if disk.layout().has_ending(path) {
                     self.files.push(path.to_owned());
                 }
                 false
             }
             Walked::Folder { path, has_session } => {
-                let layout = SessionLayout::CLIENT;
+                let layout = disk.layout();
                 let name = path.file_name().and_then(|name| name.to_str());
                 let name = name.unwrap_or_default();
                 let has_files = |name| {

@@ -5,19 +5,31 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use transcript_catalog::Catalog;
+use transcript_reader::own_subagents_on;
 use transcript_storage::{
-    Entries, FileKind, LocalDisk, MemoryDisk, Metadata, ReadDisk, ReadFile, entries_below,
+    Entries, FileKind, LocalDisk, MemoryDisk, Metadata, ReadDisk, ReadFile, SessionLayout,
+    entries_below,
 };
 
 /// A disk that has files and no folders, says their properties with each list, and counts every other question.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Remote {
+    layout: SessionLayout,
     files: MemoryDisk,
     names: Vec<PathBuf>,
     asked: Mutex<Vec<PathBuf>>,
 }
 
 impl Remote {
+    fn new(layout: SessionLayout) -> Self {
+        Self {
+            layout,
+            files: MemoryDisk::new(),
+            names: Vec::new(),
+            asked: Mutex::default(),
+        }
+    }
+
     fn put(&mut self, path: &str, text: &str) {
         self.files.put(path, text);
         self.names.push(path.into());
@@ -52,11 +64,15 @@ impl ReadDisk for Remote {
     fn local(&self) -> Option<&dyn LocalDisk> {
         None
     }
+
+    fn layout(&self) -> SessionLayout {
+        self.layout
+    }
 }
 
 #[test]
 fn sessions_whose_properties_are_in_the_list_are_not_asked_for() {
-    let mut remote = Remote::default();
+    let mut remote = Remote::new(SessionLayout::CLIENT);
     for project in 0..3 {
         for session in 0..40 {
             let path =
@@ -74,4 +90,34 @@ fn sessions_whose_properties_are_in_the_list_are_not_asked_for() {
     assert_eq!(*asked, [Path::new("/r")]);
     let kinds = remote.list(Path::new("/r")).unwrap();
     assert!(kinds.flatten().all(|entry| entry.kind == FileKind::Folder));
+}
+
+#[test]
+fn what_belongs_to_a_session_is_where_the_layout_of_the_disk_says() {
+    let other = SessionLayout {
+        subagents: "helpers",
+        results: "outputs",
+        ..SessionLayout::CLIENT
+    };
+    let line = "{\"type\":\"user\",\"uuid\":\"u1\"}\n";
+    let id = "1999463e-ee08-4b08-99d5-2d9a36fd8293";
+    let session = format!("/r/-p/{id}.jsonl");
+    let found = |layout: SessionLayout| {
+        let mut remote = Remote::new(layout);
+        remote.put(&session, line);
+        for name in [
+            "helpers/agent-a1.jsonl",
+            "subagents/agent-a2.jsonl",
+            "outputs/a.txt",
+        ] {
+            remote.put(&format!("/r/-p/{id}/{name}"), line);
+        }
+        let disk: Arc<dyn ReadDisk> = Arc::new(remote);
+        let agents = own_subagents_on(&disk, Path::new(&session)).unwrap();
+        let agents: Vec<String> = agents.into_iter().map(|agent| agent.id).collect();
+        let catalog = Catalog::open_on(&disk, Path::new("/r")).unwrap();
+        (agents, catalog.bytes() / line.len() as u64)
+    };
+    assert_eq!(found(other), (vec!["a1".to_owned()], 3));
+    assert_eq!(found(SessionLayout::CLIENT), (vec!["a2".to_owned()], 2));
 }

@@ -37,7 +37,7 @@ fn every_walk_sees_the_subagents_of_a_session_to_the_same_depth() {
     let mut walked = BTreeSet::new();
     walk_store(&*disk, Path::new("/projects"), &mut |found| {
         match found {
-            Walked::File(path) => _ = walked.insert(path.to_owned()),
+            Walked::File { path, .. } => _ = walked.insert(path.to_owned()),
             Walked::Problem(error) => panic!("{error}"),
             _ => {}
         }
@@ -63,7 +63,7 @@ fn a_session_is_whole_as_deep_as_its_project_is() {
     let disk = deepest("/top");
     let mut files = Vec::new();
     walk_store(&disk, Path::new("/top"), &mut |found| {
-        if let Walked::File(path) = found {
+        if let Walked::File { path, .. } = found {
             files.push(path.to_owned());
         }
         true
