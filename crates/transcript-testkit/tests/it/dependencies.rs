@@ -116,6 +116,25 @@ fn offences(metadata: &Value, root: &str) -> Vec<String> {
         .collect()
 }
 
+/// What is written for others appears complete or not at all, also when the process is killed; that is the work of `NewFile`.
+#[test]
+fn temporary_files_are_made_by_storage_alone() {
+    let members = cargo_metadata(&["--no-deps"]);
+    let packages = members["packages"].as_array().expect("a list of packages");
+    let of_builds = packages.iter().filter(|package| {
+        let dependencies = package["dependencies"].as_array().expect("a list");
+        dependencies
+            .iter()
+            .any(|other| other["name"] == "tempfile" && other["kind"].is_null())
+    });
+    let names: BTreeSet<&str> = of_builds
+        .filter_map(|package| package["name"].as_str())
+        .collect();
+    // The testkit is no part of a release.
+    let expected = BTreeSet::from(["transcript-storage", "transcript-testkit"]);
+    assert_eq!(names, expected);
+}
+
 #[test]
 fn guarded_crates_link_no_tokio_no_notify_and_no_anyhow() {
     let metadata = metadata();
