@@ -87,6 +87,7 @@ pub struct MergeReport {
 
 /// A file beside a session that was not copied with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct NotCopiedRecord {
