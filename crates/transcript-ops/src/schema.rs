@@ -19,26 +19,6 @@ use crate::wire::{
     SearchRecord, SessionRecord, TailRecord, VerifyRecord,
 };
 
-/// A message of the API. What its blocks have is up to the API.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
-pub(crate) struct ApiMessage {
-    /// `user`, `assistant` or `system`.
-    role: String,
-    /// A text, or the blocks.
-    content: Content,
-}
-
-#[derive(JsonSchema)]
-#[schemars(untagged)]
-#[expect(dead_code, reason = "only its schema is used")]
-enum Content {
-    /// A text.
-    Text(String),
-    /// Blocks, each with its `type`.
-    Blocks(Vec<Map<String, Value>>),
-}
-
 /// Makes the schema of one type.
 type SchemaOf = fn(&mut SchemaGenerator) -> schemars::Schema;
 

@@ -16,8 +16,8 @@ use crate::wire::{self, Answer, Append, Command, CommandError, Json};
 use transcript_reader::Index;
 use transcript_session::make::Compaction;
 use transcript_session::{
-    ConversationEntry, Error, ForkOptions, History, Request as SessionRequest, Session, SetSome,
-    TurnEnd, Usage, append_all_then, context_window,
+    Error, ForkOptions, History, Request as SessionRequest, Session, SetSome, TurnEnd, Usage,
+    append_all_then, context_window,
 };
 
 /// The version in the answer to `hello`.
@@ -383,7 +383,7 @@ fn run(
         }
         Command::Entries => {
             let entries = session.entries()?;
-            let list: Vec<_> = entries.iter().map(EntryPreview::new).collect();
+            let list: Vec<_> = entries.iter().map(wire::EntryPreview::new).collect();
             answer_with(&list, |answer| &mut answer.list)
         }
         Command::Usage => answer_with(&usage(session)?, |answer| &mut answer.models),
@@ -452,35 +452,6 @@ pub fn request_text(request: &SessionRequest, index: &Index) -> io::Result<Strin
         messages: wire::Json::new(messages),
         diagnostics: wire::RequestDiagnostics::new(index, request),
     })?)
-}
-
-/// An entry as the command `entries` lists it.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct EntryPreview<'e> {
-    uuid: Option<String>,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    role: Option<&'static str>,
-    is_prompt: bool,
-    preview: &'e str,
-    context_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-}
-
-impl<'e> EntryPreview<'e> {
-    fn new(entry: &'e ConversationEntry) -> Self {
-        Self {
-            uuid: entry.id.as_ref().map(ToString::to_string),
-            kind: entry.kind.name(),
-            role: entry.role.map(|role| role.name()),
-            is_prompt: entry.is_prompt,
-            preview: &entry.preview,
-            context_tokens: entry.context_tokens,
-            output_tokens: entry.output_tokens,
-        }
-    }
 }
 
 /// Appends several batches in one write, and answers each. If one cannot be written, each is tried alone, so

@@ -518,7 +518,7 @@ pub struct Answer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "schema",
-        schemars(with = "Option<Vec<crate::serve::EntryPreview<'static>>>")
+        schemars(with = "Option<Vec<super::EntryPreview<'static>>>")
     )]
     pub list: Option<Json<'a>>,
     /// What the answers of each model report; only of `usage`.

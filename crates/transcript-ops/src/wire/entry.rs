@@ -9,6 +9,7 @@ use transcript_format::object::Str;
 use transcript_format::scan::{Envelope, Flags, Text};
 use transcript_reader::{EntryRef, Index};
 use transcript_resume::PathEntry;
+use transcript_session::ConversationEntry;
 
 use super::Name;
 use super::text::Json;
@@ -132,6 +133,45 @@ impl<'a> EntryRecord<'a> {
             uuid: decoded(envelope.uuid()).map(Cow::into_owned),
             parent_uuid: decoded(parent).map(Cow::into_owned),
             ..record
+        }
+    }
+}
+
+/// An entry as the command `entries` lists it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct EntryPreview<'e> {
+    /// Its uuid; `None` if it has none.
+    pub uuid: Option<String>,
+    /// Its type, such as `user`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// The role of its message.
+    pub role: Option<&'static str>,
+    /// Whether it is a prompt of a person.
+    pub is_prompt: bool,
+    /// The start of its text.
+    pub preview: &'e str,
+    /// The tokens of the context of this answer, as the API counted them.
+    pub context_tokens: Option<u64>,
+    /// The tokens of this answer, as the API counted them.
+    pub output_tokens: Option<u64>,
+}
+
+impl<'e> EntryPreview<'e> {
+    /// Lists an entry.
+    #[must_use]
+    pub fn new(entry: &'e ConversationEntry) -> Self {
+        Self {
+            uuid: entry.id.as_ref().map(ToString::to_string),
+            kind: entry.kind.name(),
+            role: entry.role.map(|role| role.name()),
+            is_prompt: entry.is_prompt,
+            preview: &entry.preview,
+            context_tokens: entry.context_tokens,
+            output_tokens: entry.output_tokens,
         }
     }
 }

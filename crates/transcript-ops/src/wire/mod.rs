@@ -22,6 +22,8 @@
 //! and `len` does not include the newline. Parts that are copied from a file ([`Json`]) are verbatim:
 //! key order, digits and escapes are those of the file.
 
+#[cfg(feature = "schema")]
+mod api_message;
 mod append;
 mod archive;
 mod client;
@@ -58,7 +60,7 @@ pub use archive::{
 pub use client::{ClientAction, ReferenceRecord};
 pub use command_error::CommandError;
 pub use count::CountCommand;
-pub use entry::EntryRecord;
+pub use entry::{EntryPreview, EntryRecord};
 pub use fork::ForkRecord;
 pub use list::SessionRecord;
 pub use location::EntryLocation;

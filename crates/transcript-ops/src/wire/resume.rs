@@ -50,7 +50,10 @@ pub struct ResumeReport<'a> {
     /// The messages of the next request, oldest first, verbatim. A report that is about to be
     /// written has none: see [`write`](Self::write).
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::ApiMessage>"))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Vec<super::api_message::ApiMessage>")
+    )]
     pub messages: Vec<Json<'a>>,
     /// The uuids of the entries of the path, oldest first.
     #[serde(default)]
@@ -178,7 +181,10 @@ pub struct RequestRecord<'a> {
     /// The length of the request.
     pub tokens: TokensRecord,
     /// The messages, in the form of the API.
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::ApiMessage>"))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Vec<super::api_message::ApiMessage>")
+    )]
     pub messages: Json<'a>,
     /// What the messages have that no entry says, and what is not sent.
     #[serde(flatten)]
