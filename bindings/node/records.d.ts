@@ -17,8 +17,8 @@ export interface ActionRecord {
 
 /** A message of the API. What its blocks have is up to the API. */
 export interface ApiMessage {
-  /** A text, or the blocks. */
-  content: Content;
+  /** A text, or blocks, each with its `type`. */
+  content: string | (Record<string, unknown>)[];
   /** `user`, `assistant` or `system`. */
   role: string;
 }
@@ -138,9 +138,6 @@ export interface CompactedRecord {
   /** The same by the type of lines, the type of which most bytes are moved first. */
   types: TypeSizeRecord[];
 }
-
-/**  */
-export type Content = string | (Record<string, unknown>)[];
 
 /** A copy of an entry. */
 export interface CopyRecord {
@@ -325,12 +322,19 @@ export interface EntryLocation {
 
 /** An entry as the command `entries` lists it. */
 export interface EntryPreview {
+  /** The tokens of the context of this answer, as the API counted them. */
   contextTokens: number | null;
+  /** Whether it is a prompt of a person. */
   isPrompt: boolean;
+  /** The tokens of this answer, as the API counted them. */
   outputTokens: number | null;
+  /** The start of its text. */
   preview: string;
+  /** The role of its message. */
   role: string | null;
+  /** Its type, such as `user`. */
   type: string;
+  /** Its uuid; `null` if it has none. */
   uuid: string | null;
 }
 

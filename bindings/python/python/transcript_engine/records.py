@@ -24,8 +24,8 @@ class ActionRecord(TypedDict):
 class ApiMessage(TypedDict):
     """A message of the API. What its blocks have is up to the API."""
 
-    content: Content
-    """A text, or the blocks."""
+    content: str | list[dict[str, Any]]
+    """A text, or blocks, each with its `type`."""
     role: str
     """`user`, `assistant` or `system`."""
 
@@ -350,12 +350,19 @@ class EntryPreview(TypedDict):
     """An entry as the command `entries` lists it."""
 
     contextTokens: int | None
+    """The tokens of the context of this answer, as the API counted them."""
     isPrompt: bool
+    """Whether it is a prompt of a person."""
     outputTokens: int | None
+    """The tokens of this answer, as the API counted them."""
     preview: str
+    """The start of its text."""
     role: str | None
+    """The role of its message."""
     type: str
+    """Its type, such as `user`."""
     uuid: str | None
+    """Its uuid; `null` if it has none."""
 
 
 class _EntryRecord(TypedDict):
@@ -1385,8 +1392,6 @@ class WrittenFork(TypedDict):
     sessionId: str
     """The id of the new session."""
 
-
-Content = Union[str, list[dict[str, Any]]]
 
 CostRecord = Union[CostRow, ClientCostRecord, CostTotal, StatusRecord]
 """A line of `usage --json`: rows in the order of their keys, what the clients counted, and the total."""
