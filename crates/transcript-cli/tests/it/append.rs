@@ -1,7 +1,7 @@
 //! `transcript append`.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Output, Stdio};
 
@@ -51,10 +51,12 @@ impl Session {
         [&["append", self.path.to_str().unwrap()], more].concat()
     }
 
-    /// Gives all of `input` at once.
+    /// Gives all of `input` at once. A command that is refused may have ended before it reads it.
     pub(crate) fn run(&self, more: &[&str], input: &str) -> Output {
         let mut child = self.spawn(more);
-        child.input.write_all(input.as_bytes()).unwrap();
+        if let Err(error) = child.input.write_all(input.as_bytes()) {
+            assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+        }
         child.finish()
     }
 
