@@ -16,7 +16,7 @@ const CHUNK: usize = 256 << 10;
 ///
 /// A file that another process rewrites in place keeps its name, its identity and perhaps its length; what was made of its
 /// lines is wrong all the same. So all that was read is [compared](Content) when something happened to the file, and not its
-/// ends alone: lines of one session end alike. Who reads a file more than once, as an open session and the live page do,
+/// ends alone: lines of one session end alike. A reader that comes back to a file, such as an open session or the live page,
 /// asks [`change`](Self::change) before the next lines.
 ///
 /// ```

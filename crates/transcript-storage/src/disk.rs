@@ -61,7 +61,7 @@ pub trait ReadDisk: Debug + Send + Sync {
         SessionLayout::CLIENT
     }
 
-    /// Returns who reports changes of what is on this disk; nobody by default.
+    /// Returns the reporter of changes on this disk; [`Reporter::Nobody`] by default, so that callers poll.
     fn reporter(&self) -> Reporter {
         Reporter::Nobody
     }

@@ -147,9 +147,9 @@ fn lists_and_conversations_take_a_title_from_the_kinds_that_give_one() {
     }
 }
 
-/// What a list and a conversation both tell from lines outside the chain.
+/// The settings that a list and a conversation both read from lines outside the chain.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct Settings {
     title: Option<(String, TitleSource)>,
     tag: Option<String>,
     relocated: Option<String>,
@@ -199,27 +199,27 @@ fn of_each_setting_the_last_line_with_a_text_counts_for_lists_and_conversations(
         let ai = filled(EntryKind::AiTitle).map(|text| (text, TitleSource::Ai));
         let worktree = lines.iter().rfind(|line| line["type"] == "worktree-state");
         let before = worktree.and_then(|line| line["worktreeSession"]["originalCwd"].as_str());
-        let expected = Told {
+        let expected = Settings {
             title: custom.or(ai),
             tag: filled(EntryKind::Tag),
             relocated: filled(EntryKind::Relocated),
             before_worktree: before.map(str::to_owned),
         };
         let (row, state) = (row(&lines), state(&lines));
-        let listed = Told {
+        let listed = Settings {
             title: row.title.zip(row.title_source),
             tag: row.tag,
             relocated: row.relocated,
             before_worktree: row.before_worktree,
         };
         assert_eq!(listed, expected, "a list, seed {seed}");
-        let told = Told {
+        let settings = Settings {
             title: state.title.zip(state.title_source),
             tag: state.tag,
             relocated: state.relocated_cwd,
             before_worktree: state.worktree.and_then(|worktree| worktree.original_cwd),
         };
-        assert_eq!(told, expected, "a state, seed {seed}");
+        assert_eq!(settings, expected, "a state, seed {seed}");
         let has = [
             expected.tag.is_some(),
             expected.relocated.is_some(),
