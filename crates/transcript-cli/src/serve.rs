@@ -7,13 +7,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use jiff::Zoned;
-use transcript_engine::catalog::moment;
 use transcript_engine::catalog::usage::{CallPrices, Prices};
 use transcript_engine::redact::RedactedDisk;
 use transcript_engine::wire::ServeRecord;
-use transcript_page::serve::{ServeOptions, serve};
 use transcript_render::{CallPrice, Escaping, Tools};
+use transcript_serve::{ServeOptions, serve};
 
 use crate::redact_args::RedactArgs;
 use crate::ui::Ui;
@@ -68,18 +66,20 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         Some(redactor) => Arc::new(RedactedDisk::live(ui.disk(), redactor)) as _,
         None => ui.disk(),
     };
+    let keeps = !args.no_cache && !args.redact;
+    let context = session::context(ui)
+        .disk(disk)
+        .archive(None)
+        .cache_folder(transcript_engine::cache_folder().filter(|_| keeps))
+        .only_below(session::store(ui)?.root());
     let options = ServeOptions {
-        root: session::store(ui)?.root().to_owned(),
-        disk,
+        context,
         render: render
             .thinking(true)
             .tools(Tools::Short)
             .price(CallPrice::new(move |model, usage| {
                 prices.cost(model, usage)
             })),
-        prices: Prices::embedded(),
-        read_time: Box::new(|text| moment::parse(text, &Zoned::now())),
-        cache: transcript_engine::cache_folder().filter(|_| !args.no_cache && !args.redact),
         port: args.port,
         token,
     };

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use serde::Deserialize;
 use transcript_archive::{ArchiveDisk, ArchiveOptions, Identities};
@@ -13,12 +13,13 @@ use transcript_format::names::is_id;
 use transcript_manage::places::{
     add_archived, add_folder, add_named, archived_sessions, keep_project,
 };
-use transcript_reader::{LoadOptions, SessionFiles, Source};
+use transcript_reader::{LoadOptions, SessionFiles, Source, Subagent, subagents_on};
 use transcript_session::{
     Error, ErrorKind, History, MIN_PREFIX, Policy, Store, cache_folder, data_folder,
 };
 use transcript_storage::{ReadDisk, RealDisk};
 
+use crate::below::Below;
 use crate::failure::Failure;
 
 /// The name of the newest session of the working folder.
@@ -31,6 +32,8 @@ pub struct Context {
     disk: Arc<dyn ReadDisk>,
     archive: Option<Arc<ArchiveDisk>>,
     cache: Option<PathBuf>,
+    below: Option<PathBuf>,
+    cancel: Arc<AtomicBool>,
     counter: Arc<AtomicU64>,
     total: Arc<AtomicU64>,
 }
@@ -112,6 +115,8 @@ impl Context {
             disk: Arc::new(RealDisk),
             archive: None,
             cache: cache_folder(),
+            below: None,
+            cancel: Arc::default(),
             counter: Arc::default(),
             total: Arc::default(),
         }
@@ -128,6 +133,27 @@ impl Context {
     #[must_use]
     pub fn archive(mut self, archive: Option<Arc<ArchiveDisk>>) -> Self {
         self.archive = archive;
+        self
+    }
+
+    /// Keeps results in this folder, or nowhere; by default in the cache folder of this user.
+    #[must_use]
+    pub fn cache_folder(mut self, folder: Option<PathBuf>) -> Self {
+        self.cache = folder;
+        self
+    }
+
+    /// Selects only sessions that are in this folder. A link that leads out of it is not followed.
+    #[must_use]
+    pub fn only_below(mut self, folder: &Path) -> Self {
+        self.below = Some(folder.to_owned());
+        self
+    }
+
+    /// Ends a search soon after this becomes true.
+    #[must_use]
+    pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
+        self.cancel = cancel;
         self
     }
 
@@ -156,6 +182,11 @@ impl Context {
     /// When it is not known where it is: there is no home folder.
     pub fn store(&self) -> Result<&Store, FindError> {
         self.store.as_ref().ok_or(FindError::NoStore)
+    }
+
+    /// Returns what ends a search once it is true.
+    pub(crate) fn cancelled(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.cancel)
     }
 
     /// Returns the folder in which results are kept, if the caller wants that.
@@ -262,11 +293,34 @@ impl Context {
         }
     }
 
-    /// Returns the sessions that are selected.
+    /// Returns the sessions that are selected, to search them or to count what they cost.
+    ///
+    /// # Errors
+    /// Those of [`Self::files`].
+    pub fn catalog(&self, selection: &Selection) -> Result<Catalog, CatalogError> {
+        Ok(Catalog::of(&self.disk, self.files(selection)?))
+    }
+
+    /// Returns the files of the subagents of a session.
+    #[must_use]
+    pub fn agents(&self, session: &Path) -> Vec<Subagent> {
+        let mut agents = subagents_on(&self.disk, session).unwrap_or_default();
+        if let Some(below) = self.below() {
+            agents.retain(|agent| below.has(&agent.path));
+        }
+        agents
+    }
+
+    fn below(&self) -> Option<Below<'_>> {
+        let folder = self.below.as_ref()?;
+        Some(Below::new(&*self.disk, folder))
+    }
+
+    /// Returns the files of the sessions that are selected.
     ///
     /// # Errors
     /// When a named session or folder cannot be found or read, or there is no store to look in.
-    pub fn catalog(&self, selection: &Selection) -> Result<Catalog, CatalogError> {
+    pub fn files(&self, selection: &Selection) -> Result<SessionFiles, CatalogError> {
         let (disk, project) = (&self.disk, selection.project.as_deref());
         let mut files = SessionFiles::on(Arc::clone(disk));
         if selection.places.is_empty() {
@@ -301,7 +355,10 @@ impl Context {
                 add_named(disk, &found?.path, &mut seen, &mut files)?;
             }
         }
-        Ok(Catalog::of(disk, files))
+        if let Some(below) = self.below() {
+            below.keep(&mut files);
+        }
+        Ok(files)
     }
 }
 

@@ -7,6 +7,7 @@
 //!
 //! [`serve`] runs the commands of an open session.
 
+mod below;
 pub mod context;
 pub mod conversation_end;
 pub mod documents;

@@ -208,7 +208,9 @@ impl Found<'_> {
 
 impl SearchSettings {
     fn options(&self, context: &Context) -> SearchOptions {
-        let mut options = SearchOptions::new().count_bytes(context.counter());
+        let mut options = SearchOptions::new()
+            .count_bytes(context.counter())
+            .cancel(context.cancelled());
         // Without hits there is no order.
         options = options.sort(match self.sort {
             SortName::Time if self.output != SearchOutput::Count => Sort::Time,

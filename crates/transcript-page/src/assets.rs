@@ -5,9 +5,9 @@ use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest, Sha256};
 
 /// The style.
-pub(crate) const STYLE: &str = include_str!("assets/page.css");
+pub const STYLE: &str = include_str!("assets/page.css");
 /// The script.
-pub(crate) const SCRIPT: &str = include_str!("assets/page.js");
+pub const SCRIPT: &str = include_str!("assets/page.js");
 
 /// Returns the policy of a page that makes no request: its own style and script, and images inside of it.
 pub(crate) fn policy() -> String {
@@ -18,23 +18,9 @@ pub(crate) fn policy() -> String {
     )
 }
 
-/// The script of live pages, after [`SCRIPT`].
-#[cfg(feature = "serve")]
-pub(crate) const LIVE: &str = include_str!("assets/live.js");
-
-/// Returns the policy of a page of the server, which may ask that server for more.
-#[cfg(feature = "serve")]
-pub(crate) fn live_policy() -> String {
-    format!(
-        "default-src 'none'; style-src '{}'; script-src '{}' '{}'; img-src data:; connect-src 'self'; frame-src 'self'; \
-         frame-ancestors 'self'; base-uri 'none'; form-action 'self'",
-        hash(STYLE),
-        hash(SCRIPT),
-        hash(LIVE)
-    )
-}
-
-fn hash(text: &str) -> String {
+/// Returns the hash of a style or a script, as policies name it.
+#[must_use]
+pub fn hash(text: &str) -> String {
     let hash = BASE64_STANDARD.encode(Sha256::digest(text.as_bytes()));
     format!("sha256-{hash}")
 }

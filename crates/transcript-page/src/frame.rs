@@ -5,16 +5,20 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::assets::{SCRIPT, STYLE};
 
 /// What the page says about the session above its pieces. Texts are escaped for control characters already.
-pub(crate) struct Head<'a> {
-    pub(crate) title: &'a str,
-    pub(crate) facts: &'a [String],
-    pub(crate) policy: &'a str,
+#[derive(Debug)]
+pub struct Head<'a> {
+    /// The title.
+    pub title: &'a str,
+    /// Facts about the session, one item each.
+    pub facts: &'a [String],
+    /// The policy that says what the page may load.
+    pub policy: &'a str,
     /// What to say where scripts are off; `None` if everything is there all the same.
-    pub(crate) no_script: Option<&'a str>,
+    pub no_script: Option<&'a str>,
     /// Links above the title.
-    pub(crate) menu: Option<Markup>,
+    pub menu: Option<Markup>,
     /// Whether the page grows with its session. The policy is then a header of the answer.
-    pub(crate) is_live: bool,
+    pub is_live: bool,
 }
 
 /// Where the pieces are, in what [`Head::start`] returns. Text of a transcript cannot contain it, as its brackets are
@@ -23,7 +27,8 @@ const PIECES: &str = "<!--pieces-->";
 
 impl Head<'_> {
     /// Returns what precedes the pieces.
-    pub(crate) fn start(&self) -> String {
+    #[must_use]
+    pub fn start(&self) -> String {
         let whole = self.markup().into_string();
         let (start, _) = whole.split_once(PIECES).unwrap_or((&whole, ""));
         start.to_owned()
@@ -83,9 +88,9 @@ pub(crate) fn end(prompts: &str, count: &str) -> String {
     end_with("Prompts", &format!("<h2>{count}</h2>\n"), prompts)
 }
 
-/// The same of a live page, with links in place of prompts.
-#[cfg(feature = "serve")]
-pub(crate) fn end_live(side: &str) -> String {
+/// Returns what follows the pieces of a live page: `side` is a list of links in place of prompts.
+#[must_use]
+pub fn end_live(side: &str) -> String {
     end_with("Subagents", "", side)
 }
 
@@ -98,7 +103,7 @@ fn end_with(label: &str, head: &str, list: &str) -> String {
 }
 
 /// The last lines.
-pub(crate) const LAST: &str = "</body></html>\n";
+pub const LAST: &str = "</body></html>\n";
 
 #[cfg(test)]
 mod tests {
@@ -128,9 +133,8 @@ mod tests {
 
     #[test]
     fn the_assets_are_small_and_name_nothing_outside() {
-        let live = include_str!("assets/live.js");
-        assert!(STYLE.len() + SCRIPT.len() + live.len() <= 40 << 10);
-        for asset in [STYLE, SCRIPT, live] {
+        assert!(STYLE.len() + SCRIPT.len() <= 30 << 10);
+        for asset in [STYLE, SCRIPT] {
             assert!(
                 !asset.contains("://") && !asset.contains("@import") && !asset.contains("url(")
             );

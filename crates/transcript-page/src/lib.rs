@@ -5,14 +5,12 @@
 //! this crate has the page around it: its style, its script, and the pieces of long sessions, which are compressed and
 //! opened by the script near what is visible.
 
-mod assets;
+pub mod assets;
 mod error;
 mod file;
-mod frame;
+pub mod frame;
 mod lines;
 mod piece;
-#[cfg(feature = "serve")]
-pub mod serve;
 
 pub use error::{Error, Result};
 pub use file::{PageFile, write_page};

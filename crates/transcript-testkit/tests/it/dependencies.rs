@@ -177,7 +177,7 @@ fn without_async_fronts_and_server_nothing_links_tokio() {
 }
 
 /// What each crate may depend on, of the crates of this workspace (docs/architecture.md).
-const DIRECTIONS: [(&str, &[&str]); 23] = [
+const DIRECTIONS: [(&str, &[&str]); 24] = [
     ("transcript-format", &[]),
     ("transcript-storage", &[]),
     (
@@ -307,8 +307,18 @@ const DIRECTIONS: [(&str, &[&str]); 23] = [
     (
         "transcript-page",
         &[
+            "transcript-format",
+            "transcript-reader",
+            "transcript-render",
+        ],
+    ),
+    (
+        "transcript-serve",
+        &[
             "transcript-catalog",
             "transcript-format",
+            "transcript-ops",
+            "transcript-page",
             "transcript-reader",
             "transcript-render",
             "transcript-resume",
@@ -327,6 +337,7 @@ const DIRECTIONS: [(&str, &[&str]); 23] = [
             "transcript-reader",
             "transcript-render",
             "transcript-resume",
+            "transcript-serve",
             "transcript-storage",
             "transcript-tail",
             "transcript-writer",

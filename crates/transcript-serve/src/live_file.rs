@@ -8,24 +8,24 @@ use transcript_resume::{Policy, Tree};
 use transcript_storage::ReadDisk;
 
 /// A file that may grow.
-pub(super) struct LiveFile {
+pub(crate) struct LiveFile {
     disk: Arc<dyn ReadDisk>,
-    pub(super) file: GrowingFile,
-    pub(super) index: LiveIndex,
+    pub(crate) file: GrowingFile,
+    pub(crate) index: LiveIndex,
     /// How often something else was in the file.
-    pub(super) replaced: u32,
+    pub(crate) replaced: u32,
     /// Entries that are missing in this file and may be in others of the session.
-    pub(super) others: Option<OtherFiles>,
+    pub(crate) others: Option<OtherFiles>,
 }
 
 /// The index of a file: loaded by several threads at first, and built line by line once the file grows.
-pub(super) enum LiveIndex {
+pub(crate) enum LiveIndex {
     Loaded(Box<Index>),
     Growing(Box<GrowingIndex>),
 }
 
 impl LiveIndex {
-    pub(super) fn get(&mut self) -> &Index {
+    pub(crate) fn get(&mut self) -> &Index {
         match self {
             Self::Loaded(index) => index,
             Self::Growing(growing) => growing.index(),
@@ -34,7 +34,7 @@ impl LiveIndex {
 }
 
 impl LiveFile {
-    pub(super) fn open(disk: &Arc<dyn ReadDisk>, path: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(disk: &Arc<dyn ReadDisk>, path: &Path) -> Result<Self, Error> {
         let mut file = GrowingFile::open(disk, path)?;
         let source = file.source();
         let index = Index::load(source)?;
@@ -54,7 +54,7 @@ impl LiveFile {
     }
 
     /// Reads what was appended, or everything if something else is in the file. Returns whether that is so.
-    pub(super) fn update(&mut self) -> Result<bool, Error> {
+    pub(crate) fn update(&mut self) -> Result<bool, Error> {
         match self.file.change() {
             // A file that is moved away may come back.
             FileChange::None | FileChange::Gone => return Ok(false),
@@ -79,6 +79,6 @@ impl LiveFile {
 
 /// Returns whether a file grew or holds something else. One that cannot be looked at counts as unchanged: a file may be moved
 /// away and back.
-pub(super) fn has_changed(file: &mut GrowingFile) -> bool {
+pub(crate) fn has_changed(file: &mut GrowingFile) -> bool {
     matches!(file.change(), FileChange::Grown | FileChange::Other)
 }

@@ -7,11 +7,11 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::shared::Shared;
 use crate::assets;
+use crate::shared::Shared;
 
 /// Refuses requests that no page of this server makes, and forbids the browser to keep an answer.
-pub(super) async fn guard(
+pub(crate) async fn guard(
     State(shared): State<Arc<Shared>>,
     request: Request,
     next: Next,
@@ -30,7 +30,7 @@ pub(super) async fn guard(
     set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     set(header::REFERRER_POLICY, "no-referrer");
     set(header::X_FRAME_OPTIONS, "SAMEORIGIN");
-    set(header::CONTENT_SECURITY_POLICY, &assets::live_policy());
+    set(header::CONTENT_SECURITY_POLICY, &assets::policy());
     set(
         header::HeaderName::from_static("cross-origin-resource-policy"),
         "same-origin",

@@ -1,19 +1,19 @@
 //! The pages of the server around its sessions: the list, hits of a search, usage.
 
-use std::collections::HashMap;
-
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use transcript_catalog::usage::{By, Report, Row, UsageOptions};
-use transcript_catalog::{Catalog, Query, SearchOptions};
+use transcript_catalog::usage::{By, Row};
 use transcript_format::units::{grouped, size};
+use transcript_ops::search::{Found, SearchSettings, with_search};
+use transcript_ops::usage::{CountedUsage, UsageSettings, with_usage};
+use transcript_ops::{Failure, Selection};
+use transcript_page::assets::STYLE;
+use transcript_page::frame::{self, Head};
 use transcript_reader::{Listing, SessionRow, Subagent};
 use transcript_render::{Escaping, count, cut_text, minute};
 
-use super::live::{Parts, src};
-use super::options::ServeOptions;
-use super::shown::sessions_below;
-use crate::assets::{self, LIVE, STYLE};
-use crate::frame::{self, Head};
+use crate::assets::{self, SCRIPT};
+use crate::live::{Parts, src};
+use crate::options::ServeOptions;
 
 /// The number of sessions that are listed at first.
 const LISTED: usize = 300;
@@ -65,8 +65,11 @@ fn menu(up: &str, query: &str) -> Markup {
 }
 
 /// All sessions, the last ones first.
-pub(super) fn list(options: &ServeOptions, all: bool) -> String {
-    let listing = sessions_below(options).map(Listing::of);
+pub(crate) fn list(options: &ServeOptions, all: bool) -> String {
+    let listing = options
+        .context
+        .files(&Selection::default())
+        .map(Listing::of);
     let listing = match listing {
         Ok(listing) => listing,
         Err(error) => return page("Sessions", "./", "", &html! { p.gap { (error) } }),
@@ -126,22 +129,23 @@ fn encoded(name: &str) -> String {
 }
 
 /// What is found in all sessions.
-pub(super) fn search(options: &ServeOptions, text: &str) -> String {
+pub(crate) fn search(options: &ServeOptions, text: &str) -> String {
     let content = found(options, text).unwrap_or_else(|error| html! { p.gap { (error) } });
     page("Search", "./", text, &content)
 }
 
-fn found(options: &ServeOptions, text: &str) -> Result<Markup, String> {
-    let query = Query::parse(text, &*options.read_time).map_err(|error| error.to_string())?;
-    let catalog = sessions_below(options).map(|files| Catalog::of(&options.disk, files));
-    let catalog = catalog.map_err(|error| error.to_string())?;
-    let mut search = SearchOptions::new().limit(HITS);
-    if let Some(cache) = &options.cache {
-        search = search.cache(cache);
-    }
-    let mut search = catalog
-        .search(&query, &search)
-        .map_err(|error| error.to_string())?;
+fn found(options: &ServeOptions, text: &str) -> Result<Markup, Failure> {
+    let settings = SearchSettings {
+        query: text.to_owned(),
+        limit: Some(HITS),
+        is_live_only: true,
+        ..SearchSettings::default()
+    };
+    Ok(with_search(&settings, &options.context, hits)?)
+}
+
+fn hits(found: Found<'_>) -> Markup {
+    let mut search = found.search;
     let end = search.end();
     search.group_by_session();
     let mut last = None;
@@ -184,7 +188,7 @@ fn found(options: &ServeOptions, text: &str) -> Result<Markup, String> {
             .0,
         );
     }
-    Ok(content)
+    content
 }
 
 /// Returns a snippet with its matches marked.
@@ -205,50 +209,43 @@ fn marked(snippet: &str, matches: &[std::ops::Range<usize>]) -> Markup {
 }
 
 /// What sessions cost.
-pub(super) fn usage(options: &ServeOptions) -> String {
-    let catalog = match sessions_below(options).map(|files| Catalog::of(&options.disk, files)) {
-        Ok(catalog) => catalog,
-        Err(error) => return page("Usage", "./", "", &html! { p.gap { (error) } }),
+pub(crate) fn usage(options: &ServeOptions) -> String {
+    let settings = UsageSettings {
+        limit: Some(ROWS),
+        is_live_only: true,
+        ..UsageSettings::default()
     };
-    let mut how = UsageOptions::new();
-    if let Some(cache) = &options.cache {
-        how = how.cache(cache.clone());
-    }
-    let usage = catalog.usage(&how);
-    let table = |by: By, newest_first: bool| {
-        let mut report = Report::by(&[by]);
-        report.zone = options.render.time_zone().clone();
-        let rows = usage.rows(&report, &options.prices);
-        let total = rows.total().clone();
-        let mut rows: Vec<Row> = rows.collect();
-        if newest_first {
-            rows.reverse();
-        } else {
-            rows.sort_by_key(|row| std::cmp::Reverse(row.sums.cost));
-        }
-        (rows, total)
-    };
-    let names: HashMap<By, &str> = HashMap::from([
+    let counted = with_usage(&settings, &options.context, |counted| tables(&counted));
+    let content = counted.unwrap_or_else(|error| html! { p.gap { (error) } });
+    page("Usage", "./", "", &content)
+}
+
+fn tables(counted: &CountedUsage<'_>) -> Markup {
+    let tables = [
         (By::Day, "By day"),
         (By::Model, "By model"),
         (By::Project, "By project"),
-    ]);
-    let content = html! {
-        @for by in [By::Day, By::Model, By::Project] {
-            @let (rows, total) = table(by, by == By::Day);
-            h2 { (names[&by]) }
+    ];
+    html! {
+        @for (by, name) in tables {
+            @let shown = counted.rows(&[by]);
+            h2 { (name) }
             table.sessions {
                 thead { tr { th { (by.name()) } th.number { "Requests" } th.number { "Tokens in" } th.number { "Out" } th.number { "Cost" } } }
                 tbody {
-                    @for row in rows.iter().take(ROWS) { (usage_row(&row.keys[0].to_string(), row, true)) }
-                    @if rows.len() > ROWS { tr { td colspan="5" { (rows.len() - ROWS) " more" } } }
-                    (usage_row("all", &total, usage.problems().is_empty()))
+                    // Times are in order: the newest comes first here.
+                    @if by.is_time() {
+                        @for row in shown.rows.iter().rev() { (usage_row(&row.keys[0].to_string(), row, true)) }
+                    } @else {
+                        @for row in &shown.rows { (usage_row(&row.keys[0].to_string(), row, true)) }
+                    }
+                    @if shown.all > ROWS { tr { td colspan="5" { (shown.all - ROWS) " more" } } }
+                    (usage_row("all", &shown.total, counted.usage.problems().is_empty()))
                 }
             }
         }
-        p.facts { "Costs by the prices of " (options.prices.date()) "." }
-    };
-    page("Usage", "./", "", &content)
+        p.facts { "Costs by the prices of " (counted.prices.date()) "." }
+    }
 }
 
 fn usage_row(name: &str, row: &Row, is_whole: bool) -> Markup {
@@ -264,11 +261,11 @@ fn usage_row(name: &str, row: &Row, is_whole: bool) -> Markup {
 }
 
 /// The page of a session, or of a subagent.
-pub(super) struct SessionView<'a> {
-    pub(super) row: &'a SessionRow,
-    pub(super) agent: Option<&'a str>,
-    pub(super) agents: &'a [Subagent],
-    pub(super) options: &'a ServeOptions,
+pub(crate) struct SessionView<'a> {
+    pub(crate) row: &'a SessionRow,
+    pub(crate) agent: Option<&'a str>,
+    pub(crate) agents: &'a [Subagent],
+    pub(crate) options: &'a ServeOptions,
 }
 
 impl SessionView<'_> {
@@ -281,7 +278,7 @@ impl SessionView<'_> {
     }
 
     /// Returns what can be shown before the session is read.
-    pub(super) fn start(&self) -> String {
+    pub(crate) fn start(&self) -> String {
         let title = match self.agent {
             Some(agent) => format!("Subagent {agent} of {}", title(self.row)),
             None => title(self.row),
@@ -301,7 +298,7 @@ impl SessionView<'_> {
         let head = Head {
             title: &title,
             facts: &facts,
-            policy: &assets::live_policy(),
+            policy: &assets::policy(),
             no_script: Some(
                 "The live page needs scripts; `transcript export --html --plain` writes one that does not.",
             ),
@@ -312,7 +309,7 @@ impl SessionView<'_> {
     }
 
     /// Returns what follows.
-    pub(super) fn rest(&self, parts: Result<&Parts, &String>) -> String {
+    pub(crate) fn rest(&self, parts: Result<&Parts, &String>) -> String {
         let (known, sections) = match parts {
             Ok(parts) => (parts.known.as_str(), sections(parts)),
             Err(error) => ("", html! { p.gap { (error) } }),
@@ -333,7 +330,7 @@ impl SessionView<'_> {
         let mut page = sections.into_string();
         page.push_str(&format!("<div id=\"end\" data-events=\"{events}\"></div>"));
         page.push_str(&frame::end_live(&side.0));
-        page.push_str(&format!("<script>{LIVE}</script>\n{}", frame::LAST));
+        page.push_str(&format!("<script>{SCRIPT}</script>\n{}", frame::LAST));
         page
     }
 }
@@ -354,7 +351,7 @@ fn about(agent: &Subagent) -> String {
 }
 
 /// The session and its subagents in columns.
-pub(super) fn beside(agents: &[Subagent]) -> String {
+pub(crate) fn beside(agents: &[Subagent]) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {

@@ -4,6 +4,7 @@
 //! nothing about its pages: what a page has is in the id of the last event that it got, so that it continues where it was
 //! when the server is started again.
 
+mod assets;
 mod guard;
 mod live;
 mod live_file;
@@ -22,8 +23,8 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use tokio::net::TcpListener;
 
-pub use self::options::{ReadTime, ServeOptions};
-use self::shared::Shared;
+pub use crate::options::ServeOptions;
+use crate::shared::Shared;
 
 /// A server that listens.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use transcript_resume::items::Cut;
 use transcript_resume::{Policy, Tree};
 use transcript_storage::ReadDisk;
 
-use super::live_file::{LiveFile, has_changed};
+use crate::live_file::{LiveFile, has_changed};
 
 /// How often a session that is watched is looked at.
 const POLL: Duration = Duration::from_millis(25);
@@ -31,7 +31,7 @@ const HEIGHT: u64 = 40;
 
 /// A thread that has a session open. It ends when the session is no longer asked for.
 #[derive(Clone, Debug)]
-pub(super) struct LiveSession {
+pub(crate) struct LiveSession {
     asks: Sender<Ask>,
     thread: Option<Arc<JoinHandle<()>>>,
 }
@@ -46,29 +46,29 @@ enum Ask {
 
 /// The parts of a session.
 #[derive(Clone, Debug)]
-pub(super) struct Parts {
+pub(crate) struct Parts {
     /// What the page knows, in a word, for [`LiveSession::watch`].
-    pub(super) known: String,
-    pub(super) parts: Vec<PartFact>,
+    pub(crate) known: String,
+    pub(crate) parts: Vec<PartFact>,
 }
 
 /// What a page shows in place of a part that it has not asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct PartFact {
+pub(crate) struct PartFact {
     /// Names the part and its version.
-    pub(super) key: String,
-    pub(super) height: u64,
+    pub(crate) key: String,
+    pub(crate) height: u64,
 }
 
 /// What changed.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Update {
+pub(crate) struct Update {
     /// The first parts that are as they were.
     keep: usize,
     /// Those that follow.
     parts: Vec<PartUpdate>,
     #[serde(skip)]
-    pub(super) known: String,
+    pub(crate) known: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -81,7 +81,7 @@ struct PartUpdate {
 
 impl LiveSession {
     /// Opens a session.
-    pub(super) fn open(disk: &Arc<dyn ReadDisk>, path: &Path, options: &RenderOptions) -> Self {
+    pub(crate) fn open(disk: &Arc<dyn ReadDisk>, path: &Path, options: &RenderOptions) -> Self {
         let (asks, receiver) = channel();
         let session = SessionThread {
             options: options.clone(),
@@ -100,13 +100,13 @@ impl LiveSession {
     }
 
     /// Returns whether the thread is gone: the session must be opened again.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.thread
             .as_ref()
             .is_none_or(|thread| thread.is_finished())
     }
 
-    pub(super) async fn parts(&self) -> Result<Parts, String> {
+    pub(crate) async fn parts(&self) -> Result<Parts, String> {
         let (reply, answer) = oneshot::channel();
         let closed = || "the session cannot be opened".to_owned();
         self.asks.send(Ask::Parts(reply)).map_err(|_| closed())?;
@@ -114,14 +114,14 @@ impl LiveSession {
     }
 
     /// Returns the HTML of a part; `None` if there is none with this key any more.
-    pub(super) async fn part(&self, key: String) -> Option<String> {
+    pub(crate) async fn part(&self, key: String) -> Option<String> {
         let (reply, answer) = oneshot::channel();
         self.asks.send(Ask::Part(key, reply)).ok()?;
         answer.await.ok()?
     }
 
     /// Sends what differs from the parts that `known` stands for, and each change from then on.
-    pub(super) fn watch(&self, known: Option<String>) -> mpsc::Receiver<Update> {
+    pub(crate) fn watch(&self, known: Option<String>) -> mpsc::Receiver<Update> {
         // The thread does not wait for a page that is slow: it gets the sum of the changes later.
         let (updates, receiver) = mpsc::channel(1);
         let _ = self.asks.send(Ask::Watch(known, updates));
@@ -349,7 +349,7 @@ impl PageWatcher {
 }
 
 /// Returns the address of a part, relative to that of the session.
-pub(super) fn src(key: &str) -> String {
+pub(crate) fn src(key: &str) -> String {
     format!("part?key={key}")
 }
 

@@ -19,14 +19,14 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use transcript_reader::SessionRow;
 
-use super::live::Update;
-use super::shared::Shared;
-use super::shown::{Named, agents_below, find};
-use super::{guard, views};
+use crate::live::Update;
+use crate::shared::Shared;
+use crate::shown::{Named, find};
+use crate::{guard, views};
 
 type Answer = Result<Response, StatusCode>;
 
-pub(super) fn router(shared: Arc<Shared>) -> Router {
+pub(crate) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/{token}/", get(list))
         .route("/{token}/usage", get(usage))
@@ -79,8 +79,8 @@ async fn usage(State(shared): State<Arc<Shared>>) -> Answer {
 async fn session(State(shared): State<Arc<Shared>>, Path(named): Path<Named>) -> Answer {
     let place = Arc::clone(&shared);
     let (file, path, name, agents) = blocking(move || {
-        let (file, path) = find(&place.options, &named)?;
-        let agents = agents_below(&place.options, &file);
+        let (file, path) = find(&place.options.context, &named)?;
+        let agents = place.options.context.agents(&file.path);
         Some((file, path, named, agents))
     })
     .await?
@@ -88,7 +88,7 @@ async fn session(State(shared): State<Arc<Shared>>, Path(named): Path<Named>) ->
     // The first bytes do not wait until a large file is read.
     let (sender, receiver) = mpsc::channel::<Result<String, Infallible>>(4);
     tokio::spawn(async move {
-        let row = SessionRow::of_file(&shared.options.disk, &file);
+        let row = SessionRow::of_file(shared.options.context.read_disk(), &file);
         let view = views::SessionView {
             row: &row,
             agent: name.agent.as_deref(),
@@ -149,8 +149,8 @@ async fn events(
 /// A session and its subagents, side by side.
 async fn beside(State(shared): State<Arc<Shared>>, Path(named): Path<Named>) -> Answer {
     let page = blocking(move || {
-        let (file, _) = find(&shared.options, &named)?;
-        let agents = agents_below(&shared.options, &file);
+        let (file, _) = find(&shared.options.context, &named)?;
+        let agents = shared.options.context.agents(&file.path);
         Some(views::beside(&agents))
     });
     Ok(Html(page.await?.ok_or(StatusCode::NOT_FOUND)?).into_response())
@@ -158,7 +158,7 @@ async fn beside(State(shared): State<Arc<Shared>>, Path(named): Path<Named>) -> 
 
 async fn place_of(shared: &Arc<Shared>, named: Named) -> Result<PathBuf, StatusCode> {
     let shared = Arc::clone(shared);
-    let found = blocking(move || find(&shared.options, &named)).await?;
+    let found = blocking(move || find(&shared.options.context, &named)).await?;
     Ok(found.ok_or(StatusCode::NOT_FOUND)?.1)
 }
 

@@ -1,0 +1,28 @@
+//! What is served, and how.
+
+use std::fmt;
+
+use transcript_ops::Context;
+use transcript_render::RenderOptions;
+
+/// What is served, and how it is shown.
+pub struct ServeOptions {
+    /// Where sessions are read. [`Context::only_below`] holds the server to one folder.
+    pub context: Context,
+    /// How items are shown.
+    pub render: RenderOptions,
+    /// The port; 0 for any that is free.
+    pub port: u16,
+    /// The token in the address; `None` for a new one. Who knows it can read every session of the context.
+    pub token: Option<String>,
+}
+
+impl fmt::Debug for ServeOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ServeOptions");
+        shown
+            .field("context", &self.context)
+            .field("port", &self.port);
+        shown.finish_non_exhaustive()
+    }
+}
