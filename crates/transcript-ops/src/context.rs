@@ -414,7 +414,8 @@ pub struct Selection {
 pub struct Place {
     /// The folder of projects; that of the client by default.
     pub root: Option<PathBuf>,
-    /// The folder of an archive; `true` for that of this user. Sessions whose files are gone are read from it.
+    /// The folder of an archive, or `true` for that of this user: sessions whose files are gone are read from it.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub archive: Option<ArchiveChoice>,
     /// The file with the keys of an encrypted archive.
     pub identity: Option<PathBuf>,
@@ -493,7 +494,7 @@ pub fn archive_options(identity: Option<&Path>) -> Result<ArchiveOptions, Failur
 
 /// The name of a policy as an option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(serde::Serialize, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyName {
     /// The best possible conversation.

@@ -43,7 +43,7 @@ pub enum Error {
 
 /// The form of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(Serialize, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DocumentFormat {
     /// One HTML page that needs nothing else.
@@ -216,43 +216,57 @@ fn call_price() -> CallPrice {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExportSettings {
+    /// The session: a path, an id, the start of one, a title, the id of a subagent, or `latest`.
     session: PathBuf,
-    format: DocumentFormat,
-    /// The file.
+    /// The file to write.
     out: PathBuf,
-    /// Replaces a file that exists.
+    /// The form of the document: one HTML page that needs nothing else, or Markdown.
+    #[serde(default = "page")]
+    format: DocumentFormat,
+    /// Whether a file that exists is replaced.
     #[serde(default)]
     force: bool,
+    /// The rules that choose the conversation: with all that evidence gives back, or exactly as the client does.
     #[serde(default)]
     policy: PolicyName,
-    /// Whether secrets are replaced.
-    redact: Option<bool>,
+    /// Whether what looks like a secret is replaced.
+    #[serde(default = "yes")]
+    redact: bool,
     /// Whether e-mail addresses are replaced, too.
     #[serde(default)]
     emails: bool,
     /// Whether the names of people in paths are replaced, too.
     #[serde(default)]
     names: bool,
-    /// Names whose values are replaced, too.
+    /// Names whose values are replaced, too, or words.
     #[serde(default)]
     also: Vec<String>,
     /// Kinds, names and values that are kept.
     #[serde(default)]
     keep: Vec<String>,
-    /// Whether thinking is added; a page has it, folded.
+    /// Whether thinking is added to Markdown; a page has it, folded.
     #[serde(default)]
     thinking: bool,
-    /// Whether subagents are added; a page has them, folded.
+    /// Whether subagents are added to Markdown; a page has them, folded.
     #[serde(default)]
     sidechains: bool,
     /// Whether a page has no subagents, branches, thinking and lines.
     #[serde(default)]
     conversation_only: bool,
     /// Whether a page has the lines of the session, which `transcript import` reads.
-    lines: Option<bool>,
-    /// Whether nothing in a page is compressed.
+    #[serde(default = "yes")]
+    lines: bool,
+    /// Whether nothing in a page is compressed, so that all of it can be read without scripts.
     #[serde(default)]
     plain: bool,
+}
+
+fn page() -> DocumentFormat {
+    DocumentFormat::Html
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Writes a document of a session to a file, and the record of it.
@@ -268,9 +282,9 @@ pub(crate) fn export(
         &settings.also,
         &settings.keep,
     );
-    let redacted = settings.redact.unwrap_or(true);
-    let redacted =
-        redacted.then(|| Arc::new(RedactedDisk::new(Arc::clone(context.read_disk()), redactor)));
+    let redacted = settings
+        .redact
+        .then(|| Arc::new(RedactedDisk::new(Arc::clone(context.read_disk()), redactor)));
     let mut context = context.clone();
     if let Some(redacted) = &redacted {
         context = context.disk(Arc::clone(redacted) as _);
@@ -304,7 +318,7 @@ pub(crate) fn export(
         escaping: Escaping::Visible,
         is_whole: false,
         is_plain: settings.plain,
-        has_lines: settings.lines.unwrap_or(true) && !settings.conversation_only,
+        has_lines: settings.lines && !settings.conversation_only,
     };
     write_new(&settings.out, settings.force, |file| {
         let parts = conversation.parts(is_rich, has_sidechains);

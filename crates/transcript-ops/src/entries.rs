@@ -20,15 +20,15 @@ use crate::wire::{
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EntriesSettings {
-    /// The session.
+    /// The session: a path, an id, the start of one, a title, the id of a subagent, or `latest`.
     pub session: PathBuf,
-    /// The rules that choose the conversation.
+    /// The rules that choose the conversation: with all that evidence gives back, or exactly as the client does.
     #[serde(default)]
     pub policy: PolicyName,
-    /// Only what the model sees: nothing that compactions removed.
+    /// Whether only what the model sees is returned: nothing that compactions removed.
     #[serde(default)]
     pub context: bool,
-    /// Adds the whole line to each entry.
+    /// Whether each entry has its whole line.
     #[serde(default)]
     pub raw_entries: bool,
 }

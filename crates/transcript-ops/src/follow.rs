@@ -19,19 +19,20 @@ use crate::wire::{EntryRecord, TailRecord};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FollowSettings {
-    /// The session.
+    /// The session: a path, an id, the start of one, a title, the id of a subagent, or `latest`.
     session: PathBuf,
-    /// Where to start: `start`, `end`, or a checkpoint.
-    from: Option<String>,
-    /// The number of entries at the end to start with.
+    /// Where to start: `start`, `end`, or the `checkpoint` of an entry after which to continue.
+    #[serde(default = "first")]
+    from: String,
+    /// Starts with this number of the last entries instead.
     last: Option<usize>,
-    /// Whether to emit what entries change in the conversation.
+    /// Whether what entries change in the conversation is returned, too.
     #[serde(default)]
     changes: bool,
-    /// Whether to end at the end of the file.
+    /// Whether it ends at the end of the file.
     #[serde(default)]
     once: bool,
-    /// Whether entries have their whole line.
+    /// Whether each entry has its whole line.
     #[serde(default)]
     raw_entries: bool,
 }
@@ -44,17 +45,18 @@ pub struct WatchSettings {
     /// Folders of projects, and sessions; all sessions of the store if there are none.
     #[serde(default, rename = "in")]
     places: Vec<PathBuf>,
-    /// Where to start: `start`, `end`, or a checkpoint.
-    from: Option<String>,
-    /// The number of entries at the end to start with.
+    /// Where to start: `start`, `end`, or the `checkpoint` of an entry after which to continue.
+    #[serde(default = "end")]
+    from: String,
+    /// Starts with this number of the last entries instead.
     last: Option<usize>,
-    /// Whether to emit what entries change in the conversation.
+    /// Whether what entries change in the conversation is returned, too.
     #[serde(default)]
     changes: bool,
-    /// Whether to end at the ends of the files.
+    /// Whether it ends at the ends of the files.
     #[serde(default)]
     once: bool,
-    /// Whether entries have their whole line.
+    /// Whether each entry has its whole line.
     #[serde(default)]
     raw_entries: bool,
 }
@@ -78,6 +80,14 @@ pub enum FollowedFiles {
     Follower(Box<Follower>),
     /// Many sessions.
     Watcher(Box<Watcher>),
+}
+
+fn first() -> String {
+    "start".to_owned()
+}
+
+fn end() -> String {
+    "end".to_owned()
 }
 
 fn follow_options(
@@ -110,7 +120,7 @@ impl FollowSettings {
     /// # Errors
     /// When an option cannot be used, or the session is not found.
     pub fn open(&self, context: &Context) -> std::result::Result<Following, Failure> {
-        let from = self.from.as_deref().unwrap_or("start");
+        let from = &*self.from;
         let mut options = follow_options((self.last, from), self.changes, self.once)?;
         let found = context.find(&self.session, None);
         let is_file = self.session.extension().is_some_and(|end| end == "jsonl");
@@ -140,7 +150,7 @@ impl WatchSettings {
     /// # Errors
     /// When an option cannot be used, or a session is not found.
     pub fn open(&self, context: &Context) -> std::result::Result<Following, Failure> {
-        let from = self.from.as_deref().unwrap_or("end");
+        let from = &*self.from;
         let options = follow_options((self.last, from), self.changes, self.once)?;
         let mut watcher = Watcher::new(&options);
         for place in &self.places {
@@ -176,13 +186,10 @@ impl Following {
         };
         let mut record = entry_record(entry, self.raw_entries);
         record.path = Some(event.path.to_string_lossy());
+        record.checkpoint = Some(event.checkpoint().to_string());
         let mut line = Vec::with_capacity(entry.text.len() + 512);
         let is_terminal = sink.is_terminal();
         record.write(&mut line, |json| shown(is_terminal, json))?;
-        // Where a follower continues after this entry.
-        line.truncate(line.trim_ascii_end().len().saturating_sub(1));
-        let checkpoint = event.checkpoint();
-        line.extend_from_slice(format!(",\"checkpoint\":\"{checkpoint}\"}}").as_bytes());
         sink.json(&line)?;
         for change in &entry.changes {
             if let Some(record) = TailRecord::of_change(&event.path, change) {

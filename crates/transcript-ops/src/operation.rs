@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use transcript_manage::list_archived;
 
-use crate::context::{Context, Place};
+use crate::context::{ArchiveChoice, Context, Place};
 use crate::documents::{self, ExportSettings};
 use crate::entries::{self, EntriesSettings};
 use crate::failure::{Failure, read_options};
@@ -15,7 +15,7 @@ use crate::repair::{self, RepairSettings};
 use crate::request::{self, RequestOptions};
 use crate::sdk_functions::{
     ArchivedArguments, ForkArguments, ListArguments, MessageArguments, RenameArguments,
-    SdkArguments, TagArguments,
+    SdkArguments, SubagentMessageArguments, TagArguments,
 };
 use crate::search::{self, SearchSettings};
 use crate::sink::{Result, Sink};
@@ -28,47 +28,56 @@ use crate::wire::SessionRecord;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "function", rename_all = "camelCase")]
 pub enum Operation {
-    /// The sessions of a store, as the SDKs list them.
+    /// Lists sessions as the SDKs do, the one that was changed last first: those of the project at a folder and of the other
+    /// worktrees of its repository, or those of all projects.
     ListSessions(ListArguments),
-    /// One session, as the SDKs describe it.
+    /// Describes one session as the SDKs do; nothing if there is none with this id, or nothing to call it by.
     GetSessionInfo(SdkArguments),
-    /// The messages of a session.
+    /// Returns the messages of a session, oldest first; none if there is no such session.
     GetSessionMessages(MessageArguments),
-    /// The subagents of a session.
+    /// Lists the ids of the subagents of a session that have a file of their own.
     ListSubagents(SdkArguments),
-    /// The messages of a subagent.
-    GetSubagentMessages(MessageArguments),
-    /// Gives a session a title.
+    /// Returns the messages of a subagent, oldest first; none if there is no such subagent.
+    GetSubagentMessages(SubagentMessageArguments),
+    /// Sets the title of a session. Fails with `not-an-id` for what is not the id of a session, with `blank` for a title
+    /// without text, and with `not-found` if there is no such session.
     RenameSession(RenameArguments),
-    /// Gives a session a tag, or takes it.
+    /// Sets or clears the tag of a session. Fails as `renameSession` does.
     TagSession(TagArguments),
-    /// Deletes a session.
+    /// Deletes a session with its subagents. Fails as `renameSession` does.
     DeleteSession(SdkArguments),
-    /// Copies a session.
+    /// Copies the conversation of a session into a new one. Fails as `renameSession` does, also when the session has no such
+    /// entry or nothing to copy.
     ForkSession(ForkArguments),
-    /// Marks a session as archived, or not.
+    /// Marks a session as archived, or not: it stays where it is, and a prompt that is written in it later unmarks it. Fails
+    /// as `renameSession` does.
     SetArchived(ArchivedArguments),
-    /// The sessions of the archive.
+    /// Lists the sessions of an archive; without `archive` of that of this user.
     ListArchived(NoOptions),
-    /// The entries of a conversation.
+    /// Returns the conversation of a session: `session`, its entries, `end`.
     Entries(EntriesSettings),
-    /// The request that continues a session.
+    /// Returns what continues a session: the `messages` for the API, and how they came about. Writes nothing. A file of
+    /// another format is not an error: the record then has a `reason`, and `resumable` is false.
     Request(RequestOptions),
-    /// What is damaged.
+    /// Reports what is wrong with sessions, and what a resume would lose: a record for each session of a folder, for a file,
+    /// or for a session that is named by its id and each of its subagents.
     Verify(VerifySettings),
-    /// Makes a damaged session whole.
+    /// Repairs a session. Without `out`, `newSession` or `keepId` nothing is written: the record is what would be done.
     Repair(RepairSettings),
-    /// Finds texts.
+    /// Finds entries in all sessions, or in some: records `hit`, then `end`.
     Search(SearchSettings),
-    /// What sessions cost.
+    /// Returns what sessions cost: a record `row` for each combination of the kinds in `by`, then `total`.
     Usage(UsageSettings),
-    /// Writes a document of a session.
+    /// Writes the conversation of a session to a file, without what looks like a secret. A page has the conversation and,
+    /// folded, its subagents, branches and thinking. Fails with `exists` if the file exists, unless `force` is true.
     Export(ExportSettings),
-    /// A text without its secrets.
+    /// Returns a text in which `[redacted: KIND]` replaces secrets, and the number of each kind. docs/redaction.md has the
+    /// rules.
     Redact(RedactSettings),
-    /// Follows a session while it is written.
+    /// Follows a session while it is written: each entry once, in order, as soon as its line is complete. A file that does
+    /// not exist yet is waited for.
     Follow(FollowSettings),
-    /// Follows many sessions.
+    /// Follows many sessions, also those that are created later, and subagents.
     Watch(WatchSettings),
 }
 
@@ -104,7 +113,11 @@ impl<'de> Deserialize<'de> for Call {
                 "there is no option `{other}`"
             )));
         }
-        let place = Place::deserialize(Value::Object(place)).map_err(D::Error::custom)?;
+        let mut place = Place::deserialize(Value::Object(place)).map_err(D::Error::custom)?;
+        if matches!(operation, Operation::ListArchived(_)) {
+            // The archive is what is listed.
+            place.archive.get_or_insert(ArchiveChoice::Default(true));
+        }
         Ok(Self { operation, place })
     }
 }
@@ -132,9 +145,28 @@ impl Operation {
             | "tagSession"
             | "deleteSession"
             | "forkSession"
-            | "setArchived" => &["root"],
+            | "setArchived"
+            // What is only in the archive does not grow.
+            | "watch" => &["root"],
             "redact" => &[],
             _ => &Place::NAMES,
+        }
+    }
+
+    /// Returns how many records the operation of this name has: `none`, `one`, `list` (few enough to wait for all), or
+    /// `stream` (many, or those that are still to come).
+    #[cfg(feature = "schema")]
+    pub(crate) fn returns(name: &str) -> &'static str {
+        match name {
+            "renameSession" | "tagSession" | "deleteSession" | "setArchived" => "none",
+            "forkSession" | "request" | "repair" | "export" | "redact" => "one",
+            "getSessionMessages"
+            | "getSubagentMessages"
+            | "entries"
+            | "search"
+            | "follow"
+            | "watch" => "stream",
+            _ => "list",
         }
     }
 
@@ -149,7 +181,7 @@ impl Operation {
             Self::GetSessionInfo(options) => options.info(context, sink),
             Self::GetSessionMessages(options) => options.run(context, sink),
             Self::ListSubagents(options) => options.subagents(context, sink),
-            Self::GetSubagentMessages(options) => options.of_subagent(context, sink),
+            Self::GetSubagentMessages(options) => options.run(context, sink),
             Self::RenameSession(options) => options.run(context),
             Self::TagSession(options) => options.run(context),
             Self::DeleteSession(options) => options.delete(context),
@@ -186,6 +218,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_archive_of_the_user_is_listed_by_default() {
+        let call = Call::parse(r#"{"function":"listArchived"}"#).unwrap();
+        assert!(matches!(
+            call.place.archive,
+            Some(ArchiveChoice::Default(true))
+        ));
+        let call = Call::parse(r#"{"function":"listArchived","archive":"/x"}"#).unwrap();
+        assert!(matches!(call.place.archive, Some(ArchiveChoice::Folder(_))));
+    }
 
     #[test]
     fn an_option_that_a_function_does_not_have_is_refused() {

@@ -23,7 +23,7 @@ pub struct RedactSettings {
     /// Whether the names of people in paths are replaced, too.
     #[serde(default)]
     pub names: bool,
-    /// Names whose values are replaced, too.
+    /// Names whose values are replaced, too, or words.
     #[serde(default)]
     pub also: Vec<String>,
     /// Kinds, names and values that are kept.

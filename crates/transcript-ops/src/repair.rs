@@ -18,20 +18,22 @@ use crate::wire::{NotCopiedRecord, RepairReport};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RepairSettings {
-    /// The session.
+    /// The session: a path, an id, the start of one, a title, the id of a subagent, or `latest`.
     pub session: PathBuf,
-    /// The new file of the repaired session.
+    /// Where the repaired session is written: a new file.
     pub out: Option<PathBuf>,
-    /// Gives the copy a new session id, and its entries new ids; without `out` it is next to the original.
+    /// Whether the repaired session is written as a copy with a new session id, and new ids of its entries; without `out` it is
+    /// next to the original.
     #[serde(default)]
     pub new_session: bool,
-    /// Puts the repaired session in the place of the old one, which is kept beside it.
+    /// Whether the repaired session gets the place of the old one, which is kept as `SESSION.jsonl.before-repair`.
     #[serde(default)]
     pub keep_id: bool,
-    /// Also moves lines that no resume needs to an archive beside the repaired session.
+    /// Whether lines that no resume needs are moved to an archive beside the repaired session, too. Not with `newSession`.
     #[serde(default)]
     pub compact: bool,
-    /// Restores the file that was replaced.
+    /// Whether the file that `keepId` replaced is restored, instead of a repair; the repaired one is kept as
+    /// `SESSION.jsonl.repaired`.
     #[serde(default)]
     pub undo: bool,
 }

@@ -24,25 +24,33 @@ use crate::wire::{ResumeRefusal, ResumeReport, TokensRecord};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RequestOptions {
+    /// The session: a path, an id, the start of one, a title, the id of a subagent, or `latest`.
     session: PathBuf,
+    /// The rules that choose the conversation: with all that evidence gives back, or exactly as the client does.
     #[serde(default)]
     policy: PolicyName,
     /// The next message of the user.
     prompt: Option<String>,
     /// The model that gets the request; that of the last answer by default.
     model: Option<String>,
-    /// The tools of the request.
+    /// The names of the tools of the request: references to others, which a tool search left, are omitted.
     tools: Option<Vec<String>>,
-    /// The version of the client whose rules hold.
+    /// The version of the client whose rules hold, such as `2.1.331`; that of the last line with one by default.
     client_version: Option<String>,
-    /// The last entry of the conversation to continue.
+    /// The last entry of the conversation to continue: its uuid, the start of one, or its line. The leaf of the policy by
+    /// default.
     leaf: Option<String>,
-    /// The maximum length.
+    /// Omits the oldest media, results and turns until the messages have at most this number of tokens (a number, or a text
+    /// such as `150k`), or until the request fits the context window of the model of this name. Not under the policy `vendor`.
     fit: Option<Limit>,
-    /// The number of turns at the end that are never changed.
+    /// The number of turns at the end that `fit` never changes; 2 by default.
     fit_turns: Option<usize>,
+    /// Who gets the request and accepts it: `messages` (the Messages API, the default), `converse` (Converse of Amazon Bedrock)
+    /// or `vertex` (Claude on Google Vertex AI). The messages have the form of the Messages API in any case; to convert them is
+    /// up to the caller. Not under the policy `vendor`.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["messages", "converse", "vertex", null])))]
     provider: Option<String>,
-    /// Reads the whole file, also where its end is enough.
+    /// Whether the whole file is read, also where its end is enough.
     #[serde(default)]
     full: bool,
 }

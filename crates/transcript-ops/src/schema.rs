@@ -57,7 +57,7 @@ fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> schemars::Schema {
 /// Returns the schema of all operations with their options and records, of the commands of an open session, and of failures.
 ///
 /// `operations` has for each name its `description`, its `options`, the names of the `place` options that it has, and its
-/// `records`: a record is one of these. `commands` is the schema of a line of input of `append`, `answer` that of an answer.
+/// `records`: a record is one of these. `returns` is how many it has: `none`, `one`, `list` or `stream`. `commands` is the schema of a line of input of `append`, `answer` that of an answer.
 #[must_use]
 pub fn document() -> Value {
     let mut options = SchemaSettings::draft2020_12()
@@ -80,6 +80,7 @@ pub fn document() -> Value {
                 "options": variant,
                 "place": Operation::place_options(&name),
                 "records": types,
+                "returns": Operation::returns(&name),
             }),
         );
     }

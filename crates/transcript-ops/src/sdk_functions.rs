@@ -17,14 +17,19 @@ use crate::sink::{Result, Sink, Stop};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListArguments {
+    /// The maximum number of sessions; all by default.
     limit: Option<i64>,
+    /// The number of sessions at the start to skip.
     #[serde(default)]
     offset: i64,
-    include_worktrees: Option<bool>,
-    include_programmatic: Option<bool>,
+    /// Whether the other worktrees of the repository count as the project.
+    #[serde(default = "yes")]
+    include_worktrees: bool,
+    /// Whether sessions that programs started through an SDK are included.
+    #[serde(default = "yes")]
+    include_programmatic: bool,
+    /// The folder of a project; all projects by default.
     directory: Option<PathBuf>,
-    #[serde(default)]
-    policy: PolicyName,
 }
 
 /// A session: options.
@@ -32,10 +37,10 @@ pub struct ListArguments {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SdkArguments {
+    /// The id of the session.
     session_id: String,
+    /// The folder of a project; the sessions of its other worktrees are found, too. All projects by default.
     directory: Option<PathBuf>,
-    #[serde(default)]
-    policy: PolicyName,
 }
 
 /// Which messages are read: options.
@@ -43,16 +48,51 @@ pub struct SdkArguments {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MessageArguments {
+    /// The id of the session.
     session_id: String,
-    agent_id: Option<String>,
+    /// The maximum number of messages; all by default.
     limit: Option<i64>,
+    /// The number of messages at the start to skip.
     #[serde(default)]
     offset: i64,
+    /// Whether messages before the last compaction, which the model no longer sees, are included.
     #[serde(default)]
     compacted: bool,
+    /// Whether system entries between the messages are included, such as the boundaries of compactions; they have no
+    /// `message`.
     #[serde(default)]
     include_system_messages: bool,
+    /// The folder of a project; the sessions of its other worktrees are found, too. All projects by default.
     directory: Option<PathBuf>,
+    /// The rules that choose the conversation: with all that evidence gives back, or exactly as the client does.
+    #[serde(default)]
+    policy: PolicyName,
+}
+
+/// Which messages of a subagent are read: options.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SubagentMessageArguments {
+    /// The id of the session.
+    session_id: String,
+    /// The id of the subagent; without one there are no messages.
+    agent_id: Option<String>,
+    /// The maximum number of messages; all by default.
+    limit: Option<i64>,
+    /// The number of messages at the start to skip.
+    #[serde(default)]
+    offset: i64,
+    /// Has no effect: the option of `getSessionMessages`.
+    #[serde(default)]
+    compacted: bool,
+    /// Whether system entries between the messages are included, such as the boundaries of compactions; they have no
+    /// `message`.
+    #[serde(default)]
+    include_system_messages: bool,
+    /// The folder of a project; the sessions of its other worktrees are found, too. All projects by default.
+    directory: Option<PathBuf>,
+    /// The rules that choose the conversation: with all that evidence gives back, or exactly as the client does.
     #[serde(default)]
     policy: PolicyName,
 }
@@ -62,11 +102,12 @@ pub struct MessageArguments {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RenameArguments {
+    /// The id of the session.
     session_id: String,
+    /// The title.
     title: String,
+    /// The folder of a project; the sessions of its other worktrees are found, too. All projects by default.
     directory: Option<PathBuf>,
-    #[serde(default)]
-    policy: PolicyName,
 }
 
 /// The new tag of a session: options.
@@ -74,11 +115,12 @@ pub struct RenameArguments {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TagArguments {
+    /// The id of the session.
     session_id: String,
+    /// The tag; without one it is cleared.
     tag: Option<String>,
+    /// The folder of a project; the sessions of its other worktrees are found, too. All projects by default.
     directory: Option<PathBuf>,
-    #[serde(default)]
-    policy: PolicyName,
 }
 
 /// Whether a session is archived: options.
@@ -86,11 +128,12 @@ pub struct TagArguments {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ArchivedArguments {
+    /// The id of the session.
     session_id: String,
+    /// Whether it is archived.
     archived: bool,
+    /// The folder of a project; the sessions of its other worktrees are found, too. All projects by default.
     directory: Option<PathBuf>,
-    #[serde(default)]
-    policy: PolicyName,
 }
 
 /// Which part of a session is copied: options.
@@ -98,10 +141,15 @@ pub struct ArchivedArguments {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ForkArguments {
+    /// The id of the session.
     session_id: String,
+    /// The last entry to copy; the leaf of the conversation by default.
     up_to_message_id: Option<String>,
+    /// The title of the copy; that of the session with ` (fork)` by default.
     title: Option<String>,
+    /// The folder of a project; the sessions of its other worktrees are found, too. All projects by default.
     directory: Option<PathBuf>,
+    /// The rules that choose the conversation: with all that evidence gives back, or exactly as the client does.
     #[serde(default)]
     policy: PolicyName,
 }
@@ -150,15 +198,19 @@ impl<'a> Sdk<'a> {
     fn new(
         context: &Context,
         directory: Option<&'a PathBuf>,
-        policy: PolicyName,
     ) -> std::result::Result<Self, Failure> {
-        let sessions = SdkSessions::new(context.store()?.clone()).policy(policy.into());
+        let sessions = SdkSessions::new(context.store()?.clone());
         // The SDKs take an empty path for none.
         let directory = directory.filter(|directory| !directory.as_os_str().is_empty());
         Ok(Self {
             sessions,
             directory: directory.map(PathBuf::as_path),
         })
+    }
+
+    fn policy(mut self, policy: PolicyName) -> Self {
+        self.sessions = self.sessions.policy(policy.into());
+        self
     }
 
     /// A session that names no folder is in the one that was asked for.
@@ -169,6 +221,10 @@ impl<'a> Sdk<'a> {
     }
 }
 
+fn yes() -> bool {
+    true
+}
+
 /// Returns a number that is not below 0; the SDKs take other numbers for 0.
 fn count(number: i64) -> usize {
     usize::try_from(number).unwrap_or(0)
@@ -176,13 +232,13 @@ fn count(number: i64) -> usize {
 
 impl ListArguments {
     pub(crate) fn run(&self, context: &Context, sink: &mut dyn Sink) -> Result<()> {
-        let sdk = Sdk::new(context, self.directory.as_ref(), self.policy)?;
+        let sdk = Sdk::new(context, self.directory.as_ref())?;
         let options = ListOptions {
             directory: sdk.directory.map(ToOwned::to_owned),
             limit: self.limit.map(count),
             offset: count(self.offset),
-            include_worktrees: self.include_worktrees.unwrap_or(true),
-            include_programmatic: self.include_programmatic.unwrap_or(true),
+            include_worktrees: self.include_worktrees,
+            include_programmatic: self.include_programmatic,
         };
         let mut rows = sdk.sessions.list(&options)?.into_iter();
         rows.try_for_each(|row| sink.record(&SessionInfo::new(&sdk.in_directory(row))))
@@ -210,13 +266,13 @@ impl SdkArguments {
     }
 
     fn sdk(&self, context: &Context) -> std::result::Result<Sdk<'_>, Failure> {
-        Sdk::new(context, self.directory.as_ref(), self.policy)
+        Sdk::new(context, self.directory.as_ref())
     }
 }
 
 impl RenameArguments {
     pub(crate) fn run(&self, context: &Context) -> Result<()> {
-        let sdk = Sdk::new(context, self.directory.as_ref(), self.policy)?;
+        let sdk = Sdk::new(context, self.directory.as_ref())?;
         let (id, title) = (&self.session_id, &self.title);
         Ok(sdk.sessions.rename(id, title, sdk.directory)?)
     }
@@ -224,7 +280,7 @@ impl RenameArguments {
 
 impl TagArguments {
     pub(crate) fn run(&self, context: &Context) -> Result<()> {
-        let sdk = Sdk::new(context, self.directory.as_ref(), self.policy)?;
+        let sdk = Sdk::new(context, self.directory.as_ref())?;
         let (id, tag) = (&self.session_id, self.tag.as_deref());
         Ok(sdk.sessions.tag(id, tag, sdk.directory)?)
     }
@@ -232,7 +288,7 @@ impl TagArguments {
 
 impl ArchivedArguments {
     pub(crate) fn run(&self, context: &Context) -> Result<()> {
-        let sdk = Sdk::new(context, self.directory.as_ref(), self.policy)?;
+        let sdk = Sdk::new(context, self.directory.as_ref())?;
         let (id, archived) = (&self.session_id, self.archived);
         Ok(sdk.sessions.set_archived(id, archived, sdk.directory)?)
     }
@@ -240,7 +296,7 @@ impl ArchivedArguments {
 
 impl ForkArguments {
     pub(crate) fn run(&self, context: &Context, sink: &mut dyn Sink) -> Result<()> {
-        let sdk = Sdk::new(context, self.directory.as_ref(), self.policy)?;
+        let sdk = Sdk::new(context, self.directory.as_ref())?.policy(self.policy);
         let (last, title) = (self.up_to_message_id.as_deref(), self.title.as_deref());
         let id = &self.session_id;
         let id = sdk.sessions.fork(id, sdk.directory, last, title)?;
@@ -249,25 +305,15 @@ impl ForkArguments {
 }
 
 impl MessageArguments {
-    /// Writes the messages of the session.
     pub(crate) fn run(&self, context: &Context, sink: &mut dyn Sink) -> Result<()> {
-        if self.agent_id.is_some() {
-            return Err(Failure::options("there is no option `agentId`").into());
-        }
         self.messages(context, sink, None)
-    }
-
-    /// Writes the messages of a subagent; without the id of one there are none.
-    pub(crate) fn of_subagent(&self, context: &Context, sink: &mut dyn Sink) -> Result<()> {
-        let agent = self.agent_id.as_deref();
-        agent.map_or(Ok(()), |agent| self.messages(context, sink, Some(agent)))
     }
 
     fn messages(&self, context: &Context, sink: &mut dyn Sink, agent: Option<&str>) -> Result<()> {
         let Sdk {
             sessions,
             directory,
-        } = Sdk::new(context, self.directory.as_ref(), self.policy)?;
+        } = Sdk::new(context, self.directory.as_ref())?.policy(self.policy);
         let options = MessageOptions {
             limit: self.limit.map(count),
             offset: count(self.offset),
@@ -284,6 +330,24 @@ impl MessageArguments {
             MessageError::Session(error) => Stop::from(error),
             MessageError::Stopped(stop) => stop,
         })
+    }
+}
+
+impl SubagentMessageArguments {
+    pub(crate) fn run(&self, context: &Context, sink: &mut dyn Sink) -> Result<()> {
+        let Some(agent) = self.agent_id.as_deref() else {
+            return Ok(());
+        };
+        let of_session = MessageArguments {
+            session_id: self.session_id.clone(),
+            limit: self.limit,
+            offset: self.offset,
+            compacted: self.compacted,
+            include_system_messages: self.include_system_messages,
+            directory: self.directory.clone(),
+            policy: self.policy,
+        };
+        of_session.messages(context, sink, Some(agent))
     }
 }
 

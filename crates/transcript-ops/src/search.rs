@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use jiff::Zoned;
 use serde::Deserialize;
+#[cfg(feature = "schema")]
+use serde::Serialize;
 use transcript_catalog::{Catalog, Hit, Query, QueryError, Search, SearchOptions, Sort, moment};
 
 use crate::context::{Context, Selection};
@@ -21,38 +23,40 @@ const MAX_SNIPPET_LEN: usize = 64 << 10;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchSettings {
-    /// The query.
+    /// The query: words, phrases, and filters such as `role:user`. docs/search.md describes it.
     pub query: String,
-    /// Only what contains this text, ignoring case.
+    /// Only entries that contain this text, ignoring case.
     pub text: Option<String>,
-    /// Only entries with one of these roles.
+    /// Only entries of one of these roles: `user`, `assistant`, `system` or `tool`.
     #[serde(default)]
     pub role: Vec<String>,
     /// Only calls of one of these tools, and their results.
     #[serde(default)]
     pub tool: Vec<String>,
-    /// Only from this time on.
+    /// Only entries from this time on: a time as in RFC 3339, a date, `today`, `yesterday`, or a duration before now, such
+    /// as `3d`.
     pub since: Option<String>,
-    /// Only up to this time.
+    /// Only entries up to this time, in the same forms as `since`.
     pub until: Option<String>,
-    /// Only what was written on this branch of git.
+    /// Only entries that were written on this branch of git.
     pub branch: Option<String>,
-    /// Ids of sessions, files, and folders; all sessions if there are none.
+    /// Ids of sessions, files and folders; all sessions if there are none.
     #[serde(default, rename = "in")]
     pub places: Vec<PathBuf>,
-    /// Only sessions of the project at this path.
+    /// Only the sessions of the project at this path.
     pub project: Option<PathBuf>,
-    /// The maximum number of hits.
+    /// The maximum number of hits, or of sessions with the output `files`; all by default.
     pub limit: Option<usize>,
-    /// The order of the hits.
+    /// The order of the hits: the best first, or the session that was changed last and in it the last entry.
     #[serde(default)]
     pub sort: SortName,
-    /// The number of lines of the text before and after the match.
+    /// The number of lines of the text before and after the match in a snippet, which has 160 characters by default.
     pub context: Option<usize>,
-    /// What is returned.
+    /// What is returned: each hit, the sessions with hits, or only their number in `end`.
     #[serde(default)]
     pub output: SearchOutput,
-    /// Whether what is known about the files is kept and used.
+    /// Whether what is known about the files is kept in the cache folder, and used.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     pub cache: Option<bool>,
     /// Whether archived sessions whose files are gone are omitted.
     #[serde(skip)]
@@ -61,7 +65,7 @@ pub struct SearchSettings {
 
 /// The order of hits.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(Serialize, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SortName {
     /// The best first.
@@ -73,7 +77,7 @@ pub enum SortName {
 
 /// What a search returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(Serialize, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SearchOutput {
     /// Each hit.

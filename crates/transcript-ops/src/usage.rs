@@ -20,25 +20,28 @@ use crate::wire::{ClientCostRecord, CostRecord, CostRow, CostTotal};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UsageSettings {
-    /// What the rows are about; several for combinations.
+    /// What the rows are about: `day`, `week`, `month`, `hour5`, `project`, `session`, `model`, `agent`, `agent-type`, `branch`,
+    /// `git-branch`, `compaction` or `tool`; several for their combinations. Without any there is only the total.
     #[serde(default)]
     pub by: Vec<String>,
-    /// Only requests from this time on.
+    /// Only requests from this time on: a time as in RFC 3339, a date, `today`, `yesterday`, or a duration before now, such
+    /// as `3d`.
     pub since: Option<String>,
-    /// Only requests up to this time.
+    /// Only requests up to this time, in the same forms as `since`.
     pub until: Option<String>,
     /// The time zone of days, weeks and months; that of the system by default.
     pub timezone: Option<String>,
-    /// A file of prices in the form of LiteLLM, whose models replace those of the program.
+    /// A file of prices in the form of LiteLLM, which replace those that are part of the program.
     pub prices: Option<PathBuf>,
-    /// The maximum number of rows: the latest, or those that cost most.
+    /// The maximum number of rows: the latest, or those that cost most. The total is that of all.
     pub limit: Option<usize>,
-    /// Ids of sessions, files, and folders; all sessions if there are none.
+    /// Ids of sessions, files and folders; all sessions if there are none.
     #[serde(default, rename = "in")]
     pub places: Vec<PathBuf>,
-    /// Only sessions of the project at this path.
+    /// Only the sessions of the project at this path.
     pub project: Option<PathBuf>,
-    /// Whether what is known about the files is kept and used.
+    /// Whether what is known about the files is kept in the cache folder, and used.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     pub cache: Option<bool>,
     /// Whether archived sessions whose files are gone are omitted.
     #[serde(skip)]

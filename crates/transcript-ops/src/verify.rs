@@ -17,12 +17,12 @@ use crate::wire::VerifyRecord;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VerifySettings {
-    /// A session with its subagents, a file, or a folder.
+    /// A session with its subagents, a file, or a folder: a path, an id, the start of one, a title, or `latest`.
     pub session: PathBuf,
-    /// Whether every request is built again that a client recorded.
+    /// Whether every request that a client recorded in the file is built again, and compared.
     #[serde(default)]
     pub requests: bool,
-    /// Reports sessions that the client deletes within this number of days.
+    /// Sessions of a folder are reported that the client deletes within this number of days; 7 by default.
     pub sweep: Option<u32>,
 }
 

@@ -57,6 +57,9 @@ pub struct EntryRecord<'a> {
     /// The whole entry, verbatim; only with `--raw-entries`, and absent if the line cannot be parsed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<Json<'a>>,
+    /// Where to continue after this entry; only of the operations `follow` and `watch`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<String>,
 }
 
 impl<'a> EntryRecord<'a> {

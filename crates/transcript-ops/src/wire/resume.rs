@@ -269,6 +269,7 @@ pub struct ResumeRefusal {
     /// Always `file`.
     pub scope: Name,
     /// Always false.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = false)))]
     pub resumable: bool,
     /// The format of the file, in words.
     pub reason: String,

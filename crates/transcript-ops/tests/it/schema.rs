@@ -1,10 +1,14 @@
 //! `docs/operations.json` is the schema of all operations, and what operations return is as it says.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use serde_json::{Value, json};
+use transcript_archive::{Archive, CaptureOptions};
 use transcript_ops::Call;
+use transcript_ops::follow::{FollowedFiles, Following};
+use transcript_ops::operation::Operation;
 use transcript_ops::schema::document;
 use transcript_ops::sink::{Result, Sink};
 
@@ -40,70 +44,100 @@ fn the_documented_schema_is_that_of_the_types() {
 }
 
 #[test]
-fn every_operation_has_options_and_records_in_the_schema() {
+fn every_operation_and_every_option_is_described() {
     let document = document();
     let operations = document["operations"].as_object().unwrap();
     assert!(operations.len() >= 21);
-    let silent = [
-        "renameSession",
-        "tagSession",
-        "deleteSession",
-        "setArchived",
-    ];
     for (name, operation) in operations {
         assert!(operation["description"].is_string(), "{name}");
         let records = operation["records"].as_array().unwrap();
-        assert_eq!(
-            records.is_empty(),
-            silent.contains(&name.as_str()),
-            "{name}"
-        );
+        assert_eq!(records.is_empty(), operation["returns"] == "none", "{name}");
+        let options = operation["options"]["properties"].as_object().unwrap();
+        for (option, schema) in options.iter().filter(|(option, _)| *option != "function") {
+            assert!(schema["description"].is_string(), "{name}: {option}");
+        }
     }
 }
 
-/// Runs an operation, and checks its records against the schema. Returns their number; `None` if it fails.
-fn check(call: &Value) -> Option<usize> {
-    let document = document();
-    let name = call["function"].as_str().unwrap();
-    let operation = &document["operations"][name];
-    let records = json!({ "anyOf": operation["records"], "$defs": document["$defs"] });
-    let records = jsonschema::validator_for(&records).unwrap();
-    let call = Call::parse(&call.to_string()).unwrap();
-    let mut kept = Kept::default();
-    let context = call.place.context().unwrap();
-    let ran = call.operation.run(&context, &mut kept);
-    for record in kept.0.iter().flatten() {
-        let errors: Vec<_> = records
-            .iter_errors(record)
-            .map(|error| error.to_string())
-            .collect();
-        assert!(errors.is_empty(), "{name}: {errors:?}");
-    }
-    ran.is_ok().then_some(kept.0.len())
+/// Runs operations, and checks their records against the schema.
+struct Checked {
+    document: Value,
+    /// The operations that ran, with the types of their records that were written.
+    ran: BTreeMap<String, BTreeSet<usize>>,
 }
 
-#[test]
-fn the_records_of_every_operation_have_the_documented_form() {
-    let root = workspace().join("fixtures");
-    let mut files = Vec::new();
-    add_sessions(&root, &mut files);
-    assert!(files.len() > 20);
-    for name in ["entries", "request", "verify", "repair"] {
-        let records = files
-            .iter()
-            .filter_map(|file| check(&json!({ "function": name, "session": file })));
-        // Some fixtures are files of other kinds, which are refused.
-        assert!(records.count() * 10 > files.len() * 9, "{name}");
+impl Checked {
+    fn new() -> Self {
+        Self {
+            document: document(),
+            ran: BTreeMap::new(),
+        }
+    }
+
+    fn types(&self, name: &str) -> &[Value] {
+        let types = &self.document["operations"][name]["records"];
+        types.as_array().unwrap()
+    }
+
+    /// Runs an operation. Returns the number of its records; `None` if it fails.
+    fn run(&mut self, call: &Value) -> Option<usize> {
+        let name = call["function"].as_str().unwrap();
+        let parsed = Call::parse(&call.to_string()).unwrap();
+        let mut kept = Kept::default();
+        let context = parsed.place.context().unwrap();
+        let result = match &parsed.operation {
+            Operation::Follow(settings) => follow(settings.open(&context).unwrap(), &mut kept),
+            Operation::Watch(settings) => follow(settings.open(&context).unwrap(), &mut kept),
+            operation => operation.run(&context, &mut kept),
+        };
+        // A field that no type has is a mistake, too.
+        let types = self.types(name).iter().map(|of| {
+            let closed = json!({
+                "allOf": [of],
+                "unevaluatedProperties": false,
+                "$defs": self.document["$defs"],
+            });
+            jsonschema::validator_for(&closed).unwrap()
+        });
+        let types: Vec<_> = types.collect();
+        let mut written: BTreeSet<usize> = BTreeSet::new();
+        for record in kept.0.iter().flatten() {
+            let of: Vec<_> = (0..types.len())
+                .filter(|of| types[*of].is_valid(record))
+                .collect();
+            let errors = || types.iter().flat_map(|of| of.iter_errors(record));
+            let errors = || errors().map(|error| error.to_string()).collect::<Vec<_>>();
+            assert!(!of.is_empty(), "{name}: {:?}", errors());
+            // A refusal can also be parsed as a report.
+            written.extend(of.last());
+        }
+        let is_ok = result.is_ok();
+        match self.document["operations"][name]["returns"]
+            .as_str()
+            .unwrap()
+        {
+            "none" => assert_eq!(kept.0.len(), 0, "{name}"),
+            "one" => assert_eq!(kept.0.len(), usize::from(is_ok), "{name}"),
+            _ => {}
+        }
+        self.ran.entry(name.to_owned()).or_default().extend(written);
+        is_ok.then_some(kept.0.len())
     }
 }
 
-#[test]
-fn the_records_of_operations_on_a_store_have_the_documented_form() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("projects");
-    let project = root.join("-work-app");
-    fs::create_dir_all(&project).unwrap();
-    let id = "5e55a1d0-0000-4000-8000-000000000001";
+/// Writes the records of files that are followed to their ends.
+fn follow(mut following: Following, kept: &mut Kept) -> Result<()> {
+    while let Some(event) = match &mut following.files {
+        FollowedFiles::Follower(follower) => follower.try_next()?,
+        FollowedFiles::Watcher(watcher) => watcher.try_next()?,
+    } {
+        following.write(&event, kept)?;
+    }
+    Ok(())
+}
+
+/// Makes a store with a session that has a subagent, and a session with a torn line.
+fn make_store(project: &Path, id: &str, torn: &str) {
     let line = json!({
         "type": "user", "uuid": "a0000000-0000-4000-8000-000000000001", "parentUuid": null,
         "sessionId": id, "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/work/app", "version": "2.1.0",
@@ -119,47 +153,92 @@ fn the_records_of_operations_on_a_store_have_the_documented_form() {
             "usage": { "input_tokens": 10, "output_tokens": 5 },
         },
     });
-    fs::write(
-        project.join(format!("{id}.jsonl")),
-        format!("{line}\n{answer}\n"),
-    )
-    .unwrap();
+    let agents = project.join(id).join("subagents");
+    fs::create_dir_all(&agents).unwrap();
+    let file = |id: &str| project.join(format!("{id}.jsonl"));
+    fs::write(file(id), format!("{line}\n{answer}\n")).unwrap();
+    fs::write(agents.join("agent-a1.jsonl"), format!("{line}\n")).unwrap();
+    let half = &answer.to_string()[..60];
+    let lines = format!("{line}\n{half}\n{answer}\n").replace(id, torn);
+    fs::write(file(torn), lines).unwrap();
+}
 
-    let with_root = |mut call: Value| {
-        call["root"] = json!(root);
-        check(&call)
-    };
-    assert_eq!(with_root(json!({ "function": "listSessions" })), Some(1));
-    assert_eq!(
-        with_root(json!({ "function": "getSessionInfo", "sessionId": id })),
-        Some(1)
-    );
-    assert_eq!(
-        with_root(json!({ "function": "getSessionMessages", "sessionId": id })),
-        Some(2)
-    );
-    assert_eq!(
-        with_root(json!({ "function": "search", "query": "mat", "cache": false })),
-        Some(2)
-    );
-    assert_eq!(
-        with_root(json!({ "function": "usage", "by": ["model"], "cache": false })),
-        Some(2)
-    );
+#[test]
+fn the_records_of_every_operation_have_the_documented_form() {
+    let mut checked = Checked::new();
+    let mut files = Vec::new();
+    add_sessions(&workspace().join("fixtures"), &mut files);
+    assert!(files.len() > 20);
+    for name in ["entries", "request", "verify", "repair"] {
+        let records = files
+            .iter()
+            .filter_map(|file| checked.run(&json!({ "function": name, "session": file })));
+        // Some fixtures are files of other kinds, which are refused.
+        assert!(records.count() * 10 > files.len() * 9, "{name}");
+    }
+    for file in &files {
+        checked
+            .run(&json!({ "function": "follow", "session": file, "once": true, "changes": true }));
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("projects");
+    let id = "5e55a1d0-0000-4000-8000-000000000001";
+    let torn = "5e55a1d0-0000-4000-8000-000000000002";
+    make_store(&root.join("-work-app"), id, torn);
     let page = folder.path().join("page.html");
+    let mut count = |name: &str, options: Value| {
+        let mut call = options;
+        call["function"] = json!(name);
+        if name != "redact" {
+            call["root"] = json!(root);
+        }
+        checked.run(&call).unwrap_or_else(|| panic!("{name} fails"))
+    };
+    assert_eq!(count("listSessions", json!({})), 2);
+    let archive = folder.path().join("archive");
+    let mut packed = Archive::open_or_create(&archive).unwrap();
+    packed.capture(&root, &CaptureOptions::new()).unwrap();
+    assert_eq!(count("listArchived", json!({ "archive": archive })), 2);
+    assert_eq!(count("getSessionInfo", json!({ "sessionId": id })), 1);
+    assert_eq!(count("getSessionMessages", json!({ "sessionId": id })), 2);
+    assert_eq!(count("listSubagents", json!({ "sessionId": id })), 1);
+    let agent = json!({ "sessionId": id, "agentId": "a1" });
+    assert_eq!(count("getSubagentMessages", agent), 1);
+    assert!(count("search", json!({ "query": "mat", "cache": false })) > 1);
+    let files = json!({ "query": "mat", "cache": false, "output": "files" });
+    assert!(count("search", files) > 1);
     assert_eq!(
-        with_root(json!({ "function": "export", "session": id, "format": "html", "out": page })),
-        Some(1)
+        count("usage", json!({ "by": ["model"], "cache": false })),
+        2
     );
+    let one = json!({ "by": ["model"], "cache": false, "in": [id] });
+    assert!(count("usage", one) > 1);
+    assert!(count("watch", json!({ "from": "start", "once": true })) > 2);
+    assert_eq!(count("export", json!({ "session": id, "out": page })), 1);
     assert_eq!(
-        with_root(json!({ "function": "forkSession", "sessionId": id })),
-        Some(1)
+        count("repair", json!({ "session": torn, "keepId": true })),
+        1
     );
-    assert_eq!(with_root(json!({ "function": "listSessions" })), Some(2));
-    assert_eq!(
-        check(&json!({ "function": "redact", "text": "x" })),
-        Some(1)
-    );
+    assert_eq!(count("repair", json!({ "session": torn, "undo": true })), 1);
+    assert_eq!(count("forkSession", json!({ "sessionId": id })), 1);
+    assert_eq!(count("listSessions", json!({})), 3);
+    count("renameSession", json!({ "sessionId": id, "title": "Keys" }));
+    count("tagSession", json!({ "sessionId": id, "tag": "house" }));
+    count("setArchived", json!({ "sessionId": id, "archived": true }));
+    count("deleteSession", json!({ "sessionId": id }));
+    assert_eq!(count("redact", json!({ "text": "x" })), 1);
+
+    let operations = checked.document["operations"].as_object().unwrap();
+    for name in operations.keys() {
+        let written = checked.ran.get(name).map(BTreeSet::len);
+        let types = checked.types(name).len();
+        assert_eq!(
+            written,
+            Some(types),
+            "{name}: types of records that a run writes"
+        );
+    }
 }
 
 fn add_sessions(folder: &Path, files: &mut Vec<PathBuf>) {
