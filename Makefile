@@ -65,7 +65,7 @@ validator:
 scripts:
 	@if command -v python3 >/dev/null 2>&1; then \
 		echo "python3 tests/scripts_test.py"; python3 tests/scripts_test.py && \
-		echo "python3 tools/bindings_types.py --check" && python3 tools/bindings_types.py --check; \
+		echo "python3 tools/bindings_api.py --check" && python3 tools/bindings_api.py --check; \
 	else \
 		echo "skipped: no python3"; \
 	fi

@@ -14,26 +14,11 @@ export type Provider = 'messages' | 'converse' | 'vertex';
 /** A path, or the `file:` URL of one. */
 export type Path = string | URL;
 
+export * from './lib/functions.js';
+import type { RootOptions } from './lib/functions.js';
+
 export type * from './records.js';
-import type {
-  Costs,
-  CostRecord,
-  EntryPreview,
-  ExportedDocument,
-  PathState,
-  PromptChangesRecord,
-  RedactedText,
-  RepairReport,
-  ReplayRecord,
-  RequestRecord,
-  ResumeReport,
-  SearchRecord,
-  SessionRecord,
-  TailRecord,
-  UndoneRepair,
-  Usage,
-  VerifyRecord,
-} from './records.js';
+import type { Costs, EntryPreview, PathState, PromptChangesRecord, RequestRecord, Usage } from './records.js';
 
 /** What a session has cost, over resumes. */
 export type Counters = Costs;
@@ -98,12 +83,6 @@ export class Records<T> implements AsyncIterableIterator<T> {
   toArray(): Promise<T[]>;
   [Symbol.asyncIterator](): this;
   [Symbol.asyncDispose](): Promise<void>;
-}
-
-/** Where sessions are looked for. */
-export interface RootOptions {
-  /** The folder of projects; that of the client by default. */
-  root?: Path;
 }
 
 /** What the functions of the SDK share. */
@@ -243,185 +222,6 @@ export function unarchiveSession(sessionId: string, options?: SdkOptions): Promi
 export function deleteSession(sessionId: string, options?: SdkOptions): Promise<void>;
 /** Copies the conversation of a session into a new one. */
 export function forkSession(sessionId: string, options?: ForkSessionOptions): Promise<ForkSessionResult>;
-
-/** Where archived sessions are read. */
-export interface ArchiveOptions extends RootOptions {
-  /** The folder of an archive, or `true` for that of this user: sessions whose files are gone are read from it. */
-  archive?: boolean | Path;
-  /** The file with the keys of an encrypted archive. */
-  identity?: Path;
-}
-
-export interface EntriesOptions extends ArchiveOptions {
-  policy?: Policy;
-  /** Only what the model sees: nothing that compactions removed. */
-  context?: boolean;
-  /** Whether records have their whole line. */
-  rawEntries?: boolean;
-  signal?: AbortSignal;
-}
-
-export interface RequestOptions extends ArchiveOptions {
-  policy?: Policy;
-  /** The next message of the user. */
-  prompt?: string;
-  /** The model that gets the request; that of the last answer by default. */
-  model?: string;
-  /** The names of the tools of the request: references to others, which a tool search left, are omitted. */
-  tools?: string[];
-  /** The version of the client whose rules hold, such as `2.1.331`; that of the last line with one by default. */
-  clientVersion?: string;
-  /** The last entry of the conversation to continue. */
-  leaf?: string;
-  /**
-   * Omits the oldest media, results and turns until the messages have at most this many tokens (a number, or a
-   * text such as `150k`), or until the request fits the context window of this model.
-   */
-  fit?: number | string;
-  /** The number of turns at the end that `fit` never changes; 2 by default. */
-  fitTurns?: number;
-  /**
-   * Who gets the request and accepts it; `messages` by default. The messages have the form of the Messages API in any
-   * case; to convert them is up to the caller.
-   */
-  provider?: Provider;
-  /** Reads the whole file, also where its end is enough. */
-  full?: boolean;
-}
-
-export interface FollowOptions extends RootOptions {
-  /** `start`, `end`, or the `checkpoint` of an entry after which to continue. */
-  start?: string;
-  /** Starts with that many of the last entries. */
-  last?: number;
-  /** Whether to add what entries change in the conversation. */
-  changes?: boolean;
-  rawEntries?: boolean;
-  signal?: AbortSignal;
-}
-
-export interface SelectionOptions extends ArchiveOptions {
-  /** Ids of sessions, files and folders; all sessions by default. */
-  in?: Path | Path[];
-  /** Only the sessions of the project at this path. */
-  project?: Path;
-  /** Whether the cache folder is used; true by default. */
-  cache?: boolean;
-}
-
-export interface SearchOptions extends SelectionOptions {
-  /** Only entries with this text, whatever its case. */
-  text?: string;
-  /** Only entries with one of these roles. */
-  role?: string[];
-  /** Only calls of one of these tools, and their results. */
-  tool?: string[];
-  since?: string;
-  until?: string;
-  /** Only what was written on this branch of git. */
-  branch?: string;
-  /** The number of lines of the text before and after the match. */
-  context?: number;
-  /** What is returned: each hit, the sessions with hits, or only their number in `end`; `hits` by default. */
-  output?: 'hits' | 'files' | 'count';
-  limit?: number;
-  sort?: 'rank' | 'time';
-  signal?: AbortSignal;
-}
-
-export interface UsageOptions extends SelectionOptions {
-  /** What the rows are about, such as `day`, `model` or `session`. */
-  by?: string[];
-  since?: string;
-  until?: string;
-  timezone?: string;
-  /** A file of prices in the form of LiteLLM. */
-  prices?: Path;
-}
-
-export interface VerifyOptions extends ArchiveOptions {
-  /** Builds every request again that the file records about itself. */
-  requests?: boolean;
-  /** Reports sessions that the client deletes within this number of days. */
-  sweep?: number;
-}
-
-export interface RepairOptions extends RootOptions {
-  /** Where to write the repaired session. Without it, `newSession` and `keepId`, nothing is written. */
-  out?: Path;
-  newSession?: boolean;
-  keepId?: boolean;
-  compact?: boolean;
-  undo?: boolean;
-}
-
-export interface RedactOptions {
-  /** Whether the text is a line of a transcript, which stays JSON. */
-  line?: boolean;
-  /** Whether to replace e-mail addresses, too. */
-  emails?: boolean;
-  /** Whether to replace the names of people in paths, too. */
-  names?: boolean;
-  /** Names whose values to replace, too, or words. */
-  also?: string[];
-  /** Kinds, names and values to keep. */
-  keep?: string[];
-}
-
-export interface ExportOptions extends ArchiveOptions {
-  format?: 'html' | 'markdown';
-  /** Whether to replace a file that exists. */
-  force?: boolean;
-  policy?: Policy;
-  /** Whether to replace what looks like a secret; true by default. */
-  redact?: boolean;
-  /** Whether to replace e-mail addresses, too. */
-  emails?: boolean;
-  /** Whether to replace the names of people in paths, too. */
-  names?: boolean;
-  /** Names whose values to replace, too, or words. */
-  also?: string[];
-  /** Kinds, names and values to keep. */
-  keep?: string[];
-  /** Whether to add thinking; a page has it, folded. */
-  thinking?: boolean;
-  /** Whether to add subagents; a page has them, folded. */
-  sidechains?: boolean;
-  /** Whether a page has no subagents, branches, thinking and lines. */
-  conversationOnly?: boolean;
-  /** Whether a page has the lines of the session, which `transcript import` reads; true by default. */
-  lines?: boolean;
-  /** Whether nothing in a page is compressed, so that all of it can be read without scripts. */
-  plain?: boolean;
-}
-
-/** Returns the conversation of a session as records: `session`, the entries, `end`. */
-export function entries(session: Path, options?: EntriesOptions): Records<ReplayRecord>;
-/** Returns what continues a session: `messages` for the API, and how they came about. Writes nothing. */
-export function request(session: Path, options?: RequestOptions): Promise<ResumeReport>;
-/** Follows a session while it is written: each entry once, in order, as soon as its line is complete. */
-export function follow(session: Path, options?: FollowOptions & { once?: boolean }): Records<TailRecord>;
-/** Follows many sessions, also those that are created later, and subagents. */
-export function watch(options?: FollowOptions & { in?: Path | Path[]; once?: boolean }): Records<TailRecord>;
-/** Finds entries in all sessions: records `hit`, then `end`. docs/search.md describes the query. */
-export function search(query: string, options?: SearchOptions): Records<SearchRecord>;
-/** Returns what sessions cost: a record `row` for each combination of the kinds `by`, then `total`. */
-export function usage(options?: UsageOptions): Promise<CostRecord[]>;
-/** Says what is wrong with sessions, and what a resume would lose. */
-export function verify(session: Path, options?: VerifyOptions): Promise<VerifyRecord[]>;
-/** Repairs a session, or says what would be done. */
-export function repair(session: Path, options: RepairOptions & { undo: true }): Promise<UndoneRepair>;
-export function repair(session: Path, options?: RepairOptions): Promise<RepairReport>;
-/** Writes the conversation of a session as a document. */
-export function exportSession(
-  session: Path,
-  out: Path,
-  options?: ExportOptions,
-): Promise<ExportedDocument>;
-/** Returns a text in which `[redacted: KIND]` replaces secrets, and the number of each kind. docs/redaction.md has the rules. */
-export function redact(text: string, options?: RedactOptions): Promise<RedactedText>;
-/** Lists the sessions of an archive. */
-export function listArchived(options?: ArchiveOptions): Promise<SessionRecord[]>;
 
 /** The JSON of an object, which is written as it is. */
 export type JsonText = string | ArrayBufferView | ArrayBuffer;

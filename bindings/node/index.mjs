@@ -1,5 +1,6 @@
 import transcript from './index.js';
 
+export * from './lib/functions.mjs';
 export default transcript;
 export const {
   TranscriptError,
@@ -24,17 +25,6 @@ export const {
   unarchiveSession,
   deleteSession,
   forkSession,
-  entries,
-  request,
-  follow,
-  watch,
-  search,
-  usage,
-  verify,
-  repair,
-  exportSession,
-  redact,
-  listArchived,
   Session,
   StreamReply,
   version,

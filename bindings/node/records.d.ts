@@ -1,5 +1,5 @@
 /**
- * The types of records, written by `tools/bindings_types.py` from `docs/operations.json`. Later versions may add fields and
+ * The types of records, written by `tools/bindings_api.py` from `docs/operations.json`. Later versions may add fields and
  * kinds.
  */
 
@@ -342,6 +342,8 @@ export interface EntryPreview {
 export interface EntryRecord {
   /** The kind of the record. */
   kind: 'entry';
+  /** Where to continue after this entry; only of the operations `follow` and `watch`. */
+  checkpoint?: string | null;
   /** The whole entry, verbatim; only with `--raw-entries`, and absent if the line cannot be parsed. */
   entry?: unknown;
   /** Whether the model sees the entry when the conversation continues; absent in the output of `tail`. */
@@ -928,7 +930,7 @@ export interface ResumeRefusal {
   /** The format of the file, in words. */
   reason: string;
   /** Always false. */
-  resumable: boolean;
+  resumable: false;
   /** The version of the shape: SCHEMA. */
   schema: number;
   /** Always `file`. */

@@ -62,6 +62,23 @@ export async function recordTypes(session: Session): Promise<void> {
   console.log(usage.model);
 }
 
+export async function operations(options: transcript.SelectionOptions & transcript.ArchiveOptions): Promise<void> {
+  const report: transcript.ResumeReport | transcript.ResumeRefusal = await transcript.request('id', { fit: '150k', provider: 'vertex' });
+  console.log(report.resumable ? report.messages.length : report.reason);
+  const undone: transcript.UndoneRepair = await transcript.repair('id', { undo: true });
+  const repaired: transcript.RepairReport = await transcript.repair('id', { newSession: true, out: new URL('file:///out.jsonl') });
+  const { path }: transcript.ExportedDocument = await transcript.exportSession('id', '/page.html', { format: 'markdown', also: ['KEY'] });
+  const rows: transcript.CostRecord[] = await transcript.usage({ ...options, by: ['day'], limit: 3 });
+  console.log(undone.repaired, repaired.plan, path, rows.length);
+  for await (const record of transcript.follow('id', { start: 'end', once: true, archive: true })) {
+    if (record.kind === 'entry') console.log(record.checkpoint);
+  }
+}
+
+// @ts-expect-error: there is no such option.
+void transcript.verify('id', { request: true });
+// @ts-expect-error: there is no such form.
+void transcript.exportSession('id', '/page', { format: 'text' });
 // @ts-expect-error: there is no such message.
 void ((session: Session) => session.append({ assitant: { role: 'assistant', content: [] } }));
 // @ts-expect-error: there is no such text.

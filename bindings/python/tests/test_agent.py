@@ -74,7 +74,8 @@ class Agents(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertIn("The year has 366 days.", done.stdout)
                 # Both replies are counted, also that of a turn which was killed.
-                costs = transcript.request(path)["state"]["costs"]
+                request: Any = transcript.request(path)
+                costs = request["state"]["costs"]
                 (counted,) = costs["models"]
                 self.assertEqual((counted["inputTokens"], counted["outputTokens"]), (20, 14))
                 self.assertTrue(costs["hasUnknownModelCost"])

@@ -24,7 +24,7 @@ class Functions(Store):
             entry("user", "u2", "gone", "two"),
         )
         before = path.read_bytes()
-        plan = transcript.repair(path)
+        plan: Any = transcript.repair(path)
         self.assertTrue(plan["plan"])
         self.assertEqual(path.read_bytes(), before)
         out = self.project / "2999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"
@@ -82,7 +82,7 @@ class Functions(Store):
         for name, function in functions.items():
             with self.subTest(name), self.assertRaisesRegex(transcript.TranscriptError, "notes.jsonl: .*without an entry"):
                 function()
-        refused = transcript.request(path)
+        refused: Any = transcript.request(path)
         self.assertFalse(refused["resumable"])
         self.assertIn("without an entry", refused["reason"])
 
@@ -93,11 +93,11 @@ class Functions(Store):
             lines.append(entry("user", f"u{turn}", parent, f"Prompt {turn}. " + "word" * 1000))
             lines.append(entry("assistant", f"a{turn}", f"u{turn}", "Done."))
         path = self.write(*lines)
-        whole = transcript.request(path)
+        whole: Any = transcript.request(path)
         self.assertIsNone(whole["tokens"]["over"])
         for fit, turns, messages in ((6000, None, 8), ("6k", None, 8), (1, None, 4), (1, 1, 2)):
             with self.subTest(fit=fit, turns=turns):
-                fitted = transcript.request(path, fit=fit, fit_turns=turns)
+                fitted: Any = transcript.request(path, fit=fit, fit_turns=turns)
                 self.assertEqual(len(fitted["messages"]), messages)
                 self.assertEqual(fitted["omitted"][0]["reason"], "context-window")
         with transcript.Session.open(path, fit=6000) as session:
@@ -124,14 +124,14 @@ class Functions(Store):
         ]
         for provider, name in names:
             with self.subTest(provider):
-                request = transcript.request(path, provider=provider)
+                request: Any = transcript.request(path, provider=provider)
                 self.assertEqual(request["messages"][1]["content"][0]["name"], name)
                 self.assertTrue(request["lint"]["ok"])
                 self.assertEqual(request["provider"], provider or "messages")
         with transcript.Session.open(path, provider="converse") as session:
-            request = session.request()
-            self.assertEqual(request["messages"][1]["content"][0]["name"], "mcp__a_b")
-            self.assertEqual(request["provider"], "converse")
+            sent: Any = session.request()
+            self.assertEqual(sent["messages"][1]["content"][0]["name"], "mcp__a_b")
+            self.assertEqual(sent["provider"], "converse")
         for options in ({"provider": "azure"}, {"provider": "vertex", "policy": "vendor"}):
             with self.subTest(options), self.assertRaisesRegex(transcript.InvalidError, "provider"):
                 transcript.request(path, **options)  # type: ignore[arg-type]
@@ -144,6 +144,19 @@ class Functions(Store):
             transcript.usage(by=["colour"], root=self.root, cache=False)
         with self.assertRaises(transcript.InvalidError):
             list(transcript.follow(self.project / f"{ID}.jsonl", start="no checkpoint"))
+
+    def test_one_name_or_place_is_given_as_itself_and_several_as_a_list(self) -> None:
+        path = self.write(entry("user", "u1", None, "one"), entry("assistant", "a1", "u1", "1"))
+        for places in (path, str(path), [path], (str(path), self.project)):
+            for role in ("user", ["user"], iter(["user", "tool"])):
+                found = list(transcript.search("one", places, role=role, cache=False, root=self.root))
+                self.assertEqual([record["kind"] for record in found], ["hit", "end"])
+        redacted = transcript.redact("INTERNAL_ID=4711", also="INTERNAL_ID")
+        self.assertNotIn("4711", redacted["text"])
+        self.assertEqual(redacted, transcript.redact("INTERNAL_ID=4711", also=["INTERNAL_ID"]))
+        events = transcript.watch(path, start="start", once=True, root=self.root)
+        kinds = [event["kind"] for event in events]
+        self.assertEqual(kinds.count("entry"), 2)
 
     @unittest.skipUnless(COMMAND, "skipped: $TRANSCRIPT_COMMAND does not name the command that makes an archive")
     def test_a_session_whose_file_is_gone_is_read_from_the_archive(self) -> None:

@@ -148,7 +148,7 @@ class Readers(Folder):
             return await records.__anext__()
 
         asyncio.run(first())
-        found = [next(records)]
+        found: list[Any] = [next(records)]
         session.append(user="three")
         # Another event loop than the one in which the read began.
         found.append(asyncio.run(second()))
@@ -225,7 +225,8 @@ class Sessions(Folder):
             copy = session.fork(title="Copy")
             session.rewind(prompt.uuid)
             self.assertEqual(session.leaf, prompt.uuid)
-        self.assertEqual(transcript.request(copy)["messages"][0]["content"], "How long is the year 2000?")
+        request: Any = transcript.request(copy)
+        self.assertEqual(request["messages"][0]["content"], "How long is the year 2000?")
 
     def test_what_a_person_does_in_a_client_is_appended_as_that(self) -> None:
         with self.create() as session:
@@ -255,7 +256,8 @@ class Sessions(Folder):
             assert session.resumed is not None
             sent = json.dumps(session.resumed.request["messages"])
             self.assertEqual(("WebFetch" in sent, "Abacus" in sent), (False, True))
-        sent = json.dumps(transcript.request(self.path, tools=["WebFetch"])["messages"])
+        request: Any = transcript.request(self.path, tools=["WebFetch"])
+        sent = json.dumps(request["messages"])
         self.assertEqual(("WebFetch" in sent, "Abacus" in sent), (True, False))
 
     def test_compaction_record_queue_and_tombstone(self) -> None:
@@ -339,7 +341,8 @@ class Sessions(Folder):
         text = "x" * ((64 << 20) - 4096)
         with self.create() as session:
             session.append(user=text)
-        _, entry, _ = transcript.entries(self.path)
+        records: list[Any] = list(transcript.entries(self.path))
+        _, entry, _ = records
         self.assertEqual(len(entry["message"]["content"]), len(text))
         with self.create_other() as session, self.assertRaises(transcript.InvalidError):
             session.append(user=text + "x" * 8192)
@@ -480,7 +483,7 @@ class Sessions(Folder):
             counters, state = session.counters(), session.state()
             self.assertEqual(found(counters, state), steps["expected"])
             fork = session.fork()
-        report = transcript.request(self.path, full=True)
+        report: Any = transcript.request(self.path, full=True)
         self.assertEqual(found(report["state"]["costs"], report["state"]), steps["expected"])
         with Session.open(fork) as session:
             self.assertEqual(session.counters()["totalCostUSD"], counters["totalCostUSD"])
@@ -568,9 +571,10 @@ class Following(Folder):
             session.append(user="one")
             with transcript.follow(self.path) as events:
                 self.assertEqual(next(events)["kind"], "open")
-                self.assertEqual(next(events)["message"]["content"], "one")
+                one: Any = next(events)
+                self.assertEqual(one["message"]["content"], "one")
                 session.append(user="two")
-                last = next(events)
+                last: Any = next(events)
                 self.assertEqual(last["message"]["content"], "two")
             session.append(user="three")
         again = transcript.follow(self.path, start=last["checkpoint"], once=True)
@@ -684,7 +688,7 @@ class Following(Folder):
         with transcript.watch(self.folder / "projects") as events:
             session = Session.create(project / self.path.name, cwd="/work", version="1")
             session.append(user="hello")
-            record = next(record for record in events if record["kind"] == "entry")
+            record: Any = next(record for record in events if record["kind"] == "entry")
             session.close()
         self.assertTrue(record["path"].endswith(self.path.name))
 
@@ -763,7 +767,7 @@ async def use_a_session(path: str) -> None:
             found: list[str] = []
             async for event in events:
                 if event["kind"] == "entry":
-                    found.append(event["uuid"])
+                    found.append(event["uuid"] or "")
                 if len(found) == 21:
                     break
         assert len(set(found)) == 21

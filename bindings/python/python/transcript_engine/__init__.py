@@ -2,7 +2,7 @@
 
 The functions of ``claude-agent-sdk`` are here under their names; :class:`Session` writes, :func:`follow` reads what
 others write, and :func:`search`, :func:`usage`, :func:`verify`, :func:`repair` and :func:`export` are the commands of
-the same names.
+the same names. ``docs/operations.md`` lists the options of all functions.
 """
 
 from . import _interpreter as _interpreter  # First: the native part must not be loaded where it is refused.
@@ -17,19 +17,8 @@ from ._errors import (
     NotResumableError,
     TranscriptError,
 )
-from ._functions import (
-    entries,
-    export,
-    follow,
-    list_archived,
-    redact,
-    repair,
-    request,
-    search,
-    usage,
-    verify,
-    watch,
-)
+from . import _functions
+from ._functions import *
 from ._records import Records
 from ._sdk import (
     ForkSessionResult,
@@ -91,25 +80,15 @@ __all__ = [
     "__version__",
     "archive_session",
     "delete_session",
-    "entries",
-    "export",
-    "follow",
     "fork_session",
     "get_session_info",
     "get_session_messages",
     "get_subagent_messages",
     "iter_session_messages",
-    "list_archived",
     "list_sessions",
     "list_subagents",
-    "redact",
     "rename_session",
-    "repair",
-    "request",
-    "search",
     "tag_session",
     "unarchive_session",
-    "usage",
-    "verify",
-    "watch",
 ]
+__all__ += _functions.__all__

@@ -1,15 +1,13 @@
-"""The commands ``replay``, ``resume``, ``tail``, ``search``, ``usage``, ``verify``, ``repair`` and ``export`` as functions, and ``redact``.
-
-Records are those that the commands print with ``--json``; ``docs/cli.md`` describes them.
-"""
+"""The operations as functions, written by ``tools/bindings_api.py`` from ``docs/operations.json``."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Literal
 
-from ._records import Records, call, every, names as _names, read_json
+from ._records import Records, call, every, read_json
+from ._records import several as _several
 from ._sdk import Policy, Provider
 from .records import (
     CostRecord,
@@ -17,6 +15,7 @@ from .records import (
     RedactedText,
     RepairReport,
     ReplayRecord,
+    ResumeRefusal,
     ResumeReport,
     SearchRecord,
     SessionRecord,
@@ -25,206 +24,386 @@ from .records import (
     VerifyRecord,
 )
 
+__all__ = [
+    "entries",
+    "export",
+    "follow",
+    "list_archived",
+    "redact",
+    "repair",
+    "request",
+    "search",
+    "usage",
+    "verify",
+    "watch",
+]
+
 Path = str | os.PathLike[str]
 Places = Path | Iterable[Path]
 """A session, a file or a folder, or several of them."""
 
 
-def _path(path: Path | None) -> str | None:
-    return None if path is None else os.fspath(path)
-
-
-def _archive(archive: bool | Path) -> bool | str:
-    return archive if isinstance(archive, bool) else os.fspath(archive)
-
-
 def entries(
     session: Path,
     *,
-    policy: Policy = "recover",
     context: bool = False,
+    policy: Policy = "recover",
     raw_entries: bool = False,
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> Records[ReplayRecord]:
-    """Return the conversation of a session as records: ``session``, the entries, ``end``.
+    """Returns the conversation of a session: ``session``, its entries, ``end``.
 
-    ``session`` is a path, an id, or the start of one. ``context`` returns only what the model sees, ``raw_entries``
-    adds each whole line. With ``archive`` (``True``, or the folder) a session whose file is gone is read from there.
+    - ``session``: The session: a path, an id, the start of one, a title, the id of a subagent, or ``latest``.
+    - ``context``: Whether only what the model sees is returned: nothing that compactions removed.
+    - ``policy``: The rules that choose the conversation: with all that evidence gives back, or exactly as the client
+      does.
+    - ``raw_entries``: Whether each entry has its whole line.
+    - ``root``: The folder of projects; that of the client by default.
+    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+      from it.
+    - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
-        "session": os.fspath(session),
-        "policy": policy,
+        "session": session,
         "context": context,
+        "policy": policy,
         "rawEntries": raw_entries,
-        "root": _path(root),
-        "archive": _archive(archive),
-        "identity": _path(identity),
+        "root": root,
+        "archive": archive,
+        "identity": identity,
     }
     return Records("entries", options, read_json)
 
 
-def request(
+def export(
     session: Path,
+    out: Path,
     *,
+    also: str | Iterable[str] = (),
+    conversation_only: bool = False,
+    emails: bool = False,
+    force: bool = False,
+    format: Literal["html", "markdown"] = "html",
+    keep: str | Iterable[str] = (),
+    lines: bool = True,
+    names: bool = False,
+    plain: bool = False,
     policy: Policy = "recover",
-    prompt: str | None = None,
-    model: str | None = None,
-    tools: Iterable[str] | None = None,
-    client_version: str | None = None,
-    leaf: str | None = None,
-    fit: int | str | None = None,
-    fit_turns: int | None = None,
-    provider: Provider | None = None,
-    full: bool = False,
+    redact: bool = True,
+    sidechains: bool = False,
+    thinking: bool = False,
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
-) -> ResumeReport:
-    """Return what continues a session: ``messages`` for the API, and how they came about. Writes nothing.
+) -> ExportedDocument:
+    """Writes the conversation of a session to a file, without what looks like a secret. A page has the conversation
+    and, folded, its subagents, branches and thinking. Fails with ``exists`` if the file exists, unless ``force`` is
+    true.
 
-    ``tools`` names the tools of the request: references to others, which a tool search left, are omitted.
-    ``client_version`` is the version of the client whose rules hold; by default that of the last line with one.
-    ``fit`` omits the oldest media, results and turns until the messages have at most this many tokens (a number,
-    or a text such as ``150k``), or until the request fits the context window of this model; the last ``fit_turns``
-    turns, 2 by default, stay as they are.
-    ``provider`` is who gets the request and accepts it: ``messages`` (the Messages API, the default), ``converse``
-    (Amazon Bedrock) or ``vertex`` (Google Vertex AI). The messages have the form of the Messages API in any case; to
-    convert them is up to the caller.
+    - ``session``: The session: a path, an id, the start of one, a title, the id of a subagent, or ``latest``.
+    - ``out``: The file to write.
+    - ``also``: Names whose values are replaced, too, or words.
+    - ``conversation_only``: Whether a page has no subagents, branches, thinking and lines.
+    - ``emails``: Whether e-mail addresses are replaced, too.
+    - ``force``: Whether a file that exists is replaced.
+    - ``format``: The form of the document: one HTML page that needs nothing else, or Markdown.
+    - ``keep``: Kinds, names and values that are kept.
+    - ``lines``: Whether a page has the lines of the session, which ``transcript import`` reads.
+    - ``names``: Whether the names of people in paths are replaced, too.
+    - ``plain``: Whether nothing in a page is compressed, so that all of it can be read without scripts.
+    - ``policy``: The rules that choose the conversation: with all that evidence gives back, or exactly as the client
+      does.
+    - ``redact``: Whether what looks like a secret is replaced.
+    - ``sidechains``: Whether subagents are added to Markdown; a page has them, folded.
+    - ``thinking``: Whether thinking is added to Markdown; a page has it, folded.
+    - ``root``: The folder of projects; that of the client by default.
+    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+      from it.
+    - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
-        "session": os.fspath(session),
+        "session": session,
+        "out": out,
+        "also": _several(also),
+        "conversationOnly": conversation_only,
+        "emails": emails,
+        "force": force,
+        "format": format,
+        "keep": _several(keep),
+        "lines": lines,
+        "names": names,
+        "plain": plain,
         "policy": policy,
-        "prompt": prompt,
-        "model": model,
-        "tools": _names(tools),
-        "clientVersion": client_version,
-        "leaf": leaf,
-        "fit": fit,
-        "fitTurns": fit_turns,
-        "provider": provider,
-        "full": full,
-        "root": _path(root),
-        "archive": _archive(archive),
-        "identity": _path(identity),
+        "redact": redact,
+        "sidechains": sidechains,
+        "thinking": thinking,
+        "root": root,
+        "archive": archive,
+        "identity": identity,
     }
-    return every(call("request", options))[0]
+    return every(call("export", options))[0]
 
 
 def follow(
     session: Path,
     *,
+    changes: bool = False,
     start: str = "start",
     last: int | None = None,
-    changes: bool = False,
     once: bool = False,
     raw_entries: bool = False,
     root: Path | None = None,
+    archive: bool | Path = False,
+    identity: Path | None = None,
 ) -> Records[TailRecord]:
-    """Follow a session while it is written: each entry once, in order, as soon as its line is complete.
+    """Follows a session while it is written: each entry once, in order, as soon as its line is complete. A file that
+    does not exist yet is waited for.
 
-    ``start`` is ``start``, ``end``, or the ``checkpoint`` of an entry after which to continue; ``last`` starts with
-    that many entries. ``changes`` adds what entries change in the conversation. ``once`` ends at the end of the file.
+    - ``session``: The session: a path, an id, the start of one, a title, the id of a subagent, or ``latest``.
+    - ``changes``: Whether what entries change in the conversation is returned, too.
+    - ``start``: Where to start: ``start``, ``end``, or the ``checkpoint`` of an entry after which to continue.
+    - ``last``: Starts with this number of the last entries instead.
+    - ``once``: Whether it ends at the end of the file.
+    - ``raw_entries``: Whether each entry has its whole line.
+    - ``root``: The folder of projects; that of the client by default.
+    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+      from it.
+    - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
-        "session": os.fspath(session),
+        "session": session,
+        "changes": changes,
         "from": start,
         "last": last,
-        "changes": changes,
         "once": once,
         "rawEntries": raw_entries,
-        "root": _path(root),
+        "root": root,
+        "archive": archive,
+        "identity": identity,
     }
     return Records("follow", options, read_json)
 
 
-def watch(
-    *places: Path,
-    start: str = "end",
-    last: int | None = None,
-    changes: bool = False,
-    raw_entries: bool = False,
+def list_archived(
+    archive: bool | Path = True,
+    *,
     root: Path | None = None,
-) -> Records[TailRecord]:
-    """Follow many sessions: those in these folders, and these sessions; without any, all. Sessions that are created
-    later, and subagents, are included.
+    identity: Path | None = None,
+) -> list[SessionRecord]:
+    """Lists the sessions of an archive; without ``archive`` of that of this user.
+
+    - ``root``: The folder of projects; that of the client by default.
+    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+      from it.
+    - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
-        "in": [os.fspath(place) for place in places],
-        "from": start,
-        "last": last,
-        "changes": changes,
-        "rawEntries": raw_entries,
-        "root": _path(root),
+        "root": root,
+        "archive": archive,
+        "identity": identity,
     }
-    return Records("watch", options, read_json)
+    return every(call("listArchived", options))
 
 
-def _places(places: Places) -> list[str]:
-    """A text is a place, and not the places that its letters name."""
-    if isinstance(places, (str, os.PathLike)):
-        places = [places]
-    return [os.fspath(place) for place in places]
+def redact(
+    text: str,
+    *,
+    also: str | Iterable[str] = (),
+    emails: bool = False,
+    keep: str | Iterable[str] = (),
+    line: bool = False,
+    names: bool = False,
+) -> RedactedText:
+    """Returns a text in which ``[redacted: KIND]`` replaces secrets, and the number of each kind. docs/redaction.md has
+    the rules.
 
-
-def _selection(
-    places: Places,
-    project: Path | None,
-    root: Path | None,
-    archive: bool | Path,
-    identity: Path | None,
-    cache: bool,
-) -> dict[str, Any]:
-    return {
-        "in": _places(places),
-        "project": _path(project),
-        "root": _path(root),
-        "archive": _archive(archive),
-        "identity": _path(identity),
-        "cache": cache,
+    - ``text``: The text.
+    - ``also``: Names whose values are replaced, too, or words.
+    - ``emails``: Whether e-mail addresses are replaced, too.
+    - ``keep``: Kinds, names and values that are kept.
+    - ``line``: Whether the text is a line of a transcript, which stays JSON.
+    - ``names``: Whether the names of people in paths are replaced, too.
+    """
+    options = {
+        "text": text,
+        "also": _several(also),
+        "emails": emails,
+        "keep": _several(keep),
+        "line": line,
+        "names": names,
     }
+    return every(call("redact", options))[0]
+
+
+def repair(
+    session: Path,
+    *,
+    compact: bool = False,
+    keep_id: bool = False,
+    new_session: bool = False,
+    out: Path | None = None,
+    undo: bool = False,
+    root: Path | None = None,
+    archive: bool | Path = False,
+    identity: Path | None = None,
+) -> RepairReport | UndoneRepair:
+    """Repairs a session. Without ``out``, ``new_session`` or ``keep_id`` nothing is written: the record is what would
+    be done.
+
+    - ``session``: The session: a path, an id, the start of one, a title, the id of a subagent, or ``latest``.
+    - ``compact``: Whether lines that no resume needs are moved to an archive beside the repaired session, too. Not with
+      ``new_session``.
+    - ``keep_id``: Whether the repaired session gets the place of the old one, which is kept as
+      ``SESSION.jsonl.before-repair``.
+    - ``new_session``: Whether the repaired session is written as a copy with a new session id, and new ids of its
+      entries; without ``out`` it is next to the original.
+    - ``out``: Where the repaired session is written: a new file.
+    - ``undo``: Whether the file that ``keep_id`` replaced is restored, instead of a repair; the repaired one is kept as
+      ``SESSION.jsonl.repaired``.
+    - ``root``: The folder of projects; that of the client by default.
+    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+      from it.
+    - ``identity``: The file with the keys of an encrypted archive.
+    """
+    options = {
+        "session": session,
+        "compact": compact,
+        "keepId": keep_id,
+        "newSession": new_session,
+        "out": out,
+        "undo": undo,
+        "root": root,
+        "archive": archive,
+        "identity": identity,
+    }
+    return every(call("repair", options))[0]
+
+
+def request(
+    session: Path,
+    *,
+    client_version: str | None = None,
+    fit: int | str | None = None,
+    fit_turns: int | None = None,
+    full: bool = False,
+    leaf: str | None = None,
+    model: str | None = None,
+    policy: Policy = "recover",
+    prompt: str | None = None,
+    provider: Provider | None = None,
+    tools: str | Iterable[str] | None = None,
+    root: Path | None = None,
+    archive: bool | Path = False,
+    identity: Path | None = None,
+) -> ResumeReport | ResumeRefusal:
+    """Returns what continues a session: the ``messages`` for the API, and how they came about. Writes nothing. A file
+    of another format is not an error: the record then has a ``reason``, and ``resumable`` is false.
+
+    - ``session``: The session: a path, an id, the start of one, a title, the id of a subagent, or ``latest``.
+    - ``client_version``: The version of the client whose rules hold, such as ``2.1.331``; that of the last line with
+      one by default.
+    - ``fit``: Omits the oldest media, results and turns until the messages have at most this number of tokens (a
+      number, or a text such as ``150k``), or until the request fits the context window of the model of this name. Not
+      under the policy ``vendor``.
+    - ``fit_turns``: The number of turns at the end that ``fit`` never changes; 2 by default.
+    - ``full``: Whether the whole file is read, also where its end is enough.
+    - ``leaf``: The last entry of the conversation to continue: its uuid, the start of one, or its line. The leaf of the
+      policy by default.
+    - ``model``: The model that gets the request; that of the last answer by default.
+    - ``policy``: The rules that choose the conversation: with all that evidence gives back, or exactly as the client
+      does.
+    - ``prompt``: The next message of the user.
+    - ``provider``: Who gets the request and accepts it: ``messages`` (the Messages API, the default), ``converse``
+      (Converse of Amazon Bedrock) or ``vertex`` (Claude on Google Vertex AI). The messages have the form of the
+      Messages API in any case; to convert them is up to the caller. Not under the policy ``vendor``.
+    - ``tools``: The names of the tools of the request: references to others, which a tool search left, are omitted.
+    - ``root``: The folder of projects; that of the client by default.
+    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+      from it.
+    - ``identity``: The file with the keys of an encrypted archive.
+    """
+    options = {
+        "session": session,
+        "clientVersion": client_version,
+        "fit": fit,
+        "fitTurns": fit_turns,
+        "full": full,
+        "leaf": leaf,
+        "model": model,
+        "policy": policy,
+        "prompt": prompt,
+        "provider": provider,
+        "tools": _several(tools),
+        "root": root,
+        "archive": archive,
+        "identity": identity,
+    }
+    return every(call("request", options))[0]
 
 
 def search(
     query: str,
     places: Places = (),
     *,
-    text: str | None = None,
-    role: str | Iterable[str] = (),
-    tool: str | Iterable[str] = (),
-    since: str | None = None,
-    until: str | None = None,
     branch: str | None = None,
-    limit: int | None = None,
-    sort: Literal["rank", "time"] = "rank",
+    cache: bool = True,
     context: int | None = None,
+    limit: int | None = None,
     output: Literal["hits", "files", "count"] = "hits",
     project: Path | None = None,
+    role: str | Iterable[str] = (),
+    since: str | None = None,
+    sort: Literal["rank", "time"] = "rank",
+    text: str | None = None,
+    tool: str | Iterable[str] = (),
+    until: str | None = None,
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
-    cache: bool = True,
 ) -> Records[SearchRecord]:
-    """Find entries in all sessions, or in those at ``places``: records ``hit``, then ``end``.
+    """Finds entries in all sessions, or in some: records ``hit``, then ``end``.
 
-    ``docs/search.md`` describes the query. ``text`` (whatever its case), ``role``, ``tool``, ``since``, ``until`` and
-    ``branch`` (of git) are its filters as options. ``context`` adds that many lines before and after the match.
-    ``output`` is what is returned: each hit, the sessions with hits, or only their number in ``end``.
+    - ``query``: The query: words, phrases, and filters such as ``role:user``. docs/search.md describes it.
+    - ``branch``: Only entries that were written on this branch of git.
+    - ``cache``: Whether what is known about the files is kept in the cache folder, and used.
+    - ``context``: The number of lines of the text before and after the match in a snippet, which has 160 characters by
+      default.
+    - ``places``: Ids of sessions, files and folders; all sessions if there are none.
+    - ``limit``: The maximum number of hits, or of sessions with the output ``files``; all by default.
+    - ``output``: What is returned: each hit, the sessions with hits, or only their number in ``end``.
+    - ``project``: Only the sessions of the project at this path.
+    - ``role``: Only entries of one of these roles: ``user``, ``assistant``, ``system`` or ``tool``.
+    - ``since``: Only entries from this time on: a time as in RFC 3339, a date, ``today``, ``yesterday``, or a duration
+      before now, such as ``3d``.
+    - ``sort``: The order of the hits: the best first, or the session that was changed last and in it the last entry.
+    - ``text``: Only entries that contain this text, ignoring case.
+    - ``tool``: Only calls of one of these tools, and their results.
+    - ``until``: Only entries up to this time, in the same forms as ``since``.
+    - ``root``: The folder of projects; that of the client by default.
+    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+      from it.
+    - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
         "query": query,
-        "text": text,
-        "role": _names(role),
-        "tool": _names(tool),
-        "since": since,
-        "until": until,
         "branch": branch,
-        "limit": limit,
-        "sort": sort,
+        "cache": cache,
         "context": context,
+        "in": _several(places),
+        "limit": limit,
         "output": output,
-        **_selection(places, project, root, archive, identity, cache),
+        "project": project,
+        "role": _several(role),
+        "since": since,
+        "sort": sort,
+        "text": text,
+        "tool": _several(tool),
+        "until": until,
+        "root": root,
+        "archive": archive,
+        "identity": identity,
     }
     return Records("search", options, read_json)
 
@@ -233,24 +412,49 @@ def usage(
     places: Places = (),
     *,
     by: str | Iterable[str] = (),
-    since: str | None = None,
-    until: str | None = None,
-    timezone: str | None = None,
+    cache: bool = True,
+    limit: int | None = None,
     prices: Path | None = None,
     project: Path | None = None,
+    since: str | None = None,
+    timezone: str | None = None,
+    until: str | None = None,
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
-    cache: bool = True,
 ) -> list[CostRecord]:
-    """Return what sessions cost: a record ``row`` for each combination of the kinds ``by``, then ``total``."""
+    """Returns what sessions cost: a record ``row`` for each combination of the kinds in ``by``, then ``total``.
+
+    - ``by``: What the rows are about: ``day``, ``week``, ``month``, ``hour5``, ``project``, ``session``, ``model``,
+      ``agent``, ``agent-type``, ``branch``, ``git-branch``, ``compaction`` or ``tool``; several for their combinations.
+      Without any there is only the total.
+    - ``cache``: Whether what is known about the files is kept in the cache folder, and used.
+    - ``places``: Ids of sessions, files and folders; all sessions if there are none.
+    - ``limit``: The maximum number of rows: the latest, or those that cost most. The total is that of all.
+    - ``prices``: A file of prices in the form of LiteLLM, which replace those that are part of the program.
+    - ``project``: Only the sessions of the project at this path.
+    - ``since``: Only requests from this time on: a time as in RFC 3339, a date, ``today``, ``yesterday``, or a duration
+      before now, such as ``3d``.
+    - ``timezone``: The time zone of days, weeks and months; that of the system by default.
+    - ``until``: Only requests up to this time, in the same forms as ``since``.
+    - ``root``: The folder of projects; that of the client by default.
+    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+      from it.
+    - ``identity``: The file with the keys of an encrypted archive.
+    """
     options = {
-        "by": [by] if isinstance(by, str) else list(by),
+        "by": _several(by),
+        "cache": cache,
+        "in": _several(places),
+        "limit": limit,
+        "prices": prices,
+        "project": project,
         "since": since,
-        "until": until,
         "timezone": timezone,
-        "prices": _path(prices),
-        **_selection(places, project, root, archive, identity, cache),
+        "until": until,
+        "root": root,
+        "archive": archive,
+        "identity": identity,
     }
     return every(call("usage", options))
 
@@ -264,128 +468,55 @@ def verify(
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> list[VerifyRecord]:
-    """Say what is wrong with sessions, and what a resume would lose: a record for each session of a folder, for a
-    file, or for a session that is named by its id and its subagents.
+    """Reports what is wrong with sessions, and what a resume would lose: a record for each session of a folder, for a
+    file, or for a session that is named by its id and each of its subagents.
+
+    - ``session``: A session with its subagents, a file, or a folder: a path, an id, the start of one, a title, or
+      ``latest``.
+    - ``requests``: Whether every request that a client recorded in the file is built again, and compared.
+    - ``sweep``: Sessions of a folder are reported that the client deletes within this number of days; 7 by default.
+    - ``root``: The folder of projects; that of the client by default.
+    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+      from it.
+    - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
-        "session": os.fspath(session),
+        "session": session,
         "requests": requests,
         "sweep": sweep,
-        "root": _path(root),
-        "archive": _archive(archive),
-        "identity": _path(identity),
+        "root": root,
+        "archive": archive,
+        "identity": identity,
     }
     return every(call("verify", options))
 
 
-def repair(
-    session: Path,
-    *,
-    out: Path | None = None,
-    new_session: bool = False,
-    keep_id: bool = False,
-    compact: bool = False,
-    undo: bool = False,
+def watch(
+    *places: Path,
+    changes: bool = False,
+    start: str = "end",
+    last: int | None = None,
+    once: bool = False,
+    raw_entries: bool = False,
     root: Path | None = None,
-) -> RepairReport | UndoneRepair:
-    """Repair a session. Without ``out``, ``new_session`` or ``keep_id`` nothing is written: the record says what
-    would be done.
+) -> Records[TailRecord]:
+    """Follows many sessions, also those that are created later, and subagents.
+
+    - ``changes``: Whether what entries change in the conversation is returned, too.
+    - ``start``: Where to start: ``start``, ``end``, or the ``checkpoint`` of an entry after which to continue.
+    - ``places``: Folders of projects, and sessions; all sessions of the store if there are none.
+    - ``last``: Starts with this number of the last entries instead.
+    - ``once``: Whether it ends at the ends of the files.
+    - ``raw_entries``: Whether each entry has its whole line.
+    - ``root``: The folder of projects; that of the client by default.
     """
     options = {
-        "session": os.fspath(session),
-        "out": _path(out),
-        "newSession": new_session,
-        "keepId": keep_id,
-        "compact": compact,
-        "undo": undo,
-        "root": _path(root),
+        "changes": changes,
+        "from": start,
+        "in": _several(places),
+        "last": last,
+        "once": once,
+        "rawEntries": raw_entries,
+        "root": root,
     }
-    return every(call("repair", options))[0]
-
-
-def export(
-    session: Path,
-    out: Path,
-    *,
-    format: Literal["html", "markdown"] = "html",
-    force: bool = False,
-    policy: Policy = "recover",
-    redact: bool = True,
-    emails: bool = False,
-    names: bool = False,
-    also: Sequence[str] = (),
-    keep: Sequence[str] = (),
-    thinking: bool = False,
-    sidechains: bool = False,
-    conversation_only: bool = False,
-    lines: bool = True,
-    plain: bool = False,
-    root: Path | None = None,
-    archive: bool | Path = False,
-    identity: Path | None = None,
-) -> ExportedDocument:
-    """Write the conversation of a session as a document, without what looks like a secret unless ``redact`` is false.
-
-    A page has the conversation and, folded, its subagents, branches and thinking, unless ``conversation_only`` is true;
-    ``lines`` adds those of the session, which ``transcript import`` reads, and with ``plain`` nothing is compressed, so
-    that all of it can be read without scripts. ``thinking`` and ``sidechains`` add these to Markdown. ``emails`` and
-    ``names`` (of people, in paths) are replaced, too, and so are the values of the names in ``also``; ``keep`` has kinds,
-    names and values that stay.
-
-    Raises :class:`ExistsError` if the file exists, unless ``force`` is true.
-    """
-    options = {
-        "session": os.fspath(session),
-        "out": os.fspath(out),
-        "format": format,
-        "force": force,
-        "policy": policy,
-        "redact": redact,
-        "emails": emails,
-        "names": names,
-        "also": list(also),
-        "keep": list(keep),
-        "thinking": thinking,
-        "sidechains": sidechains,
-        "conversationOnly": conversation_only,
-        "lines": lines,
-        "plain": plain,
-        "root": _path(root),
-        "archive": _archive(archive),
-        "identity": _path(identity),
-    }
-    return every(call("export", options))[0]
-
-
-def redact(
-    text: str,
-    *,
-    line: bool = False,
-    emails: bool = False,
-    names: bool = False,
-    also: Sequence[str] = (),
-    keep: Sequence[str] = (),
-) -> RedactedText:
-    """Return a text in which ``[redacted: KIND]`` replaces secrets, and the number of each kind: ``text`` and ``kinds``.
-
-    ``line`` says that the text is a line of a transcript, which stays JSON. docs/redaction.md has the rules.
-    """
-    options = {
-        "text": text,
-        "line": line,
-        "emails": emails,
-        "names": names,
-        "also": list(also),
-        "keep": list(keep),
-    }
-    return every(call("redact", options))[0]
-
-
-def list_archived(
-    archive: bool | Path = True,
-    *,
-    identity: Path | None = None,
-) -> list[SessionRecord]:
-    """List the sessions of an archive: the one of this user, or the one in a folder."""
-    options = {"archive": _archive(archive), "identity": _path(identity)}
-    return every(call("listArchived", options))
+    return Records("watch", options, read_json)

@@ -25,14 +25,17 @@ Json = dict[str, Any]
 def call(function: str, options: dict[str, Any]) -> _transcript.Records:
     """Start a function; options that are ``None`` are those by default."""
     given = {name: value for name, value in options.items() if value is not None}
-    return _transcript.call(json.dumps({"function": function, **given}))
+    # What JSON does not have is a path.
+    return _transcript.call(json.dumps({"function": function, **given}, default=os.fsdecode))
 
 
-def names(given: Iterable[str] | None) -> list[str] | None:
-    """Return a list of names; a text is one name, and not those that its letters are."""
+def several(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None) -> list[str | os.PathLike[str]] | None:
+    """Return a list of names or places; a text is one of them, and not those that its letters are."""
     if given is None:
         return None
-    return [given] if isinstance(given, str) else list(given)
+    if isinstance(given, (str, os.PathLike)):
+        return [given]
+    return list(given)
 
 
 def parts(batch: bytes) -> tuple[list[Any], bytes]:

@@ -323,9 +323,13 @@ def get_subagent_messages(
     offset: int = 0,
     *,
     policy: Policy = "recover",
+    include_system_messages: bool = False,
     root: Path | None = None,
 ) -> list[SessionMessage]:
-    """Return the messages of a subagent, oldest first; none if there is no such subagent."""
+    """Return the messages of a subagent, oldest first; none if there is no such subagent.
+
+    ``include_system_messages`` is that of :func:`get_session_messages`.
+    """
     if not agent_id:
         return []
     options = _named(
@@ -336,6 +340,7 @@ def get_subagent_messages(
         limit=_count(limit),
         offset=_count(offset),
         policy=policy,
+        includeSystemMessages=include_system_messages,
     )
     return list(Records("getSubagentMessages", options, _messages))
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 
 from . import _transcript  # pyright: ignore[reportPrivateUsage]
-from ._records import Json, names, parsed, waiting
+from ._records import Json, parsed, several, waiting
 from ._sdk import Policy, Provider
 from .records import Costs, EntryPreview, PathState, RequestRecord, Usage
 
@@ -200,7 +200,7 @@ def _options(mode: str, session: Path | None, options: Mapping[str, Any]) -> str
     if unknown:
         raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
     values = {_NAMES[name]: value if name == "tools" else _value(value) for name, value in options.items()}
-    values |= {"mode": mode, "session": _value(session), "tools": names(options.get("tools"))}
+    values |= {"mode": mode, "session": _value(session), "tools": several(options.get("tools"))}
     return json.dumps({name: value for name, value in values.items() if value is not None})
 
 

@@ -1,4 +1,4 @@
-"""The types of records, written by ``tools/bindings_types.py`` from ``docs/operations.json``.
+"""The types of records, written by ``tools/bindings_api.py`` from ``docs/operations.json``.
 
 Records are dictionaries: these types only say what they have. Later versions may add fields and kinds.
 """
@@ -393,6 +393,8 @@ class _EntryRecord(TypedDict):
 class EntryRecord(_EntryRecord, total=False):
     """An entry. In the output of `replay` it is one of the path; in that of `tail` it may be any line with an object, including titles, modes and other metadata."""
 
+    checkpoint: str | None
+    """Where to continue after this entry; only of the operations `follow` and `watch`."""
     entry: Any
     """The whole entry, verbatim; only with `--raw-entries`, and absent if the line cannot be parsed."""
     inContext: bool | None
@@ -1001,7 +1003,7 @@ class ResumeRefusal(TypedDict):
     """The policy that was asked for: `recover` or `vendor`."""
     reason: str
     """The format of the file, in words."""
-    resumable: bool
+    resumable: Literal[False]
     """Always false."""
     schema: int
     """The version of the shape: SCHEMA."""
