@@ -171,19 +171,15 @@ fn browse_here() -> Option<Command> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    use std::collections::{BTreeSet, HashMap};
 
-    use clap::CommandFactory;
+    use clap::{Command, CommandFactory};
 
     use super::Cli;
 
     /// The table of docs/cli.md: for each option, the commands that have a meaning for it.
     fn documented() -> Vec<(String, Vec<(String, bool)>)> {
-        let page = include_str!("../../../docs/cli.md");
-        let (_, rest) = page
-            .split_once("## Options that choose what is shown")
-            .unwrap();
-        let (section, _) = rest.split_once("\n## ").unwrap();
+        let section = section("Options that choose what is shown").unwrap();
         let cells = |line: &str| -> Vec<String> {
             let cells = line.trim_matches('|').split('|');
             cells.map(|cell| cell.trim().replace('`', "")).collect()
@@ -198,6 +194,77 @@ mod tests {
             (row[0].clone(), takes.collect())
         });
         rows.collect()
+    }
+
+    /// The part of docs/cli.md below a heading.
+    fn section(heading: &str) -> Option<&'static str> {
+        let page = include_str!("../../../docs/cli.md");
+        let mut sections = page.split("\n## ").skip(1);
+        sections.find_map(|section| {
+            let (found, text) = section.split_once('\n')?;
+            let mut names = found.split(", ");
+            names.any(|name| name == heading).then_some(text)
+        })
+    }
+
+    /// The options that a text of docs/cli.md names in code font.
+    fn named(text: &str) -> BTreeSet<&str> {
+        let code = text.split('`').skip(1).step_by(2);
+        let ends = |c: char| c.is_whitespace() || "[]=|,\\".contains(c);
+        let words = code.flat_map(|code| code.split(ends));
+        words
+            .filter(|word| word.starts_with("--") && word.len() > 2)
+            .collect()
+    }
+
+    /// The options that the tables and lists of options of a section describe: those before the first `|` or `:`.
+    fn described(section: &str) -> BTreeSet<&str> {
+        let rows = section.lines().filter_map(|line| {
+            let (start, end) = [("| ", " | "), ("- ", ": ")]
+                .into_iter()
+                .find(|(start, _)| line.starts_with(start))?;
+            line[start.len()..].split(end).next()
+        });
+        rows.flat_map(named).collect()
+    }
+
+    /// The visible long options of a command, with their visible other names.
+    fn visible(command: &Command) -> BTreeSet<String> {
+        let options = command
+            .get_arguments()
+            .filter(|option| !option.is_hide_set());
+        let names = options.flat_map(|option| {
+            let others = option.get_visible_aliases().unwrap_or_default();
+            option.get_long().into_iter().chain(others)
+        });
+        names.map(|name| format!("--{name}")).collect()
+    }
+
+    #[test]
+    fn every_option_is_documented_and_every_documented_option_exists() {
+        let cli = Cli::command();
+        let global = visible(&cli);
+        let commands = cli
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set());
+        let commands = commands.map(|command| (command.get_name(), visible(command)));
+        let mut mistakes = Vec::new();
+        for (name, options) in commands.chain([("Common", global.clone())]) {
+            let Some(text) = section(name) else {
+                mistakes.push(format!("{name} has no section"));
+                continue;
+            };
+            let words = named(text);
+            let missing = options
+                .iter()
+                .filter(|option| !words.contains(option.as_str()));
+            mistakes.extend(missing.map(|option| format!("{name} {option} is not documented")));
+            let unknown = described(text).into_iter();
+            let unknown =
+                unknown.filter(|option| !options.contains(*option) && !global.contains(*option));
+            mistakes.extend(unknown.map(|option| format!("{name} has no option {option}")));
+        }
+        assert!(mistakes.is_empty(), "docs/cli.md: {mistakes:#?}");
     }
 
     #[test]
