@@ -740,6 +740,17 @@ def node_sdk():
     return found
 
 
+def type_mistakes(schema):
+    """Yield the types that the packages name and whose values are not those of the option."""
+    texts = {"python": (PYTHON / "_sdk.py").read_text(encoding="utf-8"), "node": (NODE / "index.d.ts").read_text(encoding="utf-8")}
+    for option, name in NAMED_TYPES.items():
+        (wanted,) = Operation(schema, "request").options[option].types
+        for language, text in texts.items():
+            found = re.search(rf"^(?:export type )?{name} = (.*)$", text, re.MULTILINE)
+            if not found or re.findall(r"[\"'](\w+)[\"']", found[1]) != wanted:
+                yield f"{language}: the values of {name} are not {', '.join(wanted)}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is not up to date")
@@ -762,7 +773,7 @@ def main():
         stale.append(path)
         if not given.check:
             path.write_text(text, encoding="utf-8")
-    mistakes = list(sdk_mistakes(schema))
+    mistakes = [*sdk_mistakes(schema), *type_mistakes(schema)]
     if stale and given.check:
         names = ", ".join(str(path.relative_to(ROOT)) for path in stale)
         mistakes.append(f"not up to date: {names}; python3 tools/bindings_api.py writes them")
