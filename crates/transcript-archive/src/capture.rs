@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use memchr::memrchr;
-use transcript_storage::{Metadata, ReadFile};
+use transcript_storage::{Metadata, ReadFile, parallel};
 
 use crate::archive::Archive;
 use crate::catalogue::{Piece, VersionId};
@@ -215,9 +215,7 @@ impl Archive {
             return Ok(captured);
         }
         let dictionary = self.dictionary_for(&changed)?;
-        let threads = options
-            .threads
-            .unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
+        let threads = parallel::threads(options.threads, usize::MAX);
         let time = self.next_time(now);
         let new = changed.iter().map(|(file, from)| {
             let kept = from.map_or(0, |(_, keep)| keep);
@@ -229,7 +227,7 @@ impl Archive {
         };
         let written = thread::scope(|scope| {
             let limits = Limits {
-                threads: threads.get(),
+                threads,
                 pack_len: options.pack_len.unwrap_or(PACK),
                 effort,
             };

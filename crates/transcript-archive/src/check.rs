@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::io;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
+
+use transcript_storage::parallel;
 
 use crate::archive::Archive;
 use crate::catalogue::VersionId;
 use crate::error::Error;
-use crate::files::lock;
 use crate::limits::MAX_CHAIN;
 use crate::record::{Coding, DictionaryId};
 
@@ -139,34 +139,25 @@ impl Archive {
                 frames.extend(all.map(|frame| (number, frame)));
             }
         }
-        let (next, read) = (AtomicUsize::new(0), AtomicU64::new(0));
-        let found = Mutex::new(Bad::new());
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    while let Some((pack, frame)) = frames.get(next.fetch_add(1, Ordering::Relaxed))
-                    {
-                        match self.read_frame(*pack, *frame) {
-                            Ok(content) => {
-                                read.fetch_add(content.len() as u64, Ordering::Relaxed);
-                            }
-                            Err(error) => {
-                                lock(&found).insert((*pack, *frame), error.to_string());
-                            }
-                        }
-                        if let Some(done) = &options.done {
-                            let pack = &self.catalogue.packs[*pack as usize];
-                            let stored = pack.index.frames[*frame as usize].stored;
-                            done.fetch_add(stored.into(), Ordering::Relaxed);
-                        }
-                    }
-                });
+        let read = |(pack, frame): &(u32, u32)| {
+            let content = self.read_frame(*pack, *frame);
+            if let Some(done) = &options.done {
+                let pack = &self.catalogue.packs[*pack as usize];
+                let stored = pack.index.frames[*frame as usize].stored;
+                done.fetch_add(stored.into(), Ordering::Relaxed);
             }
-        });
+            content.map(|content| content.len() as u64)
+        };
+        let read = parallel::map(&frames, None, || read);
         check.frames = frames.len() as u64;
-        check.bytes = read.into_inner();
-        for ((pack, frame), reason) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        for ((pack, frame), len) in frames.into_iter().zip(read) {
+            let reason = match len {
+                Ok(len) => {
+                    check.bytes += len;
+                    continue;
+                }
+                Err(error) => error.to_string(),
+            };
             let of = &self.catalogue.packs[pack as usize];
             check.damages.push(Damage {
                 path: self.layout.pack(of.id),

@@ -40,7 +40,7 @@ impl Archive {
     pub(crate) fn repack_small(
         &mut self,
         many: NonZeroUsize,
-        threads: NonZeroUsize,
+        threads: usize,
     ) -> Result<u64, Error> {
         let mut joined = 0;
         if self.layout.encryption.is_sealed() {
@@ -106,13 +106,13 @@ impl Archive {
     }
 
     /// Writes a pack with everything of some packs.
-    fn join(&mut self, packs: &[u32], threads: NonZeroUsize) -> Result<(), Error> {
+    fn join(&mut self, packs: &[u32], threads: usize) -> Result<(), Error> {
         let dictionary = self.longest_dictionary()?;
         let times = packs.iter();
         let times = times.map(|pack| self.catalogue.packs[*pack as usize].index.captured);
         let captured = times.max().unwrap_or_default();
         let limits = Limits {
-            threads: threads.get(),
+            threads,
             pack_len: u64::MAX,
             effort: Effort::Dense,
         };

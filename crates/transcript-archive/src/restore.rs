@@ -2,24 +2,23 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use transcript_storage::outside_names::{place_of, safe_mode};
-use transcript_storage::{Disk, ReadDisk, is_absent};
+use transcript_storage::{Disk, ReadDisk, is_absent, parallel};
 
 use crate::archive::Archive;
 use crate::catalogue::{Piece, VersionId};
 use crate::error::{AtPath, Error, ErrorKind, Existing};
-use crate::files::{append_all, lock, remove_if_there};
+use crate::files::{append_all, remove_if_there};
 use crate::names::{is_own, is_own_of, project_of, session_of};
 use crate::read_disk::modified;
 use crate::record::hash;
 
 /// The maximum number of sessions that are restored at a time. Most of the time is spent waiting for the disk.
-const THREADS: usize = 8;
+const THREADS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 /// The size of writes, in bytes.
 const WRITE: usize = 1 << 20;
 
@@ -116,24 +115,14 @@ impl Archive {
         let in_use = ids_in(&*self.disk, root)?;
         let mut refused = Vec::new();
         let sessions = self.wanted(root, options, &mut refused);
-        let queue = Mutex::new(sessions.into_iter());
-        let restored = Mutex::new(Restored::default());
-        thread::scope(|scope| {
-            for _ in 0..THREADS {
-                scope.spawn(|| {
-                    loop {
-                        let Some(session) = lock(&queue).next() else {
-                            return;
-                        };
-                        let of_session = self.restore_session(root, session, &in_use, options);
-                        lock(&restored).add(of_session);
-                    }
-                });
-            }
+        let sessions: Vec<_> = sessions.into_iter().collect();
+        let all = parallel::map(&sessions, Some(THREADS), || {
+            |session| self.restore_session(root, session, &in_use, options)
         });
-        let mut restored = restored
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut restored = Restored::default();
+        for of_session in all {
+            restored.add(of_session);
+        }
         // Nobody makes files in them any more.
         for folder in &restored.unused {
             // Fails, as it should, if something is in it.
@@ -218,16 +207,17 @@ impl Archive {
     fn restore_session(
         &self,
         root: &Path,
-        ((project, id), mut files): (Key<'_>, Vec<(&str, VersionId)>),
+        ((project, id), files): &(Key<'_>, Vec<(&str, VersionId)>),
         in_use: &HashMap<String, Vec<PathBuf>>,
         options: &RestoreOptions,
     ) -> Restored {
         let mut restored = Restored::default();
         let own = project.map(|project| format!("projects/{project}/{id}.jsonl"));
+        let mut files = files.clone();
         // The own file of a session comes last: without it, a client does not see the rest.
         files.sort_by_key(|(name, _)| own.as_deref() == Some(*name));
         if let Some(project) = project {
-            let others = in_use.get(id).into_iter().flatten();
+            let others = in_use.get(*id).into_iter().flatten();
             let mut others = others.filter(|other| other.parent() != Some(&root.join(project)));
             if let Some(other) = others.next() {
                 let path = root.join(project).join(format!("{id}.jsonl"));

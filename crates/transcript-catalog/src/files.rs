@@ -9,9 +9,7 @@ use transcript_format::scan::Envelope;
 use transcript_reader::{
     Error, SessionFile, SessionFiles, Source, own_subagents_on, session_of_subagent,
 };
-use transcript_storage::{Metadata, ReadDisk, RealDisk};
-
-use crate::reading::parallel;
+use transcript_storage::{Metadata, ReadDisk, RealDisk, parallel};
 
 /// The number of files that a thread asks for at a time.
 const BLOCK: usize = 64;
@@ -208,20 +206,17 @@ impl Catalog {
         let numbers: Vec<usize> = (0..self.files.len()).collect();
         let blocks: Vec<&[usize]> = numbers.chunks(BLOCK).collect();
         let (disk, files) = (&self.disk, &self.files);
-        let found = parallel(
-            &blocks,
-            None,
-            || (),
-            |(), block| {
+        let found = parallel::map(&blocks, None, || {
+            |block| {
                 let metadata = |number: &usize| {
                     let CatalogFile { path, known, .. } = &files[*number];
                     (*number, known.map_or_else(|| disk.metadata(path), Ok))
                 };
-                block.iter().map(metadata).collect()
-            },
-        );
+                block.iter().map(metadata).collect::<Vec<_>>()
+            }
+        });
         let mut is_gone = vec![false; self.files.len()];
-        for (number, found) in found {
+        for (number, found) in found.into_iter().flatten() {
             let file = &mut self.files[number];
             match found {
                 Ok(found) => {

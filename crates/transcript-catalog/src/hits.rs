@@ -11,13 +11,13 @@ use transcript_reader::{
     EntryNo, EntryRef, Error, Index, Listing, SessionFiles, SessionRow, Source,
 };
 use transcript_resume::{Policy, Tree};
+use transcript_storage::parallel;
 
 use crate::calls::Owner;
 use crate::files::{CatalogSession, FileRole};
 use crate::hit::{Copy, Group, Hit, SearchError};
 use crate::matches::Match;
 use crate::rank::Folded;
-use crate::reading::parallel;
 use crate::scan::{MAX_RESULT, Scan};
 use crate::texts::{Text, ToolPart, Unit};
 
@@ -72,11 +72,11 @@ impl Reader {
             .into_iter()
             .filter_map(|file| wanted.remove_entry(&file))
             .collect();
-        let read = |(): &mut (), (file, offsets): &(usize, Vec<u64>)| {
+        let read = |(file, offsets): &(usize, Vec<u64>)| {
             let places = places(scan, *file, offsets).unwrap_or_default();
-            vec![(*file, places)]
+            (*file, places)
         };
-        self.places.extend(parallel(&files, threads, || (), read));
+        self.places.extend(parallel::map(&files, threads, || read));
     }
 
     /// Returns whether the entry is live.
@@ -112,14 +112,16 @@ impl Reader {
         let mut order: Vec<(usize, &Match)> = best.enumerate().collect();
         order.sort_unstable_by_key(|(_, best)| (best.file, best.offset));
         let order: Vec<usize> = order.into_iter().map(|(number, _)| number).collect();
-        let read = |scratch: &mut Scratch, number: &usize| {
-            let group = groups[*number];
-            let (best, copies) = group.of(found);
-            let hit = self.hit(scan, best, copies, snippet, scratch);
-            let score = group.score;
-            vec![(*number, hit.map(|hit| Hit { score, ..hit }))]
-        };
-        let mut hits = parallel(&order, threads, Scratch::default, read);
+        let mut hits = parallel::map(&order, threads, || {
+            let (hits, mut scratch) = (&*self, Scratch::default());
+            move |number| {
+                let group = groups[*number];
+                let (best, copies) = group.of(found);
+                let hit = hits.hit(scan, best, copies, snippet, &mut scratch);
+                let score = group.score;
+                (*number, hit.map(|hit| Hit { score, ..hit }))
+            }
+        });
         hits.sort_unstable_by_key(|(number, _)| *number);
         hits.into_iter().map(|(_, hit)| hit).collect()
     }

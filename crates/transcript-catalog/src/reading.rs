@@ -1,8 +1,4 @@
-//! Reads the lines and entries of files, several files at a time.
-
-use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+//! Reads the lines and entries of files.
 
 use memchr::{memchr, memrchr};
 use transcript_format::lines::DEFAULT_LINE_CAP;
@@ -11,8 +7,6 @@ use transcript_reader::{Bodies, Error, Index, Source};
 
 /// The size of reads, in bytes: small enough to stay in a cache of the processor.
 const BUFFER: usize = 256 << 10;
-/// The maximum number of threads.
-const MAX_THREADS: usize = 16;
 
 /// The place of an entry in its file, in bytes.
 pub(crate) struct Place {
@@ -157,43 +151,4 @@ pub(crate) fn for_each_block(
         offset += lines as u64;
     }
     Ok(true)
-}
-
-/// Does the work for all items on several threads; the results in no order.
-pub(crate) fn parallel<T: Sync, W, R: Send>(
-    items: &[T],
-    threads: Option<NonZeroUsize>,
-    worker: impl Fn() -> W + Sync,
-    work: impl Fn(&mut W, &T) -> Vec<R> + Sync,
-) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let run = || {
-        let mut worker = worker();
-        let mut done = Vec::new();
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.append(&mut work(&mut worker, item));
-        }
-        done
-    };
-    let most = threads.map_or_else(
-        || {
-            thread::available_parallelism()
-                .map_or(1, NonZeroUsize::get)
-                .min(MAX_THREADS)
-        },
-        NonZeroUsize::get,
-    );
-    thread::scope(|scope| {
-        // If no thread can be started, this one does all the work.
-        let spawn = |_| thread::Builder::new().spawn_scoped(scope, run).ok();
-        let others: Vec<_> = (1..most.min(items.len())).filter_map(spawn).collect();
-        let mut done = run();
-        for other in others {
-            match other.join() {
-                Ok(mut more) => done.append(&mut more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    })
 }

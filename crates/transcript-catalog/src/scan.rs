@@ -13,6 +13,7 @@ use transcript_format::metadata::AgentMetadata;
 use transcript_format::object::Object;
 use transcript_format::scan::{Envelope, Flags, Scanner, utf8};
 use transcript_reader::Error;
+use transcript_storage::parallel;
 
 use crate::cache::{Build, Plan};
 use crate::calls::{Calls, Owner, Owners};
@@ -23,7 +24,7 @@ use crate::matches::{Hashes, Key, Match, millis_of};
 use crate::prefilter::Prefilter;
 use crate::query::{Condition, Field, Query, Role};
 use crate::rank::{Best, Folded};
-use crate::reading::{for_each_block, for_each_in_index, parallel};
+use crate::reading::{for_each_block, for_each_in_index};
 use crate::texts::{Text, ToolPart, Unit, may_have_texts};
 
 /// The size of the part of a file that a thread scans at a time, in bytes.
@@ -178,15 +179,14 @@ impl<'s> Scan<'s> {
             std::cmp::Reverse(end.saturating_sub(task.start))
         };
         tasks.sort_by_key(size);
-        let mut found = parallel(
-            &tasks,
-            threads,
-            Worker::default,
-            |worker: &mut Worker, task| {
-                self.scan_task(worker, task);
+        let found = parallel::map(&tasks, threads, || {
+            let mut worker = Worker::default();
+            move |task| {
+                self.scan_task(&mut worker, task);
                 mem::take(&mut worker.found)
-            },
-        );
+            }
+        });
+        let mut found: Vec<Match> = found.into_iter().flatten().collect();
         if let Some(filters) = &self.filters {
             filters.cache.finish();
         }
@@ -194,16 +194,15 @@ impl<'s> Scan<'s> {
         let damaged: Vec<usize> = files.into_iter().filter(is_damaged).collect();
         if !damaged.is_empty() {
             found.retain(|found| !is_damaged(&(found.file as usize)));
-            found.extend(parallel(
-                &damaged,
-                threads,
-                Worker::default,
-                |worker, file| {
-                    let result = self.scan_with_index(worker, *file);
+            let again = parallel::map(&damaged, threads, || {
+                let mut worker = Worker::default();
+                move |file| {
+                    let result = self.scan_with_index(&mut worker, *file);
                     self.note(result);
                     mem::take(&mut worker.found)
-                },
-            ));
+                }
+            });
+            found.extend(again.into_iter().flatten());
         }
         found
     }
@@ -213,13 +212,9 @@ impl<'s> Scan<'s> {
         let Some(filters) = &self.filters else {
             return files.iter().map(|file| (*file, Plan::whole())).collect();
         };
-        let nothing = |(): &mut (), folder: &usize| {
-            filters.cache.read_folder(*folder);
-            Vec::<()>::new()
-        };
-        parallel(&filters.cache.folders_of(files), threads, || (), nothing);
-        let plan = |(): &mut (), file: &usize| vec![(*file, filters.plan(*file))];
-        parallel(files, threads, || (), plan)
+        let read_folder = |folder: &usize| filters.cache.read_folder(*folder);
+        parallel::map(&filters.cache.folders_of(files), threads, || read_folder);
+        parallel::map(files, threads, || |file| (*file, filters.plan(*file)))
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {

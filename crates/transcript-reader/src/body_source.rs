@@ -1,9 +1,10 @@
 //! Where the bodies of entries come from.
 
+use transcript_storage::parallel::in_order;
+
 use crate::bodies::Bodies;
 use crate::error::Error;
 use crate::index::EntryRef;
-use crate::ordered::in_order;
 use crate::source::Source;
 
 /// Provides the bodies of entries, so that their readers do not have to read a file.
@@ -74,12 +75,9 @@ impl BodySource for Bodies<'_> {
     ) -> Result<(), Error> {
         let source = self.source();
         let maker = || {
-            let mut bodies = Bodies::new(source);
-            let read = &read;
-            move |number| Some(read(number, &mut bodies))
+            let (read, mut bodies) = (&read, Bodies::new(source));
+            move |number| read(number, &mut bodies)
         };
-        in_order(0..count, maker, |number, made| {
-            take(made.unwrap_or_else(|| read(number, self)))
-        })
+        in_order(0..count, maker, |_, made| take(made))
     }
 }

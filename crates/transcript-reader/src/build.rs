@@ -1,14 +1,13 @@
 //! Builds the index, by several threads if the file is large.
 
-use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
-use std::thread;
 
 use transcript_format::finding::{Code, Finding};
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framer};
 use transcript_format::scan::Scanner;
+use transcript_storage::parallel::{self, Limits};
 
 use crate::damaged_lines;
 use crate::error::Error;
@@ -26,15 +25,13 @@ const BEYOND: usize = 8 << 10;
 const BUFFER: usize = PIECE as usize + BEYOND;
 /// The minimum size of such a file.
 const MIN_LEN: u64 = 4 << 20;
-/// The maximum number of threads that are started unless a number is set.
-const MAX_THREADS: usize = 16;
 
 /// How an [`Index`] is built. Only the line cap, and the search for unknown keys, affect the result.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct LoadOptions {
-    /// `None` for the number of processors, at most [`MAX_THREADS`].
-    threads: Option<usize>,
+    /// As for [`parallel::threads`].
+    threads: Option<NonZeroUsize>,
     pub(crate) line_cap: usize,
     /// The size of the pieces, if not chosen by the size of the file.
     piece: Option<u64>,
@@ -73,7 +70,7 @@ impl LoadOptions {
 
     /// Sets the number of threads; small files use one.
     pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = Some(threads.max(1));
+        self.threads = NonZeroUsize::new(threads.max(1));
         self
     }
 
@@ -145,139 +142,51 @@ impl LoadOptions {
     /// Indexes the lines, without salvaging anything.
     fn load_lines(&self, source: &Source) -> Result<Index, Error> {
         let len = source.len();
-        let piece = match self.piece {
+        let pieces_of = |piece: u64| {
+            let pieces = len.div_ceil(piece.max(1)).max(1);
+            usize::try_from(pieces).unwrap_or(usize::MAX)
+        };
+        let mut piece = match self.piece {
             Some(piece) => piece,
             None if len < MIN_LEN => len,
             None => PIECE,
         };
-        let pieces = len.div_ceil(piece.max(1)).max(1);
-        let threads = match pieces {
-            1 => 1,
-            _ => self.threads.unwrap_or_else(threads) as u64,
-        };
-        if threads == 1 {
-            let mut joined = Joined::default();
-            joined.add(PieceReader::new(source, self).read(0, len)?);
-            return Ok(joined.finish(len));
+        // One thread has no use for pieces, whose ends are read twice.
+        if parallel::threads(self.threads, pieces_of(piece)) == 1 {
+            piece = len;
         }
-        let joined = Joined {
-            pieces,
-            most_ahead: 2 * threads,
-            ..Joined::default()
+        let limits = Limits {
+            threads: self.threads,
+            ..Limits::default()
         };
-        let joined = (Mutex::new(joined), Condvar::new());
-        let work = || {
+        let mut joined = Joined::default();
+        let maker = || {
             let mut reader = PieceReader::new(source, self);
-            let mut part = None;
-            while let Some(number) = next_piece(&joined, part.take()) {
-                let start = number * piece;
-                let end = start.saturating_add(piece).min(len);
-                // A panic is passed on: the other threads wait for this piece.
-                let read = || reader.read(start, end);
-                part = Some((number, catch_unwind(AssertUnwindSafe(read))));
+            move |number| {
+                let start = number as u64 * piece;
+                reader.read(start, start.saturating_add(piece).min(len))
             }
         };
-        thread::scope(|scope| {
-            for _ in 1..threads.min(pieces) {
-                // Fewer threads do as well, if the system refuses to start one.
-                _ = thread::Builder::new().spawn_scoped(scope, work);
-            }
-            work();
-        });
-        let joined = joined
-            .0
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
-        match joined.failed {
-            None => Ok(joined.finish(len)),
-            Some(Ok(error)) => Err(error),
-            Some(Err(panic)) => resume_unwind(panic),
-        }
+        parallel::in_order_within(limits, 0..pieces_of(piece), maker, |_, part| {
+            joined.add(part?);
+            Ok(())
+        })?;
+        Ok(joined.finish(len))
     }
 }
 
-/// Returns the number of threads for a large file. Asking the system costs several system calls,
-/// and a program that follows files reads many small ones; so it is asked once, and only for a
-/// large file.
-fn threads() -> usize {
-    static THREADS: OnceLock<usize> = OnceLock::new();
-    *THREADS.get_or_init(|| {
-        #[cfg(test)]
-        tests::ASKED.fetch_add(1, Ordering::Relaxed);
-        thread::available_parallelism()
-            .map_or(1, usize::from)
-            .min(MAX_THREADS)
-    })
-}
-
-/// What a thread made of a piece: its index, an error, or a panic.
-type Outcome = thread::Result<Result<PartialIndex, Error>>;
-
-/// The index of the pieces so far, to which the threads add theirs in file order.
+/// The index of the pieces so far.
 ///
 /// A piece is copied right after it was read, and its memory is used again: the records of a large
 /// file are never in memory twice.
 #[derive(Default)]
 pub(crate) struct Joined {
     index: Index,
-    /// The number of pieces of the file.
-    pieces: u64,
-    /// The number of pieces that may be begun and not joined. A thread that is further ahead waits,
-    /// as memory has to be bounded even if the system stops another one for a long time.
-    most_ahead: u64,
-    /// The number of pieces that threads have begun to read.
-    begun: u64,
-    /// The number of pieces in `index`.
-    done: u64,
-    /// Pieces that were read before an earlier one.
-    waiting: BTreeMap<u64, Outcome>,
-    failed: Option<thread::Result<Error>>,
     /// The finding about a file that became shorter.
     shrunk: Option<Finding>,
 }
 
-/// Hands in a piece, and returns the number of the next one to read; `None` if there is none.
-fn next_piece(
-    (joined, changed): &(Mutex<Joined>, Condvar),
-    part: Option<(u64, Outcome)>,
-) -> Option<u64> {
-    let mut joined = joined.lock().unwrap_or_else(PoisonError::into_inner);
-    joined.waiting.extend(part);
-    if joined.join_waiting() {
-        changed.notify_all();
-    }
-    let is_ahead =
-        |joined: &mut Joined| joined.is_open() && joined.begun - joined.done >= joined.most_ahead;
-    let mut joined = changed
-        .wait_while(joined, is_ahead)
-        .unwrap_or_else(PoisonError::into_inner);
-    let next = joined.is_open().then_some(joined.begun);
-    joined.begun += 1;
-    next
-}
-
 impl Joined {
-    /// Returns whether there are pieces to read.
-    fn is_open(&self) -> bool {
-        self.begun < self.pieces && self.failed.is_none()
-    }
-
-    /// Joins the pieces that follow, and returns whether there was any.
-    fn join_waiting(&mut self) -> bool {
-        let before = self.done;
-        while self.failed.is_none()
-            && let Some(part) = self.waiting.remove(&self.done)
-        {
-            self.done += 1;
-            match part {
-                Ok(Ok(part)) => self.add(part),
-                Ok(Err(error)) => self.failed = Some(Ok(error)),
-                Err(panic) => self.failed = Some(Err(panic)),
-            }
-        }
-        self.done > before
-    }
-
     /// Appends the next piece.
     pub(crate) fn add(&mut self, mut part: PartialIndex) {
         // A piece after the new end cannot know where the file ends; an earlier one does.
@@ -381,29 +290,5 @@ impl<'s> PieceReader<'s> {
             part.find(Code::Shrunk, None, position, len - position, detail);
         }
         Ok(part)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-    use std::sync::atomic::AtomicUsize;
-
-    use super::*;
-
-    pub(super) static ASKED: AtomicUsize = AtomicUsize::new(0);
-
-    #[test]
-    fn no_small_file_asks_for_the_number_of_processors() {
-        let line = b"{\"type\":\"user\",\"uuid\":\"a\"}\n";
-        for _ in 0..100 {
-            LoadOptions::new()
-                .load(&Source::from_bytes(&line[..], Path::new("-")))
-                .unwrap();
-        }
-        // Tests that run at the same time may read large files.
-        assert!(ASKED.load(Ordering::Relaxed) <= 1);
-        assert_eq!(threads(), threads());
-        assert_eq!(ASKED.load(Ordering::Relaxed), 1);
     }
 }

@@ -54,7 +54,6 @@ mod index;
 mod interner;
 mod listing;
 mod live;
-mod ordered;
 mod other_files;
 mod partial_index;
 mod path;
@@ -83,7 +82,6 @@ pub use index::{
 };
 pub use listing::{Listing, SessionRow, project_folders, title_beside};
 pub use live::{LiveConversation, LiveState};
-pub use ordered::in_order;
 pub use other_files::OtherFiles;
 pub use path::{
     BranchOff, Chapter, ConversationPath, OmittedCalls, PathEntry, Refusal, Story, Via,
@@ -97,6 +95,7 @@ pub use subagents::{
     Subagent, all_subagents_on, own_subagents_on, session_of_subagent, subagents_on,
 };
 pub use transcript_storage::SessionLayout;
+pub use transcript_storage::parallel::in_order;
 pub use tree::answers::is_turn;
 pub use tree::branches::{Branch, BranchStart, Branches, Sidechain, is_prompt};
 pub use tree::decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};

@@ -1,11 +1,8 @@
 //! Lists sessions: one row each, from the start and the end of the file.
 
 use std::collections::HashMap;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -19,7 +16,7 @@ use transcript_format::object::Object;
 use transcript_format::scan::{Flags, Scanner};
 use transcript_format::time;
 use transcript_format::title::{self, TitleLines, TitleSource};
-use transcript_storage::{ReadDisk, RealDisk};
+use transcript_storage::{ReadDisk, RealDisk, parallel};
 
 use crate::bodies::Bodies;
 use crate::discover::{SessionFile, SessionFiles, folder_names, worktrees};
@@ -47,8 +44,6 @@ const MAX_TITLE_LINE: u64 = 16 << 10;
 const FARTHEST: u64 = 8 << 20;
 /// The maximum size of a side file.
 const MAX_SIDE_FILE: u64 = 64 << 10;
-/// The maximum number of threads; more of them only wait for the same disk.
-const MAX_THREADS: usize = 8;
 
 /// One session of a list. Values that the file does not have are `None`; [`Listing`] documents how
 /// far each of them is searched for.
@@ -760,38 +755,15 @@ impl Bytes {
     }
 }
 
-/// Runs `work` for all `items` on several threads; the results are in the order of the items.
-fn parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T, &mut Scratch) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let run = || {
-        let mut scratch = Scratch::default();
-        let mut done = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(at) else {
-                return done;
-            };
+/// Reads these files on several threads.
+fn parallel<T: Sync, R: Send>(items: &[T], read: impl Fn(&T, &mut Scratch) -> R + Sync) -> Vec<R> {
+    parallel::map(items, None, || {
+        let (read, mut scratch) = (&read, Scratch::default());
+        move |item| {
             scratch.bytes.forget();
-            done.push((at, work(item, &mut scratch)));
+            read(item, &mut scratch)
         }
-    };
-    let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = threads.min(MAX_THREADS).min(items.len().div_ceil(16));
-    let mut done = thread::scope(|scope| {
-        // If no thread can be started, this one does all the work.
-        let spawn = |_| thread::Builder::new().spawn_scoped(scope, run).ok();
-        let others: Vec<_> = (1..threads).filter_map(spawn).collect();
-        let mut done = run();
-        for other in others {
-            match other.join() {
-                Ok(more) => done.extend(more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    });
-    done.sort_unstable_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, result)| result).collect()
+    })
 }
 
 /// Returns the folder at `path` without links, and with `with_worktrees` the other worktrees of its repository.

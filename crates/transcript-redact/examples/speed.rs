@@ -1,6 +1,7 @@
 //! Measures the search of files: `cargo run --release -p transcript-redact --example speed -- FILE...`
 
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -18,7 +19,13 @@ fn main() -> io::Result<()> {
         let read = |offset: u64, buffer: &mut [u8]| file.fill(offset, buffer);
         for threads in [1, 2] {
             let start = Instant::now();
-            let scan = redactor.scan(&read, len, Content::of(&path), threads, None)?;
+            let scan = redactor.scan(
+                &read,
+                len,
+                Content::of(&path),
+                NonZeroUsize::new(threads),
+                None,
+            )?;
             let speed = len as f64 / 1e6 / start.elapsed().as_secs_f64();
             let (secrets, left) = (scan.secrets.len(), scan.left.len());
             let path = path.display();

@@ -5,7 +5,6 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::SystemTime;
 
 use transcript_storage::{
@@ -335,11 +334,10 @@ impl Shown {
             _ => None,
         };
         let start = known.map_or(0, |known| known.last_line);
-        let threads = thread::available_parallelism().map_or(1, usize::from);
         let read = |offset: u64, buffer: &mut [u8]| file.fill(offset, buffer);
         let options = Options {
             content,
-            threads,
+            threads: None,
             counter: None,
         };
         let mut new = scan(redactor.search(), &read, start..found.len, options)?;

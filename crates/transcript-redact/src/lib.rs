@@ -31,6 +31,7 @@ mod view;
 mod wrap;
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -109,7 +110,7 @@ impl Redactor {
         )
     }
 
-    /// Searches a file of `len` bytes, with up to `threads` threads, and counts the bytes that were searched.
+    /// Searches a file of `len` bytes, with `threads` threads or one for each processor, and counts the bytes that were searched.
     ///
     /// # Errors
     /// When the system fails to read.
@@ -118,7 +119,7 @@ impl Redactor {
         file: &dyn Bytes,
         len: u64,
         content: Content,
-        threads: usize,
+        threads: Option<NonZeroUsize>,
         counter: Option<&AtomicU64>,
     ) -> io::Result<Scan> {
         scan::scan(

@@ -4,14 +4,13 @@
 //! each, so that memory does not grow with the length of a line. A secret that continues where its piece ends, such as a
 //! key of any length, is followed from there.
 
-use std::collections::BTreeMap;
 use std::io;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 
 use memchr::{memchr, memchr_iter};
+use transcript_storage::parallel::{self, Limits};
 
 use crate::search::{Person, Search, Secret};
 use crate::view::View;
@@ -105,8 +104,8 @@ impl Content {
 pub(crate) struct Options<'o> {
     /// What the file contains.
     pub(crate) content: Content,
-    /// The maximum number of threads.
-    pub(crate) threads: usize,
+    /// The number of threads, as for [`parallel::threads`].
+    pub(crate) threads: Option<NonZeroUsize>,
     /// Counts the bytes that were searched.
     pub(crate) counter: Option<&'o AtomicU64>,
 }
@@ -118,11 +117,15 @@ pub(crate) fn scan(
     range: Range<u64>,
     options: Options<'_>,
 ) -> io::Result<Scan> {
-    let pieces = (range.end - range.start).div_ceil(PIECE);
-    let next = AtomicU64::new(0);
-    let done: Mutex<BTreeMap<u64, Piece>> = Mutex::default();
-    let failed: Mutex<Option<io::Error>> = Mutex::default();
-    let work = || {
+    let pieces = usize::try_from((range.end - range.start).div_ceil(PIECE)).unwrap_or(usize::MAX);
+    let limits = Limits {
+        threads: match pieces {
+            0..4 => Some(NonZeroUsize::MIN),
+            _ => options.threads,
+        },
+        ..Limits::default()
+    };
+    let maker = || {
         let mut reader = Reader {
             search,
             file,
@@ -131,37 +134,22 @@ pub(crate) fn scan(
             view: view_of(options.content),
             is_text: options.content == Content::Text,
         };
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= pieces || lock(&failed).is_some() {
-                break;
-            }
-            match reader.piece(number) {
-                Ok(piece) => _ = lock(&done).insert(number, piece),
-                Err(error) => *lock(&failed) = Some(error),
-            }
+        let range = &range;
+        move |number| {
+            let piece = reader.piece(number as u64);
             if let Some(counter) = options.counter {
-                let start = range.start + number * PIECE;
+                let start = range.start + number as u64 * PIECE;
                 counter.fetch_add(PIECE.min(range.end - start), Ordering::Relaxed);
             }
+            piece
         }
     };
-    let threads = match pieces {
-        0..4 => 1,
-        _ => options.threads.max(1),
-    };
-    thread::scope(|scope| {
-        for _ in 1..threads {
-            // Fewer threads do as well, if the system refuses to start one.
-            _ = thread::Builder::new().spawn_scoped(scope, work);
-        }
-        work();
-    });
-    if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error);
-    }
-    let pieces = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    joined(file, range, pieces, options.content)
+    let mut found = Vec::with_capacity(pieces);
+    parallel::in_order_within(limits, 0..pieces, maker, |_, piece| {
+        found.push(piece?);
+        io::Result::Ok(())
+    })?;
+    joined(file, range, found, options.content)
 }
 
 fn view_of(content: Content) -> View {
@@ -169,10 +157,6 @@ fn view_of(content: Content) -> View {
         Content::Lines => View::default(),
         Content::Text => View::of_text(),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What was found in a piece; the lines count from its start.
@@ -198,7 +182,7 @@ enum Open {
 fn joined(
     file: &dyn Bytes,
     range: Range<u64>,
-    pieces: BTreeMap<u64, Piece>,
+    pieces: Vec<Piece>,
     content: Content,
 ) -> io::Result<Scan> {
     let mut scan = Scan {
@@ -206,7 +190,7 @@ fn joined(
         ..Scan::default()
     };
     let mut found = Vec::new();
-    for piece in pieces.into_values() {
+    for piece in pieces {
         let before = scan.lines + 1;
         found.extend(piece.secrets.into_iter().map(|(secret, open)| {
             (

@@ -131,10 +131,9 @@ impl<'s> Conversation<'s> {
         };
         in_order(
             0..ranges.len(),
-            || |number| read(number).ok(),
-            |number, read_ahead| -> Result<()> {
-                let read = read_ahead.map_or_else(|| read(number), Ok)?;
-                known.named.extend(read);
+            || read,
+            |_, read| -> Result<()> {
+                known.named.extend(read?);
                 Ok(())
             },
         )?;

@@ -70,9 +70,9 @@ pub fn usage(source: &Source, index: &Index, path: &ConversationPath) -> Result<
     let mut whole = UsageTotals::new();
     in_order(
         0..chunks.len(),
-        || |number| read(number).ok(),
-        |number, totals| {
-            whole.append(totals.map_or_else(|| read(number), Ok)?);
+        || read,
+        |_, totals| {
+            whole.append(totals?);
             Result::Ok(())
         },
     )?;

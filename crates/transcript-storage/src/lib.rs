@@ -11,6 +11,7 @@
 //! all of it; neither its length nor its modification time can show that.
 //!
 //! What waits for files on behalf of others, such as the syncs of a session, is done by the [`crew`] of the process.
+//! What is to be done for many items, such as files, is done by several threads ([`parallel`]).
 //!
 //! ```
 //! use std::path::Path;
@@ -41,6 +42,7 @@ mod memory;
 mod named;
 mod new_file;
 pub mod outside_names;
+pub mod parallel;
 mod per_process;
 mod real_disk;
 mod session_files;

@@ -36,16 +36,15 @@ pub use report::{PolicyLint, Report, Verdict};
 pub use session::verify_source;
 pub use store::{cleanup_days, days_until_deleted};
 
-use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::sync_channel;
-use std::thread;
 
 use transcript_format::finding::Code;
 use transcript_reader::{Error, Source};
 use transcript_storage::ReadDisk;
+use transcript_storage::parallel::{self, Limits};
 
 /// Verifies the session at `path` on `disk`, as [`verify_source`] does, and what is next to it: the files of its
 /// subagents, its folder, and in a folder that is named like a project also times and modes.
@@ -77,46 +76,33 @@ pub fn verify_folder(
     options: &VerifyOptions,
     each: &mut dyn FnMut(Result<Report, Error>),
 ) -> Result<(), Error> {
-    /// The number of reports that wait for an earlier one.
-    const WAITING: usize = 256;
+    /// The maximum number of reports that wait for an earlier one: sessions differ much in length.
+    const WAITING: NonZeroUsize = NonZeroUsize::new(256).unwrap();
     let found = store::Found::in_folder(disk, folder)?;
-    let processors = thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(16);
-    let threads = processors.min(found.files.len());
     let mut options = options.clone();
-    options.is_single = threads > 1;
-    let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        let (sender, reports) = sync_channel(WAITING);
-        for _ in 0..threads {
-            let sender = sender.clone();
-            let (found, options, next) = (&found, &options, &next);
-            scope.spawn(move || {
-                while let Some(path) = found.files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let report = verify(disk, path, options).map(|mut report| {
-                        let copies = found.copies(path);
-                        let copies = copies.map(|of| LocatedFinding::of_file(Code::SameId, of));
-                        report.findings.splice(0..0, copies);
-                        report
-                    });
-                    if sender.send((path, report)).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        let mut waiting = BTreeMap::new();
-        let mut expected = found.files.iter().peekable();
-        for (path, report) in reports {
-            waiting.insert(path, report);
-            while let Some(report) = expected.peek().and_then(|path| waiting.remove(*path)) {
-                expected.next();
-                each(report);
-            }
-        }
-    });
+    options.is_single = parallel::threads(None, found.files.len()) > 1;
+    let verify_file = |number: usize| {
+        let path: &Path = &found.files[number];
+        let mut report = verify(disk, path, &options)?;
+        let copies = found.copies(path);
+        let copies = copies.map(|of| LocatedFinding::of_file(Code::SameId, of));
+        report.findings.splice(0..0, copies);
+        Ok(report)
+    };
+    let limits = Limits {
+        ahead: Some(WAITING),
+        ..Limits::default()
+    };
+    let files = 0..found.files.len();
+    let Ok(()) = parallel::in_order_within(
+        limits,
+        files,
+        || verify_file,
+        |_, report| {
+            each(report);
+            Ok::<(), Infallible>(())
+        },
+    );
     found
         .absent
         .into_iter()

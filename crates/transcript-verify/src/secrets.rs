@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::hash::{Hash, Hasher};
 use std::io;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
-use std::thread;
 
 use transcript_format::finding::Code;
 use transcript_reader::{Error, Index, Source};
@@ -172,12 +172,7 @@ fn string_end(json: &[u8], mut at: usize) -> Option<usize> {
 
 /// Searches the whole file, with several threads if it is large.
 pub(crate) fn search(source: &Source, options: &VerifyOptions) -> Result<Vec<Located>, Error> {
-    let threads = match options.is_single {
-        true => 1,
-        false => thread::available_parallelism()
-            .map_or(1, usize::from)
-            .min(16),
-    };
+    let threads = options.is_single.then_some(NonZeroUsize::MIN);
     let read =
         |offset: u64, buffer: &mut [u8]| source.read_at(offset, buffer).map_err(io::Error::other);
     let counter = options.counter.as_deref();
@@ -204,7 +199,13 @@ pub(crate) fn in_stored_results(
         let file = disk.open_to_read(&path).map_err(failed)?;
         let read = |offset: u64, buffer: &mut [u8]| file.fill(offset, buffer);
         let scan = redactor
-            .scan(&read, metadata.len, Content::of(&path), 1, None)
+            .scan(
+                &read,
+                metadata.len,
+                Content::of(&path),
+                Some(NonZeroUsize::MIN),
+                None,
+            )
             .map_err(failed)?;
         let mut kinds: Vec<(&Located, usize)> = Vec::new();
         for secret in &scan.secrets {

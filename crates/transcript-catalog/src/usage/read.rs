@@ -11,13 +11,14 @@ use memchr::{memchr, memrchr};
 use transcript_format::lines::DEFAULT_LINE_CAP;
 use transcript_format::scan::utf8;
 use transcript_reader::{Error, Source};
+use transcript_storage::parallel;
 
 use super::formats::KIND;
 use super::options::UsageOptions;
 use super::part::{Damaged, Part, Reader};
 use crate::cache::{Build, Cache, Lookup, PieceMaker};
 use crate::files::Catalog;
-use crate::reading::{for_each_block, for_each_in_index, parallel};
+use crate::reading::{for_each_block, for_each_in_index};
 use crate::sidecar::{Piece, Stored};
 
 /// What is kept about the usage of the files of a catalog.
@@ -148,15 +149,12 @@ pub(super) fn read_files(
 ) -> Read {
     let threads = options.threads;
     if let Some(cache) = cache {
-        let read_folder = |(): &mut (), folder: &usize| {
-            cache.read_folder(*folder);
-            Vec::<()>::new()
-        };
-        parallel(&cache.folders_of(files), threads, || (), read_folder);
+        let read_folder = |folder: &usize| cache.read_folder(*folder);
+        parallel::map(&cache.folders_of(files), threads, || read_folder);
     }
     let only_kept = options.only_kept;
-    let plan = |(): &mut (), file: &usize| vec![plan(catalog, cache, *file, only_kept)];
-    let mut plans = parallel(files, threads, || (), plan);
+    let plan = |file: &usize| plan(catalog, cache, *file, only_kept);
+    let mut plans = parallel::map(files, threads, || plan);
     let mut read = Read::default();
     for plan in &mut plans {
         if plan.is_skipped {
@@ -205,23 +203,22 @@ pub(super) fn read_files(
         }
         found
     };
-    let mut found = parallel(
-        &tasks,
-        threads,
-        Worker::default,
-        |worker: &mut Worker, task| {
-            let found = read_task(worker, task, task.plan.needs_all);
+    let mut found = parallel::map(&tasks, threads, || {
+        let mut worker = Worker::default();
+        move |task| {
+            let found = read_task(&mut worker, task, task.plan.needs_all);
             options.count(found.bytes);
-            vec![found]
-        },
-    );
+            found
+        }
+    });
     let again = tasks_with_more(&tasks, &found);
     if !again.is_empty() {
         let of_again = again.iter().map(|task| (task.plan.file, task.start));
         let of_again: HashSet<(usize, u64)> = of_again.collect();
         found.retain(|found| !of_again.contains(&(found.file, found.start)));
-        let again = parallel(&again, threads, Worker::default, |worker, task| {
-            vec![read_task(worker, task, true)]
+        let again = parallel::map(&again, threads, || {
+            let mut worker = Worker::default();
+            move |task| read_task(&mut worker, task, true)
         });
         found.extend(again);
     }
@@ -254,9 +251,11 @@ pub(super) fn read_files(
         .iter()
         .filter(|plan| damaged.contains(&plan.file))
         .collect();
-    let again =
-        |worker: &mut Worker, plan: &&FilePlan| vec![read_with_index(catalog, worker, plan, cache)];
-    for found in parallel(&damaged, threads, Worker::default, again) {
+    let again = parallel::map(&damaged, threads, || {
+        let mut worker = Worker::default();
+        move |plan| read_with_index(catalog, &mut worker, plan, cache)
+    });
+    for found in again {
         read.bytes += found.bytes;
         read.unread += found.unread;
         read.problems.extend(found.problem);

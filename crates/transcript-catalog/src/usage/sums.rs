@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use transcript_storage::parallel;
 
 use super::branches::Branches;
 use super::part::{Name, Names, known};
@@ -15,7 +16,6 @@ use super::report::{Block, By, Key, Report, Row, Sums};
 use super::requests::{Request, Requests};
 use super::tokens::Tokens;
 use super::{OwnerFile, Usage};
-use crate::reading::parallel;
 
 /// The length of a block, in milliseconds.
 const BLOCK: i64 = 5 * HOUR;
@@ -570,14 +570,14 @@ impl Usage<'_> {
             }
         }
         let offsets: Vec<(u32, Vec<u64>)> = offsets.into_iter().collect();
-        let read = |(): &mut (), (file, offsets): &(u32, Vec<u64>)| {
+        let read = |(file, offsets): &(u32, Vec<u64>)| {
             let path = &self.files[*file as usize].path;
             let source = transcript_reader::Source::open_on(&self.catalog.disk, path);
             // The requests of a file that is gone by now have no branch.
             let branches = source.and_then(|source| Branches::read(&source, offsets.clone()));
-            vec![(*file, branches.unwrap_or_default())]
+            (*file, branches.unwrap_or_default())
         };
-        parallel(&offsets, None, || (), read).into_iter().collect()
+        parallel::map(&offsets, None, || read).into_iter().collect()
     }
 
     fn branch(
