@@ -76,9 +76,10 @@ impl FormNames {
         let is_of_client = entry.get("parentUuid").is_some()
             || has(Self::CLIENT.session)
             || !has(Self::STREAM.session);
-        match is_of_client {
-            true => Self::CLIENT,
-            false => Self::STREAM,
+        if is_of_client {
+            Self::CLIENT
+        } else {
+            Self::STREAM
         }
     }
 

@@ -46,9 +46,10 @@ impl Author {
             || says("promptSource", "system")
             || says("commandMode", "task-notification")
             || line.bool("isMeta") == Some(true);
-        match is_of_others {
-            true => Self::Other,
-            false => Self::Unknown,
+        if is_of_others {
+            Self::Other
+        } else {
+            Self::Unknown
         }
     }
 }

@@ -142,11 +142,12 @@ pub fn same_path(one: &str, other: &str) -> bool {
 pub fn rest_below<'p>(folder: &str, path: &'p str) -> Option<Vec<&'p str>> {
     let is_of_windows = is_windows(folder) || is_windows(path);
     // With these slashes the address of a server is a path of other systems as well.
-    let is_elsewhere = match is_of_windows {
-        true => [folder, path]
+    let is_elsewhere = if is_of_windows {
+        [folder, path]
             .iter()
-            .any(|path| !is_windows(path) && !path.starts_with("//")),
-        false => folder.starts_with('/') != path.starts_with('/'),
+            .any(|path| !is_windows(path) && !path.starts_with("//"))
+    } else {
+        folder.starts_with('/') != path.starts_with('/')
     };
     if is_elsewhere {
         return None;

@@ -276,9 +276,10 @@ impl Sign {
             None => {
                 let entity = text.strip_prefix('&')?;
                 let rest = entity.trim_start_matches("amp;");
-                let sign = match rest.len() == entity.len() {
-                    true => Self::Escaped,
-                    false => Self::EscapedAgain,
+                let sign = if rest.len() == entity.len() {
+                    Self::Escaped
+                } else {
+                    Self::EscapedAgain
                 };
                 (sign, rest.strip_prefix("lt;")?)
             }

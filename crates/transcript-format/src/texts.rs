@@ -149,9 +149,10 @@ pub const UNKNOWN_TOOL: &str = "unknown_tool";
 
 impl Row {
     fn matches(&self, text: &str) -> bool {
-        match self.is_start {
-            true => text.starts_with(self.text),
-            false => text == self.text,
+        if self.is_start {
+            text.starts_with(self.text)
+        } else {
+            text == self.text
         }
     }
 }

@@ -46,9 +46,10 @@ impl TitleLines {
         summary: impl FnOnce() -> Result<Option<String>, E>,
     ) -> Result<Option<(String, TitleSource)>, E> {
         let is_text = |title: &String| !title.is_empty();
-        let custom = match self.is_near {
-            true => self.custom,
-            false => side_file().filter(is_text).or(self.custom),
+        let custom = if self.is_near {
+            self.custom
+        } else {
+            side_file().filter(is_text).or(self.custom)
         };
         let given = [(custom, TitleSource::Custom), (self.ai, TitleSource::Ai)];
         for (title, source) in given {

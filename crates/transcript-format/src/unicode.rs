@@ -18,8 +18,9 @@ pub fn is_bidi(c: char) -> bool {
 /// ```
 #[must_use]
 pub fn comparable(text: &str) -> String {
-    match text.is_ascii() {
-        true => text.to_ascii_lowercase(),
-        false => text.to_lowercase().nfc().collect(),
+    if text.is_ascii() {
+        text.to_ascii_lowercase()
+    } else {
+        text.to_lowercase().nfc().collect()
     }
 }

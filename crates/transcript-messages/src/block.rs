@@ -102,9 +102,10 @@ impl Block {
         let clean = clean.map_or(Cow::Borrowed(raw.text()), |object| {
             without_cache_control(object).into()
         });
-        let json = match may_be_odd {
-            true => safe(&clean),
-            false => Cow::Borrowed(&*clean),
+        let json = if may_be_odd {
+            safe(&clean)
+        } else {
+            Cow::Borrowed(&*clean)
         };
         let kind = object.map_or(BlockKind::Other, BlockKind::of);
         let id = object.and_then(|object| id_of(kind, object));

@@ -99,9 +99,12 @@ pub fn fit(
 /// last.
 fn ends_of_requests(messages: &[Message]) -> Vec<usize> {
     let is_answer = |at: usize| messages[at].role == Role::Assistant;
-    let is_end = |end: &usize| match *end == messages.len() {
-        true => true,
-        false => !is_answer(end - 1) && is_answer(*end),
+    let is_end = |end: &usize| {
+        if *end == messages.len() {
+            true
+        } else {
+            !is_answer(end - 1) && is_answer(*end)
+        }
     };
     (1..=messages.len()).filter(is_end).collect()
 }
@@ -183,9 +186,10 @@ impl Fitting<'_> {
                 continue;
             }
             let block = &self.messages[medium.message].blocks[medium.block];
-            let what = match medium.is_image {
-                true => "an image",
-                false => "a document",
+            let what = if medium.is_image {
+                "an image"
+            } else {
+                "a document"
             };
             let place = self.place(block.origin());
             let why = format!("{what}, to fit the context window{place}");

@@ -268,15 +268,14 @@ pub fn abridged_media(data: &str) -> Option<String> {
     }
     let limits = Provider::Messages.limits();
     const STAND_IN: &[u8] = b"%PDF-1.4 obj startxref %%EOF";
-    let bytes = match data.starts_with("JVBERi") {
-        true => document_fault(data).is_none().then(|| STAND_IN.to_vec()),
-        false => {
-            let start = image::start_of(data)?;
-            let media_type = image::media_type(&start)?;
-            let is_sound = image_fault(media_type, data, limits).is_none();
-            let (width, height) = image::size_of(data).filter(|_| is_sound)?;
-            Some(image::stand_in(media_type, width, height))
-        }
+    let bytes = if data.starts_with("JVBERi") {
+        document_fault(data).is_none().then(|| STAND_IN.to_vec())
+    } else {
+        let start = image::start_of(data)?;
+        let media_type = image::media_type(&start)?;
+        let is_sound = image_fault(media_type, data, limits).is_none();
+        let (width, height) = image::size_of(data).filter(|_| is_sound)?;
+        Some(image::stand_in(media_type, width, height))
     };
     bytes.map(|bytes| image::BASE64.encode(bytes))
 }
@@ -465,9 +464,10 @@ pub(super) fn within_message_limits(messages: &mut [Message], provider: Provider
     }
     let surplus = surplus_of_messages(&media_of(messages), provider);
     let replaced = surplus.into_iter().map(|medium| {
-        let (what, most) = match medium.is_image {
-            true => ("image", limits.images_of_message),
-            false => ("document", limits.documents_of_message),
+        let (what, most) = if medium.is_image {
+            ("image", limits.images_of_message)
+        } else {
+            ("document", limits.documents_of_message)
         };
         let why = format!("an older {what} than the {most} of a message that the API takes");
         (medium, why)
@@ -635,9 +635,10 @@ fn excess(media: Raw<'_>, limits: &Limits) -> Option<String> {
 
 /// Returns bytes in the MB that a limit counts: of 1,024 or of 1,000.
 fn megabytes(bytes: usize, limit: usize) -> f64 {
-    let unit = match limit.is_multiple_of(1 << 20) {
-        true => 1 << 20,
-        false => 1_000_000,
+    let unit = if limit.is_multiple_of(1 << 20) {
+        1 << 20
+    } else {
+        1_000_000
     };
     bytes as f64 / f64::from(unit)
 }

@@ -233,9 +233,10 @@ mod tests {
             texts += &format!("{text} ");
         }
         let text = format!("{head}{texts}").into_bytes();
-        let (filter, data) = match is_compressed {
-            true => ("/Filter [/FlateDecode]", compress_to_vec_zlib(&text, 6)),
-            false => ("", text),
+        let (filter, data) = if is_compressed {
+            ("/Filter [/FlateDecode]", compress_to_vec_zlib(&text, 6))
+        } else {
+            ("", text)
         };
         let dictionary = format!(
             "{number} 0 obj\n<</Type/ObjStm/N {}/First {}{filter}/Length {}>>stream\r\n",

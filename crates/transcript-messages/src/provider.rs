@@ -168,9 +168,12 @@ impl Limits {
 
     /// Returns the name that is accepted in place of one that is not, and not empty.
     pub(super) fn tool_name_for(&self, name: &str) -> String {
-        let plain = |c: char| match !self.has_plain_names || is_plain(c) {
-            true => c,
-            false => '_',
+        let plain = |c: char| {
+            if !self.has_plain_names || is_plain(c) {
+                c
+            } else {
+                '_'
+            }
         };
         name.chars().map(plain).take(self.tool_name).collect()
     }
@@ -196,13 +199,12 @@ impl Limits {
 
     /// Returns whether a block of the content of a result is accepted, if it is neither a text nor an image or a document.
     pub(super) fn knows_in_result(&self, block: &Object<'_>) -> bool {
-        match self.takes_converse_blocks {
-            true => {
-                let kind = block.get("type").and_then(Raw::str);
-                kind.as_deref() == Some("search_result")
-                    || (self.knows(block) && block.get("video").is_some())
-            }
-            false => true,
+        if self.takes_converse_blocks {
+            let kind = block.get("type").and_then(Raw::str);
+            kind.as_deref() == Some("search_result")
+                || (self.knows(block) && block.get("video").is_some())
+        } else {
+            true
         }
     }
 }

@@ -542,9 +542,10 @@ fn attach_results(mut messages: Vec<Message>, provider: Provider, log: &mut Log)
 }
 
 fn missing_result(call: &Block, log: &mut Log) -> Block {
-    let text = match call.has_cut_input() {
-        true => texts::CALL_CUT,
-        false => texts::RESULT_MISSING,
+    let text = if call.has_cut_input() {
+        texts::CALL_CUT
+    } else {
+        texts::RESULT_MISSING
     };
     let block = Block::failed_result(call.call_id().unwrap_or_default(), text);
     log.add_synthetic(

@@ -103,9 +103,10 @@ impl LoadOptions {
 
     /// Returns a scanner for the lines.
     fn scanner(&self) -> Scanner {
-        match self.finds_unknown_keys {
-            true => Scanner::with_unknown_keys(),
-            false => Scanner::new(),
+        if self.finds_unknown_keys {
+            Scanner::with_unknown_keys()
+        } else {
+            Scanner::new()
         }
     }
 

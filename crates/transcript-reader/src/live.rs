@@ -508,9 +508,10 @@ impl Facts {
             let ids = boundary.ids().chain(boundary.logical_parent);
             self.awaited.extend(ids.filter(is_missing));
         }
-        let effect = match is_global {
-            true => Effect::Global,
-            false => self.effect_of_new(entry, index, window),
+        let effect = if is_global {
+            Effect::Global
+        } else {
+            self.effect_of_new(entry, index, window)
         };
         let side = self.is_main && entry.flags().contains(Flags::SIDECHAIN);
         let keys = if side { &mut self.side } else { &mut self.main };
@@ -535,9 +536,10 @@ impl Facts {
             Effect::Nothing => self.main.contains(&key),
             Effect::Global => true,
         };
-        match shared(entry).any(is_outside) {
-            true => Effect::Global,
-            false => effect,
+        if shared(entry).any(is_outside) {
+            Effect::Global
+        } else {
+            effect
         }
     }
 
@@ -582,9 +584,10 @@ impl Facts {
                 let may_be_loose = entry.kind() != EntryKind::Assistant
                     && (entry.kind() != EntryKind::User || entry.flags().contains(Flags::META));
                 let is_linked = self.is_stream_form || is_linked(entry, index);
-                return match is_linked && !may_be_loose {
-                    true => Effect::Nothing,
-                    false => Effect::Global,
+                return if is_linked && !may_be_loose {
+                    Effect::Nothing
+                } else {
+                    Effect::Global
                 };
             }
             if !self.is_main && !is_side && entry.kind().is_message() {
@@ -594,11 +597,13 @@ impl Facts {
                 return Effect::Nothing;
             }
         }
-        let follows =
-            |window: &Window| match self.is_stream_form && kind != Kind::Pin && named.is_none() {
-                true => Some(window.last_entry()),
-                false => window.place(named?, index),
-            };
+        let follows = |window: &Window| {
+            if self.is_stream_form && kind != Kind::Pin && named.is_none() {
+                Some(window.last_entry())
+            } else {
+                window.place(named?, index)
+            }
+        };
         let place = window.and_then(|window| Some((window, follows(window)?)));
         let Some((window, parent)) = place else {
             return match kind {

@@ -378,9 +378,10 @@ fn automatic(envelope: &Envelope<'_>, line: &[u8]) -> Flags {
             Author::Person => false,
             _ => envelope.last_text().is_some_and(is_text_of_client),
         };
-    match is_automatic {
-        true => Flags::AUTOMATIC,
-        false => Flags::empty(),
+    if is_automatic {
+        Flags::AUTOMATIC
+    } else {
+        Flags::empty()
     }
 }
 

@@ -72,9 +72,10 @@ impl<'t> Said<'t> {
             Author::Other => true,
             _ => output.is_some() || message.is_some() || start.is_empty(),
         };
-        match is_of_client {
-            true => Self::Client(reported.unwrap_or(Cow::Borrowed(text))),
-            false => Self::Prompt(words),
+        if is_of_client {
+            Self::Client(reported.unwrap_or(Cow::Borrowed(text)))
+        } else {
+            Self::Prompt(words)
         }
     }
 
@@ -140,9 +141,10 @@ impl<'t> Words<'t> {
         } else {
             0
         };
-        let to = match has_after {
-            true => text.len() - start.len() + words.len(),
-            false => text.len(),
+        let to = if has_after {
+            text.len() - start.len() + words.len()
+        } else {
+            text.len()
         };
         Self {
             before: &text[..from],

@@ -121,9 +121,10 @@ impl Walk<'_> {
                     let real = real.join(&entry.name);
                     let has_session = names.contains(session.as_os_str());
                     let starts_session = has_session || is_named_by_id(&path);
-                    let depth = match starts_session && !is_of_session {
-                        true => OF_SESSION,
-                        false => depth,
+                    let depth = if starts_session && !is_of_session {
+                        OF_SESSION
+                    } else {
+                        depth
                     };
                     let is_of_session = is_of_session || starts_session;
                     self.enter(&path, &real, depth, has_session, is_of_session);

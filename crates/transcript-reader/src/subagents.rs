@@ -163,9 +163,10 @@ fn each_own(
 /// Returns the files that are named like those of subagents in a folder of sessions, sorted by name.
 fn next_to(disk: &dyn ReadDisk, folder: &Path) -> Result<Vec<Subagent>, Error> {
     // A bare file name is relative to the current directory.
-    let folder = match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
     };
     let failed = |error| Error::io(folder, None, error);
     let entries = match disk.list(folder) {

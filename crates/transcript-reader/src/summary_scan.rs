@@ -117,9 +117,10 @@ impl HeadScan {
             self.entrypoint = object.string("entrypoint");
         }
         let is_sidechain = entry.flags().contains(Flags::SIDECHAIN);
-        let start = match is_sidechain {
-            true => &mut self.sidechain,
-            false => &mut self.main,
+        let start = if is_sidechain {
+            &mut self.sidechain
+        } else {
+            &mut self.main
         };
         start.has_entries |= entry.kind().is_message();
         if start.prompt.is_some() || !is_prompt(entry, is_sidechain) {

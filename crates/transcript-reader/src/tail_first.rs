@@ -88,9 +88,10 @@ pub fn close(end: FileEnd) -> Result<Index, Unclosed> {
     let (recovered, of_client) = (recovered?, of_client?);
     let shown: HashSet<EntryNo> = recovered.entries.iter().map(PathEntry::entry_no).collect();
     let mut of_client = of_client.entries.iter();
-    match of_client.all(|entry| shown.contains(&entry.entry_no())) {
-        true => Ok(index),
-        false => Err(Unclosed::Client),
+    if of_client.all(|entry| shown.contains(&entry.entry_no())) {
+        Ok(index)
+    } else {
+        Err(Unclosed::Client)
     }
 }
 
@@ -228,9 +229,10 @@ impl<'i> Lines<'i> {
         let leads_out = !kept.contains(&at.number());
         let is_loose = leads_out && entry.kind() == EntryKind::Attachment;
         let lost_key = Flags::PARENT_ABSENT | Flags::PARENT_ODD;
-        match is_whole && !is_loose && !(is_root && entry.flags().intersects(lost_key)) {
-            true => Ok(()),
-            false => Err(Unclosed::Preserved),
+        if is_whole && !is_loose && !(is_root && entry.flags().intersects(lost_key)) {
+            Ok(())
+        } else {
+            Err(Unclosed::Preserved)
         }
     }
 
@@ -266,9 +268,10 @@ impl<'i> Lines<'i> {
         };
         let named = pin.leaf_uuid().and_then(|id| self.find(id));
         let is_there = |named: EntryRef<'_>| named.number() >= self.boundary || is_kept(&named);
-        match named.is_some_and(is_there) && !pin.is_salvaged() {
-            true => Ok(()),
-            false => Err(Unclosed::Pin),
+        if named.is_some_and(is_there) && !pin.is_salvaged() {
+            Ok(())
+        } else {
+            Err(Unclosed::Pin)
         }
     }
 
@@ -331,8 +334,9 @@ fn path_of(
         return Err(Unclosed::Leaf);
     }
     let is_of_client = |one: &Decision| matches!(one, Decision::Client { .. });
-    match path.decisions.iter().any(is_of_client) {
-        true => Err(Unclosed::Client),
-        false => Ok(path),
+    if path.decisions.iter().any(is_of_client) {
+        Err(Unclosed::Client)
+    } else {
+        Ok(path)
     }
 }

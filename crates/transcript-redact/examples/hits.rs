@@ -14,9 +14,10 @@ fn main() -> io::Result<()> {
             continue;
         };
         let is_transcript = path.to_string_lossy().ends_with(".jsonl");
-        let lines = match is_transcript {
-            true => bytes.split(|byte| *byte == b'\n').collect(),
-            false => vec![&bytes[..]],
+        let lines = if is_transcript {
+            bytes.split(|byte| *byte == b'\n').collect()
+        } else {
+            vec![&bytes[..]]
         };
         for (number, line) in lines.into_iter().enumerate() {
             for secret in redactor.find(line) {

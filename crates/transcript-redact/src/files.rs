@@ -69,9 +69,10 @@ pub(crate) fn kubernetes(view: &View, at: usize) -> (Vec<Range<usize>>, usize) {
                 .checked_sub(1)
                 .is_none_or(|before| !ALNUM.has(text[before]))
             {
-                let pairs = match name.ends_with('{') {
-                    true => json_pairs(text, start + name.len(), to),
-                    false => yaml_pairs(view, start + name.len(), to),
+                let pairs = if name.ends_with('{') {
+                    json_pairs(text, start + name.len(), to)
+                } else {
+                    yaml_pairs(view, start + name.len(), to)
                 };
                 found.extend(pairs);
             }

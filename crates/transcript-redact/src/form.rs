@@ -53,9 +53,10 @@ impl Form {
                 '<' => (from, rest) = (Some(parts.len()), &rest[1..]),
                 '>' => (to, rest) = (Some(parts.len()), &rest[1..]),
                 '{' => {
-                    let end = match rest.starts_with("{[") {
-                        true => rest.find("]:").map_or(0, |at| at + 2),
-                        false => 0,
+                    let end = if rest.starts_with("{[") {
+                        rest.find("]:").map_or(0, |at| at + 2)
+                    } else {
+                        0
                     };
                     let end = end + rest[end..].find('}')?;
                     let inner = &rest[1..end];

@@ -255,12 +255,10 @@ fn matched(text: &[u8], word: &Range<usize>, parts: &[Part]) -> Option<Vec<Range
         if let Part::Text(with) = part {
             let rest = &text[at..word.end];
             // `-p` and `-P` are two options.
-            let is_it = match with.starts_with('-') {
-                true => rest.starts_with(with.as_bytes()),
-                false => {
-                    rest.len() >= with.len()
-                        && rest[..with.len()].eq_ignore_ascii_case(with.as_bytes())
-                }
+            let is_it = if with.starts_with('-') {
+                rest.starts_with(with.as_bytes())
+            } else {
+                rest.len() >= with.len() && rest[..with.len()].eq_ignore_ascii_case(with.as_bytes())
             };
             if !is_it {
                 return None;

@@ -3,8 +3,9 @@
 /// Returns what replaces a secret of this kind; in quotes if it replaces a number of JSON.
 #[must_use]
 pub fn mask(kind: &str, is_bare: bool) -> String {
-    match is_bare {
-        true => format!("\"[redacted: {kind}]\""),
-        false => format!("[redacted: {kind}]"),
+    if is_bare {
+        format!("\"[redacted: {kind}]\"")
+    } else {
+        format!("[redacted: {kind}]")
     }
 }

@@ -299,9 +299,10 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
         return None;
     }
     let before = before.last().map_or("", String::as_str);
-    let last = match PLURALS.contains(&last.as_str()) {
-        true => last.strip_suffix('s')?,
-        false => last.as_str(),
+    let last = if PLURALS.contains(&last.as_str()) {
+        last.strip_suffix('s')?
+    } else {
+        last.as_str()
     };
     if let Some(trust) = password(last, before) {
         return of(PASSWORD, trust);

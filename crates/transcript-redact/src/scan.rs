@@ -297,9 +297,10 @@ impl Reader<'_> {
         let mut piece = Piece::default();
         let mut at = own_start;
         while at < own_end {
-            let feed = match self.is_text {
-                true => None,
-                false => memchr(b'\n', &bytes[at..read]).map(|feed| at + feed),
+            let feed = if self.is_text {
+                None
+            } else {
+                memchr(b'\n', &bytes[at..read]).map(|feed| at + feed)
             };
             let line_end = feed.unwrap_or(read);
             let own = at..own_end.min(line_end);
@@ -334,9 +335,10 @@ impl Reader<'_> {
         let located = |secret: &Secret| {
             let start = secret.range.start;
             let before = &part.text[part.own.start.min(start)..start];
-            let feeds = match self.is_text {
-                true => memchr_iter(b'\n', before).count() as u64,
-                false => piece.feeds,
+            let feeds = if self.is_text {
+                memchr_iter(b'\n', before).count() as u64
+            } else {
+                piece.feeds
             };
             Located {
                 kind: secret.kind,

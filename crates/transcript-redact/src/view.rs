@@ -121,9 +121,10 @@ impl View {
 
     /// Returns the bytes of the line that a range stands for.
     pub(crate) fn raw(&self, range: &Range<usize>) -> Range<usize> {
-        match range.is_empty() {
-            true => self.raw_start(range.start)..self.raw_start(range.start),
-            false => self.raw_start(range.start)..self.raw_end(range.end),
+        if range.is_empty() {
+            self.raw_start(range.start)..self.raw_start(range.start)
+        } else {
+            self.raw_start(range.start)..self.raw_end(range.end)
         }
     }
 

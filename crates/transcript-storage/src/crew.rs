@@ -450,9 +450,10 @@ impl Crew {
         next: Next,
     ) -> Option<Work> {
         let Running { work, is_kept, .. } = state.running.remove(&id)?;
-        match is_kept {
-            true => state.kept -= 1,
-            false => state.busy[work as usize] -= 1,
+        if is_kept {
+            state.kept -= 1;
+        } else {
+            state.busy[work as usize] -= 1;
         }
         if next == Next::End {
             self.remove(state, id);

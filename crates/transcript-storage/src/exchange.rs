@@ -160,12 +160,13 @@ enum NotPut {
 fn remove_unused(path: &Path, error: ExchangeError) -> ExchangeError {
     let removed = fault::call(|| fs::remove_file(path));
     let is_left = removed.is_err() && fs::symlink_metadata(path).is_ok();
-    match is_left {
-        true => ExchangeError::LeftOver {
+    if is_left {
+        ExchangeError::LeftOver {
             left: path.to_owned(),
             error: Box::new(error),
-        },
-        false => error,
+        }
+    } else {
+        error
     }
 }
 
@@ -255,12 +256,13 @@ fn finish_locked(path: &Path, old: &Old) -> Result<(), ExchangeError> {
         } = &unfinished;
         let is_same = old.is_at(other)?;
         // A process that replaces a file holds its lock, also when it has lost its name.
-        let _lock = match is_same {
-            true => None,
-            false => match Old::lock(other) {
+        let _lock = if is_same {
+            None
+        } else {
+            match Old::lock(other) {
                 Err(ExchangeError::Busy) => return Err(ExchangeError::Replacing),
                 lock => Some(lock?),
-            },
+            }
         };
         let Some(before) = before else {
             match is_same {
@@ -432,9 +434,10 @@ impl Old {
         };
         if at != path {
             // Under its final name, if it can get that.
-            let kept = match is_final(&at, path, names) {
-                true => Some(at.clone()),
-                false => keep_as(&at, path, names.lost_name).ok(),
+            let kept = if is_final(&at, path, names) {
+                Some(at.clone())
+            } else {
+                keep_as(&at, path, names.lost_name).ok()
             };
             let kept = kept.or_else(|| find().ok()?).unwrap_or(at);
             return stopped(ExchangeState::Exchanged, kept, error);
@@ -503,9 +506,10 @@ impl Old {
         };
         finish_locked(path, &old)?;
         open_at(path, Access::Read)?;
-        match old.is_at(path)? {
-            true => Ok(old),
-            false => Err(ExchangeError::Changed),
+        if old.is_at(path)? {
+            Ok(old)
+        } else {
+            Err(ExchangeError::Changed)
         }
     }
 

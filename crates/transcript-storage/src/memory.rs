@@ -226,18 +226,20 @@ impl MemoryDisk {
 
     /// Refuses to replace a folder by a file.
     fn check_replaced(&self, path: &Path) -> io::Result<()> {
-        match self.is_folder(path) {
-            true => Err(io::ErrorKind::IsADirectory.into()),
-            false => Ok(()),
+        if self.is_folder(path) {
+            Err(io::ErrorKind::IsADirectory.into())
+        } else {
+            Ok(())
         }
     }
 
     /// Refuses to create a name in a folder that does not exist.
     fn check_has_folder(&self, path: &Path) -> io::Result<()> {
         self.check_folder(path)?;
-        match self.is_folder(folder_of(path)) {
-            true => Ok(()),
-            false => Err(io::ErrorKind::NotFound.into()),
+        if self.is_folder(folder_of(path)) {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::NotFound.into())
         }
     }
 }

@@ -327,9 +327,10 @@ fn forget(temporary: tempfile::TempPath) -> io::Result<()> {
 fn remove_temporary(temporary: tempfile::TempPath, error: io::Error) -> io::Error {
     let path = temporary.to_path_buf();
     let removed = fault::call(|| temporary.close());
-    match removed.is_err() && fs::symlink_metadata(&path).is_ok() {
-        true => not_removed(&path, &error),
-        false => error,
+    if removed.is_err() && fs::symlink_metadata(&path).is_ok() {
+        not_removed(&path, &error)
+    } else {
+        error
     }
 }
 

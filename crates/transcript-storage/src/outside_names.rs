@@ -95,9 +95,10 @@ pub fn check_name(name: &str) -> Result<(), NameRefusal> {
     if !has_shape || parts.iter().any(|part| is_temporary(part)) {
         return Err(NameRefusal::NoSession);
     }
-    match parts.iter().any(|part| may_hold_credentials(part)) {
-        true => Err(NameRefusal::Credentials),
-        false => Ok(()),
+    if parts.iter().any(|part| may_hold_credentials(part)) {
+        Err(NameRefusal::Credentials)
+    } else {
+        Ok(())
     }
 }
 
@@ -119,9 +120,10 @@ pub fn check_side_file(below: &Path) -> Result<(), NameRefusal> {
     if parts.len() > MAX_DEPTH + 1 || names().any(|name| is_temporary(&name)) {
         return Err(NameRefusal::NoSession);
     }
-    match names().any(|name| may_hold_credentials(&name)) {
-        true => Err(NameRefusal::Credentials),
-        false => Ok(()),
+    if names().any(|name| may_hold_credentials(&name)) {
+        Err(NameRefusal::Credentials)
+    } else {
+        Ok(())
     }
 }
 
@@ -283,9 +285,10 @@ pub fn output_at(path: &Path) -> io::Result<OutputKind> {
             "/proc",
         ];
         let is_of_system = OPEN.iter().any(|of| path.starts_with(of));
-        return match is_of_system {
-            true => Ok(OutputKind::Stream),
-            false => Ok(OutputKind::File(std::fs::canonicalize(path)?)),
+        return if is_of_system {
+            Ok(OutputKind::Stream)
+        } else {
+            Ok(OutputKind::File(std::fs::canonicalize(path)?))
         };
     }
     #[cfg(unix)]

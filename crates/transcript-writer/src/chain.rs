@@ -183,9 +183,10 @@ impl Chains {
         if !entries.iter().all(|entry| self.knows(entry)) || parent.is_some_and(is_wrong) {
             return Err(ErrorKind::UnknownEntry);
         }
-        match entries.last() == self.leaf() {
-            true => Ok(()),
-            false => Err(ErrorKind::NotTheLeaf),
+        if entries.last() == self.leaf() {
+            Ok(())
+        } else {
+            Err(ErrorKind::NotTheLeaf)
         }
     }
 

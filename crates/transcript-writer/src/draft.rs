@@ -146,9 +146,10 @@ pub(crate) enum Pin {
 
 impl Pin {
     pub(crate) fn of(leaf: &EntryId) -> Self {
-        match *leaf == EntryId::Uuid(Uuid::ZERO) {
-            true => Self::Cleared,
-            false => Self::Set,
+        if *leaf == EntryId::Uuid(Uuid::ZERO) {
+            Self::Cleared
+        } else {
+            Self::Set
         }
     }
 }

@@ -237,9 +237,10 @@ impl Log {
         if let Some(read) = &self.fingerprint {
             self.since = self.compare(&file, read, len)?;
         }
-        let is_alone = match is_new {
-            true => Some(true),
-            false => has_other_writer.map(|other| !other),
+        let is_alone = if is_new {
+            Some(true)
+        } else {
+            has_other_writer.map(|other| !other)
         };
         let repaired = end_repair::repair_end(&*file, &*self.disk, &self.path, is_alone);
         let repaired = repaired.map_err(|error| self.io(error))?;

@@ -212,9 +212,10 @@ impl Plan {
         };
         let named = messages.iter().filter_map(Draft::withdrawn);
         let withdrawn: HashSet<EntryId> = named.cloned().collect();
-        let of_list: HashSet<EntryId> = match withdrawn.is_empty() {
-            true => HashSet::new(),
-            false => messages.iter().filter_map(|one| one.uuid.clone()).collect(),
+        let of_list: HashSet<EntryId> = if withdrawn.is_empty() {
+            HashSet::new()
+        } else {
+            messages.iter().filter_map(|one| one.uuid.clone()).collect()
         };
         let mut new = crate::ids::EntryIds::new();
         for (at, message) in messages.into_iter().enumerate() {

@@ -543,9 +543,10 @@ impl Shared {
     /// Waits for the sync if every write is synced, notifies the other callers, and returns the
     /// caller's own entries.
     fn acknowledge(&self, drained: WrittenBatch) -> WriteResult {
-        let synced = match self.syncer.syncs_each() {
-            true => self.syncer.wait(drained.end),
-            false => Ok(()),
+        let synced = if self.syncer.syncs_each() {
+            self.syncer.wait(drained.end)
+        } else {
+            Ok(())
         };
         for (reply, written) in drained.others {
             reply.send(synced.clone().map(|()| written));
@@ -698,9 +699,10 @@ impl Shared {
                 reply.send(synced.clone().map(|()| written));
             }
         };
-        match self.syncer.syncs_each() {
-            true => self.syncer.when_synced(end, notify),
-            false => notify(Ok(())),
+        if self.syncer.syncs_each() {
+            self.syncer.when_synced(end, notify);
+        } else {
+            notify(Ok(()));
         }
     }
 

@@ -12,9 +12,10 @@ use crate::texts::{
 /// Creates the entry after the person stopped a turn; `for_tool_use` if they did so while a tool ran or
 /// waited for permission. The results of the calls are entries before it.
 pub fn interrupt(for_tool_use: bool) -> NewEntry {
-    user_message(text_content(match for_tool_use {
-        true => INTERRUPTED_FOR_TOOL_USE,
-        false => INTERRUPTED,
+    user_message(text_content(if for_tool_use {
+        INTERRUPTED_FOR_TOOL_USE
+    } else {
+        INTERRUPTED
     }))
 }
 

@@ -116,9 +116,10 @@ fn every_text_that_is_written_is_recognized() {
     ];
     for text in whole.iter().chain(&lost) {
         // Some are the start of a text.
-        let written = match text.ends_with(' ') {
-            true => format!("{text}…"),
-            false => (*text).to_owned(),
+        let written = if text.ends_with(' ') {
+            format!("{text}…")
+        } else {
+            (*text).to_owned()
         };
         assert!(is_synthetic(&written), "{text}");
         assert!(is_synthetic(&format!(" {written}\n")), "{text}");

@@ -76,9 +76,10 @@ impl Sse {
     }
 
     fn end_line(&mut self, line: &[u8], take: &mut impl FnMut(&str, &str)) {
-        let line = match std::mem::replace(&mut self.started, true) {
-            false => line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line),
-            true => line,
+        let line = if !std::mem::replace(&mut self.started, true) {
+            line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
+        } else {
+            line
         };
         if line.is_empty() {
             return self.dispatch(take);

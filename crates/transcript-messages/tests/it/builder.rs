@@ -567,9 +567,10 @@ impl Said {
             let id = *rng.pick(&["c1", "c2", "c3", "c4", "c5", "", "c 6", "\0"]);
             let result = open.filter(|_| !rng.one_in(4)).unwrap_or(id);
             let text = odd_text(rng, number);
-            let way = match is_answer {
-                true => *rng.pick(&[0, 0, 1, 1, 1, 2, 4, 6]),
-                false => *rng.pick(&[0, 0, 1, 2, 2, 2, 2, 3, 4, 4, 5, 6]),
+            let way = if is_answer {
+                *rng.pick(&[0, 0, 1, 1, 1, 2, 4, 6])
+            } else {
+                *rng.pick(&[0, 0, 1, 2, 2, 2, 2, 3, 4, 4, 5, 6])
             };
             message = match way {
                 0 => message.text(&text),

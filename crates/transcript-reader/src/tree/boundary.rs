@@ -68,9 +68,10 @@ impl Tree<'_> {
                 .index
                 .with_uuid(id)
                 .find_map(|line| self.entry_node(line))?;
-            match self.is_tombstoned(node) {
-                true => self.above_tombstone(id),
-                false => Some(node),
+            if self.is_tombstoned(node) {
+                self.above_tombstone(id)
+            } else {
+                Some(node)
             }
         };
         let is_before = |node: &NodeId| *node < boundary && !self.is_sidechain(*node);

@@ -392,9 +392,10 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
                 Some(parents) if own != *node => top[parents as usize],
                 Some(parents) => {
                     let parents = head[parents as usize];
-                    match forks[parents as usize] == 1 && !breaks.contains(&parents) {
-                        true => top[parents as usize],
-                        false => *node,
+                    if forks[parents as usize] == 1 && !breaks.contains(&parents) {
+                        top[parents as usize]
+                    } else {
+                        *node
                     }
                 }
                 None => *node,

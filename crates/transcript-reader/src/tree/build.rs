@@ -84,9 +84,10 @@ impl<'i> Tree<'i> {
             client: OnceLock::new(),
         };
         tree.collect_nodes();
-        match tree.is_stream_form {
-            true => tree.link_in_order(),
-            false => tree.link(),
+        if tree.is_stream_form {
+            tree.link_in_order();
+        } else {
+            tree.link();
         }
         tree.removed = vec![false; tree.content.len()];
         tree.find_sidechains();

@@ -139,9 +139,10 @@ impl<'i> Tree<'i> {
         let mut at = *from;
         let found = loop {
             let Some(parent) = at.parent() else {
-                break match self.is_root(&at) {
-                    true => ParentSlot::ROOT,
-                    false => ParentSlot::LOST,
+                break if self.is_root(&at) {
+                    ParentSlot::ROOT
+                } else {
+                    ParentSlot::LOST
                 };
             };
             let Some(target) = self.find(&at, parent) else {
@@ -207,9 +208,10 @@ impl<'i> Tree<'i> {
             Some(named.number())
         };
         let is_repeated = index.with_uuid(id).nth(1).is_some();
-        let named = match is_repeated {
-            true => *self.named.entry(id).or_insert_with(find),
-            false => find(),
+        let named = if is_repeated {
+            *self.named.entry(id).or_insert_with(find)
+        } else {
+            find()
         };
         named.map(|named| index.entry(named))
     }

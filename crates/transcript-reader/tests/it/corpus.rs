@@ -357,9 +357,10 @@ fn check_fields(name: &str, bytes: &[u8], keys: &mut Keys) -> usize {
 
 fn check_marks(place: &str, entry_ref: &EntryRef<'_>, line: &[u8]) {
     let damage = EntryMarks::GLUED | EntryMarks::LOSSY | EntryMarks::UNTERMINATED;
-    let expected = match line.ends_with(b"\n") {
-        true => EntryMarks::empty(),
-        false => EntryMarks::UNTERMINATED,
+    let expected = if line.ends_with(b"\n") {
+        EntryMarks::empty()
+    } else {
+        EntryMarks::UNTERMINATED
     };
     assert_eq!(entry_ref.marks() & damage, expected, "{place}");
     let len = line.strip_suffix(b"\n").unwrap_or(line).len();

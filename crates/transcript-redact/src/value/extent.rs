@@ -182,9 +182,10 @@ pub(super) fn unwrapped(value: &[u8]) -> Cow<'_, [u8]> {
         let line = value[at..end].trim_ascii_end();
         let is_full = line.len() >= MIN_WIDTH && !line.contains(&b' ');
         whole.extend_from_slice(line);
-        at = match is_full {
-            true => after_prefix(value, (end + 1).min(value.len())),
-            false => end + 1,
+        at = if is_full {
+            after_prefix(value, (end + 1).min(value.len()))
+        } else {
+            end + 1
         };
         if !is_full && end < value.len() {
             whole.push(b'\n');

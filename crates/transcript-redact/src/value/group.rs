@@ -136,9 +136,10 @@ impl Named<'_> {
         };
         let mut at = self.skip_space(at + 1);
         while at < end && pairs.len() < MAX_VALUES {
-            let key = match self.is_quote(at) {
-                true => self.short_text(at + 1, at),
-                false => Some(at..self.skip(at, ALNUM.or(Class::of("_$-")))),
+            let key = if self.is_quote(at) {
+                self.short_text(at + 1, at)
+            } else {
+                Some(at..self.skip(at, ALNUM.or(Class::of("_$-"))))
             };
             let Some(key) = key.filter(|key| !key.is_empty() && is_same(at) && is_same(key.end))
             else {
@@ -370,9 +371,10 @@ impl Named<'_> {
         } else {
             return None;
         };
-        let way = match is_typing(call) {
-            true => Way::Equals,
-            false => Way::Near,
+        let way = if is_typing(call) {
+            Way::Equals
+        } else {
+            Way::Near
         };
         let value = self.skip_space(at + 1);
         (self.is_quote(value) && !self.view.is_outer_quote(value)).then_some((value, way))

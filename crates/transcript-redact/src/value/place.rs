@@ -276,9 +276,10 @@ impl Named<'_> {
         const OPTION: Class = ALNUM.or(Class::of("-"));
         let end = self.skip(at, OPTION);
         let value = self.skip(end, Class::of(" ="));
-        match self.starts(at, "-") && value > end {
-            true => value,
-            false => at,
+        if self.starts(at, "-") && value > end {
+            value
+        } else {
+            at
         }
     }
 

@@ -160,9 +160,10 @@ impl Named<'_> {
         let is_quoted = range.len() > 2
             && self.is_quote(range.start)
             && self.byte(range.end - 1) == self.byte(range.start);
-        match is_quoted {
-            true => range.start + 1..range.end - 1,
-            false => range,
+        if is_quoted {
+            range.start + 1..range.end - 1
+        } else {
+            range
         }
     }
 

@@ -148,10 +148,13 @@ fn shape(value: &Value) -> String {
     match value {
         Value::Array(list) => format!("[{}]", list.iter().map(shape).collect::<String>()),
         // Two keys may have the same mask.
-        Value::Object(object) => match object.keys().any(|key| key.contains("[redacted")) {
-            true => "{?}".into(),
-            false => format!("{{{}}}", object.values().map(shape).collect::<String>()),
-        },
+        Value::Object(object) => {
+            if object.keys().any(|key| key.contains("[redacted")) {
+                "{?}".into()
+            } else {
+                format!("{{{}}}", object.values().map(shape).collect::<String>())
+            }
+        }
         _ => "v".into(),
     }
 }

@@ -117,11 +117,14 @@ impl Text {
             let mut escaped = line[..start].to_owned();
             let mut previous = ' ';
             for letter in line[start..].chars() {
-                match letter.is_ascii_alphanumeric() && previous != '\\' && random.below(8) == 0 {
-                    true if !escaped.ends_with("\\u") => {
-                        escaped.push_str(&format!("\\u{:04x}", letter as u32));
-                    }
-                    _ => escaped.push(letter),
+                if letter.is_ascii_alphanumeric()
+                    && previous != '\\'
+                    && random.below(8) == 0
+                    && !escaped.ends_with("\\u")
+                {
+                    escaped.push_str(&format!("\\u{:04x}", letter as u32));
+                } else {
+                    escaped.push(letter);
                 }
                 previous = letter;
             }

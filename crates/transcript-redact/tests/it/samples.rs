@@ -76,9 +76,10 @@ pub(crate) fn drawn(template: &str, random: &mut Random) -> String {
     while let Some(open) = rest.find('{') {
         text.push_str(&rest[..open]);
         let inner = &rest[open + 1..];
-        let close = match inner.starts_with('[') {
-            true => inner.find("]:").map_or(0, |at| at + 2),
-            false => 0,
+        let close = if inner.starts_with('[') {
+            inner.find("]:").map_or(0, |at| at + 2)
+        } else {
+            0
         };
         let close = close + inner[close..].find('}').expect("a closing brace");
         let (inner, after) = (&inner[..close], &inner[close + 1..]);

@@ -387,9 +387,10 @@ impl<'t, 'i> LostParents<'t, 'i> {
     fn same_answer(&mut self, node: NodeId) -> Option<NodeId> {
         let key = self.tree.message(node)?;
         let before = self.message_before[node.at()]?;
-        let line = match self.tree.answers(before) {
-            true => self.tree.message_above(before)?,
-            false => before,
+        let line = if self.tree.answers(before) {
+            self.tree.message_above(before)?
+        } else {
+            before
         };
         let is_line = self.tree.message(line) == Some(key)
             && (line == before || self.tree.is_answer_to(before, line));

@@ -70,9 +70,10 @@ impl Tree<'_> {
             }
             let is_root = self.parent(node) == Parent::Root;
             let agent = entry.agent().filter(|_| self.is_sidechain(node));
-            let last = match entry.kind().is_message() || is_boundary {
-                true => before.insert(agent, (node, !is_root)),
-                false => before.get(&agent).copied(),
+            let last = if entry.kind().is_message() || is_boundary {
+                before.insert(agent, (node, !is_root))
+            } else {
+                before.get(&agent).copied()
             };
             let Some((last, is_linked)) = last.filter(|_| is_root && !is_boundary) else {
                 continue;
@@ -80,14 +81,13 @@ impl Tree<'_> {
             let is_answer = |node: NodeId| self.entry(node).kind() == EntryKind::Assistant;
             let is_below_progress = self.lineage(node).parent().is_some();
             let is_summary = entry.flags().contains(Flags::COMPACT_SUMMARY);
-            let is_false = match is_summary {
-                true => self.entry(last).is_boundary(),
-                false => {
-                    !self.asks(node)
-                        || entry.flags().contains(Flags::AUTOMATIC)
-                        || is_below_progress
-                        || is_answer(last) && !is_linked
-                }
+            let is_false = if is_summary {
+                self.entry(last).is_boundary()
+            } else {
+                !self.asks(node)
+                    || entry.flags().contains(Flags::AUTOMATIC)
+                    || is_below_progress
+                    || is_answer(last) && !is_linked
             };
             if is_false {
                 self.parents[node.at()] = ParentSlot::LOST;
