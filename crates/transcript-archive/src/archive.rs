@@ -192,20 +192,18 @@ impl Archive {
             recipients: recipients.map_err(|_| damaged("a public key is damaged"))?,
             identities: options.identities.clone(),
         };
-        let layout = match encryption.is_on() {
-            false => Layout::new(folder),
-            true => {
-                let given = encryption.identities.as_ref();
-                if given.is_some_and(|identities| !encryption.is_for(identities)) {
-                    return Err(Error::new(ErrorKind::WrongKey, folder));
-                }
-                // The name of a folder, which the file must not choose.
-                let is_name =
-                    !found.id.is_empty() && found.id.bytes().all(|b| b.is_ascii_hexdigit());
-                let local = options.local.as_ref().filter(|_| is_name);
-                let local = local.ok_or_else(|| Error::new(ErrorKind::NoLocalFolder, folder))?;
-                Layout::encrypted(folder, &local.join(&found.id), encryption)
+        let layout = if encryption.is_on() {
+            let given = encryption.identities.as_ref();
+            if given.is_some_and(|identities| !encryption.is_for(identities)) {
+                return Err(Error::new(ErrorKind::WrongKey, folder));
             }
+            // The name of a folder, which the file must not choose.
+            let is_name = !found.id.is_empty() && found.id.bytes().all(|b| b.is_ascii_hexdigit());
+            let local = options.local.as_ref().filter(|_| is_name);
+            let local = local.ok_or_else(|| Error::new(ErrorKind::NoLocalFolder, folder))?;
+            Layout::encrypted(folder, &local.join(&found.id), encryption)
+        } else {
+            Layout::new(folder)
         };
         let catalogue = Catalogue::read(&*disk, &layout)?;
         Ok(Self {
@@ -236,9 +234,10 @@ impl Archive {
             Err(error) if *error.kind() == ErrorKind::NoArchive => {}
             Ok(archive) => {
                 let recipients = &archive.layout.encryption.recipients;
-                return match options.recipients.is_empty() || options.recipients == *recipients {
-                    true => Ok(archive),
-                    false => Err(Error::new(ErrorKind::OtherRecipients, folder)),
+                return if options.recipients.is_empty() || options.recipients == *recipients {
+                    Ok(archive)
+                } else {
+                    Err(Error::new(ErrorKind::OtherRecipients, folder))
                 };
             }
             opened => return opened,
@@ -283,9 +282,10 @@ impl Archive {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(busy()),
             opened => opened.at(&path)?.file,
         };
-        match file.try_lock().at(&path)? {
-            true => Ok(file),
-            false => Err(busy()),
+        if file.try_lock().at(&path)? {
+            Ok(file)
+        } else {
+            Err(busy())
         }
     }
 
@@ -553,9 +553,10 @@ impl Archive {
 
     /// Refuses what needs a key, if there is none.
     pub(crate) fn check_readable(&self) -> Result<(), Error> {
-        match self.layout.encryption.is_sealed() {
-            false => Ok(()),
-            true => Err(Error::new(ErrorKind::Encrypted, &self.layout.folder)),
+        if self.layout.encryption.is_sealed() {
+            Err(Error::new(ErrorKind::Encrypted, &self.layout.folder))
+        } else {
+            Ok(())
         }
     }
 }

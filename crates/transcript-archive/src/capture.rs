@@ -299,10 +299,11 @@ impl Archive {
             return Ok(Plan::Read(None));
         };
         if same == known.len && same == len {
-            return Ok(match known.state == state {
-                true => Plan::Nothing,
+            return Ok(if known.state == state {
+                Plan::Nothing
+            } else {
                 // Its properties changed; or only now it is certain that it does not change unnoticed.
-                false => Plan::Read(self.catalogue.may_be_continued(id).then_some((id, same))),
+                Plan::Read(self.catalogue.may_be_continued(id).then_some((id, same)))
             });
         }
         let is_continued = same > 0 && self.catalogue.may_be_continued(id);
@@ -554,9 +555,10 @@ fn try_add_file(
                 })
             }
         };
-        let fingerprint = match packer.archive().layout.encryption.is_on() {
-            true => Some(fingerprint(&*live, metadata.len).map_err(of_file)?),
-            false => None,
+        let fingerprint = if packer.archive().layout.encryption.is_on() {
+            Some(fingerprint(&*live, metadata.len).map_err(of_file)?)
+        } else {
+            None
         };
         let is_session = file.name.starts_with("projects/") && file.name.matches('/').count() == 2;
         let summarize = options.summarize.as_ref().filter(|_| is_session);
@@ -622,9 +624,10 @@ fn read_file(
             None if buffer.len() >= MAX_LINE => buffer.len(),
             None => continue,
         };
-        let added = match is_lines {
-            true => packer.add_lines(&buffer[..whole], search),
-            false => packer.add_bytes(&buffer[..whole]),
+        let added = if is_lines {
+            packer.add_lines(&buffer[..whole], search)
+        } else {
+            packer.add_bytes(&buffer[..whole])
         };
         added.map_err(Problem::OfArchive)?;
         buffer.drain(..whole);

@@ -43,14 +43,13 @@ impl Archive {
                 for one in files {
                     let session = |name| (project_of(name), session_of(name));
                     let mut others = files.iter();
-                    let is_left = match is_own_turn {
-                        true => others.any(|other| self.is_left_for(*one, *other)),
-                        false => {
-                            own.contains(&session(one.0))
-                                && others
-                                    .filter(|other| !own.contains(&session(other.0)))
-                                    .any(|other| self.is_start_of(*one, *other))
-                        }
+                    let is_left = if is_own_turn {
+                        others.any(|other| self.is_left_for(*one, *other))
+                    } else {
+                        own.contains(&session(one.0))
+                            && others
+                                .filter(|other| !own.contains(&session(other.0)))
+                                .any(|other| self.is_start_of(*one, *other))
                     };
                     if is_left {
                         left.insert(one.0);

@@ -289,9 +289,10 @@ impl<'a> Packer<'a> {
         }
         self.add_extent(number, start, line);
         self.lines.content.extend(line);
-        match self.lines.content.len() >= FRAME {
-            true => self.close(Which::Lines),
-            false => Ok(()),
+        if self.lines.content.len() >= FRAME {
+            self.close(Which::Lines)
+        } else {
+            Ok(())
         }
     }
 
@@ -542,10 +543,11 @@ impl<'a> Packer<'a> {
     /// Returns the content of a frame, which may be in the pack that is being written.
     fn content(&mut self, pack: u32, frame: u32) -> Result<io::Result<Arc<[u8]>>, Error> {
         if pack != THIS {
-            return Ok(match self.archive.is_with_prefix(pack, frame) {
+            return Ok(if self.archive.is_with_prefix(pack, frame) {
                 // Nothing repeats a line that repeats another one.
-                true => Err(io::ErrorKind::InvalidData.into()),
-                false => self.archive.content(pack, frame),
+                Err(io::ErrorKind::InvalidData.into())
+            } else {
+                self.archive.content(pack, frame)
             });
         }
         let is_open = [&self.lines, &self.other, &self.repeated];
@@ -573,9 +575,10 @@ impl<'a> Packer<'a> {
                 Coding::Prefix(_) => return Err(io::ErrorKind::InvalidData.into()),
             };
             let content = decompress(&stored, found.len as usize, dictionary)?;
-            match hash(&content) == found.hash {
-                true => Ok(content.into()),
-                false => Err(io::ErrorKind::InvalidData.into()),
+            if hash(&content) == found.hash {
+                Ok(content.into())
+            } else {
+                Err(io::ErrorKind::InvalidData.into())
             }
         };
         Ok(read())

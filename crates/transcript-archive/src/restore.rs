@@ -317,9 +317,10 @@ impl Archive {
             }
             at += read as u64;
         }
-        match found.len == archived {
-            true => Ok(true),
-            false => other(Existing::Longer),
+        if found.len == archived {
+            Ok(true)
+        } else {
+            other(Existing::Longer)
         }
     }
 

@@ -264,9 +264,10 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         let record = &newest.record;
         let is_same = record.state == state && record.is_settled;
         if record.is_damaged {
-            return match is_same {
-                true => Lookup::Damaged(record.pieces.clone()),
-                false => Lookup::New(state),
+            return if is_same {
+                Lookup::Damaged(record.pieces.clone())
+            } else {
+                Lookup::New(state)
             };
         }
         let pieces = pieces(&chain);

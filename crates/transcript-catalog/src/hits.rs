@@ -154,9 +154,10 @@ impl Reader {
         let mut files = SessionFiles::on(Arc::clone(&catalog.disk));
         for session in &new {
             let session = &catalog.sessions[*session];
-            match session.has_file {
-                true => files.sessions.push(session.file.clone()),
-                false => files.orphans.push(session.file.clone()),
+            if session.has_file {
+                files.sessions.push(session.file.clone());
+            } else {
+                files.orphans.push(session.file.clone());
             }
         }
         let rows = Listing::of(files).rows.into_iter();
@@ -268,16 +269,15 @@ impl Reader {
     ) -> Copy {
         let number = scan.entry_file(copy).unwrap_or(copy.file as usize);
         let file = &scan.catalog.files[number];
-        let uuid = match copy.key.ids[0] == found.key.ids[0] {
-            true => uuid.clone(),
-            false => {
-                let text = scratch.text(scan, number, copy).ok().flatten();
-                let text = text.unwrap_or_default();
-                let mut scanner = Scanner::new();
-                let envelope = scanner.scan(text.as_bytes()).ok();
-                let uuid = envelope.as_ref().and_then(|envelope| envelope.uuid());
-                uuid.map(|uuid| uuid.decode().into_owned())
-            }
+        let uuid = if copy.key.ids[0] == found.key.ids[0] {
+            uuid.clone()
+        } else {
+            let text = scratch.text(scan, number, copy).ok().flatten();
+            let text = text.unwrap_or_default();
+            let mut scanner = Scanner::new();
+            let envelope = scanner.scan(text.as_bytes()).ok();
+            let uuid = envelope.as_ref().and_then(|envelope| envelope.uuid());
+            uuid.map(|uuid| uuid.decode().into_owned())
         };
         Copy {
             session_id: scan.catalog.sessions[file.session].id.clone(),

@@ -296,9 +296,10 @@ impl Odd {
         for c in runs.iter().flat_map(|run| run.chars()) {
             odd.has_slash |= c == '/';
             odd.is_astral |= c.len_utf16() > 1;
-            match c.is_ascii() {
-                true => odd.ascii |= 1 << u32::from(c),
-                false => odd.others.push(c),
+            if c.is_ascii() {
+                odd.ascii |= 1 << u32::from(c);
+            } else {
+                odd.others.push(c);
             }
         }
         odd

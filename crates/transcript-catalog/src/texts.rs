@@ -131,9 +131,10 @@ impl<'a> Unit<'a> {
             return;
         };
         self.model = string(message, "model");
-        let author = match is_user {
-            true => Author::of(&body.object),
-            false => Author::Unknown,
+        let author = if is_user {
+            Author::of(&body.object)
+        } else {
+            Author::Unknown
         };
         let field = |text: &Option<Str<'a>>| match text {
             Some(text) if is_user => field_of_user(text, envelope.flags(), author),

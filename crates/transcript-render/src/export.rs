@@ -463,9 +463,10 @@ impl<'o> Writer<'o> {
         }
         let first = text.lines().next().unwrap_or_default();
         let more = text.lines().count() - 1;
-        let lead = match kind.is_empty() {
-            true => String::new(),
-            false => format!("{kind}: "),
+        let lead = if kind.is_empty() {
+            String::new()
+        } else {
+            format!("{kind}: ")
         };
         let first = markup::inline(self.escaping, &format!("{lead}{first}"));
         match (more, self.options.tools) {

@@ -119,16 +119,18 @@ fn times(tree: &Tree<'_>, path: &ConversationPath, zone: &TimeZone) -> Option<St
         Some(range.map_or((at, at), |(first, last)| (first.min(at), last.max(at))))
     })?;
     let (first, last) = (clock(first, zone)?, clock(last, zone)?);
-    let form = match first.date() == last.date() {
-        true => "%H:%M",
-        false => "%Y-%m-%d %H:%M",
+    let form = if first.date() == last.date() {
+        "%H:%M"
+    } else {
+        "%Y-%m-%d %H:%M"
     };
     let (first, last) = (
         first.strftime("%Y-%m-%d %H:%M").to_string(),
         last.strftime(form).to_string(),
     );
-    Some(match first.ends_with(&last) {
-        true => first,
-        false => format!("{first} – {last}"),
+    Some(if first.ends_with(&last) {
+        first
+    } else {
+        format!("{first} – {last}")
     })
 }

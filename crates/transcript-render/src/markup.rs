@@ -101,9 +101,12 @@ fn blocks_of(text: &str) -> String {
 
 /// Puts the quote mark before each line of a text.
 pub(crate) fn quoted(text: &str) -> String {
-    let lines = text.lines().map(|line| match line.trim().is_empty() {
-        true => ">".to_owned(),
-        false => format!("> {line}"),
+    let lines = text.lines().map(|line| {
+        if line.trim().is_empty() {
+            ">".to_owned()
+        } else {
+            format!("> {line}")
+        }
     });
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -205,9 +208,10 @@ fn finished(text: &str) -> String {
         return safe;
     }
     let closed = format!("{safe}\n{fence}");
-    match ends(&closed) {
-        true => closed,
-        false => code_block("text", text.trim_end()),
+    if ends(&closed) {
+        closed
+    } else {
+        code_block("text", text.trim_end())
     }
 }
 

@@ -32,9 +32,10 @@ impl<'e> ParsedEntry<'e> {
     /// Never in practice: the text is in memory.
     pub fn read(text: &'e str) -> Result<Self> {
         // An object that was spread over several lines still has line feeds between its values.
-        let text = match text.contains('\n') {
-            true => Cow::Owned(text.replace('\n', " ")),
-            false => Cow::Borrowed(text),
+        let text = if text.contains('\n') {
+            Cow::Owned(text.replace('\n', " "))
+        } else {
+            Cow::Borrowed(text)
         };
         let source = Source::from_bytes(text.as_bytes(), Path::new("-"));
         let index = LoadOptions::new().threads(1).load(&source)?;

@@ -372,9 +372,10 @@ impl<'s> TreePrinter<'s> {
             lead = "│ ".repeat(level);
         }
         let dim = self.styles.dim;
-        let (mark, mark_style, style) = match self.is_main[branch] {
-            true => ("●", self.styles.person, self.styles.plain),
-            false => ("○", dim, dim),
+        let (mark, mark_style, style) = if self.is_main[branch] {
+            ("●", self.styles.person, self.styles.plain)
+        } else {
+            ("○", dim, dim)
         };
         let facts = self.facts(branch);
         let title = self.title(branch)?;
@@ -488,12 +489,13 @@ impl<'s> TreePrinter<'s> {
                 let pinned = LeafReason::Pinned;
                 matches!(leaf_decision(path), Some(Decision::Leaf { reason, .. }) if *reason == pinned)
             });
-            let (mut name, style) = match names.is_empty() {
-                true => ("tip".to_owned(), self.styles.dim),
-                false => (
+            let (mut name, style) = if names.is_empty() {
+                ("tip".to_owned(), self.styles.dim)
+            } else {
+                (
                     format!("leaf of {}", names.join(" and ")),
                     self.styles.person,
-                ),
+                )
             };
             if is_pinned {
                 name.push_str(", pinned by last-prompt");

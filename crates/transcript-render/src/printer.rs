@@ -264,9 +264,10 @@ impl<'o> TextPrinter<'o> {
             return self.rule('═', &text, "");
         }
         let time = self.time(rendered.entry_ref.millis());
-        let text = match time.is_empty() {
-            true => text,
-            false => format!("{time} · {text}"),
+        let text = if time.is_empty() {
+            text
+        } else {
+            format!("{time} · {text}")
         };
         let line = rendered.line.map(|line| format!("line {line}"));
         self.rule('═', &text, &line.unwrap_or_default())
@@ -413,9 +414,10 @@ impl<'o> TextPrinter<'o> {
         self.name(kind)?;
         let text = &*self.styles.escaping.without_colours(text);
         let text = text.trim();
-        let lead = match self.page.depth() == self.names {
-            true => String::new(),
-            false => format!("{kind}: "),
+        let lead = if self.page.depth() == self.names {
+            String::new()
+        } else {
+            format!("{kind}: ")
         };
         if self.options.tools == Tools::Full {
             return Ok(self.page.text(self.styles.dim, &format!("{lead}{text}"))?);

@@ -43,9 +43,10 @@ impl SessionPart {
             kind: PartKind::Main,
         }];
         if wanted.branches {
-            let branches = match wanted.context {
-                true => tree.branches_off(&story.path),
-                false => tree.branches_off_story(story),
+            let branches = if wanted.context {
+                tree.branches_off(&story.path)
+            } else {
+                tree.branches_off_story(story)
             };
             parts.extend(branches.into_iter().map(|branch| Self {
                 path: branch.path,

@@ -74,12 +74,13 @@ impl Styles {
     }
 
     fn with(self, style: TextStyle, change: impl FnOnce(Style) -> Style) -> TextStyle {
-        match self.coloured {
-            true => TextStyle {
+        if self.coloured {
+            TextStyle {
                 style: change(style.style),
                 ..style
-            },
-            false => style,
+            }
+        } else {
+            style
         }
     }
 

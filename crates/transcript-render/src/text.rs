@@ -49,9 +49,10 @@ pub(crate) fn width(line: &[Span]) -> usize {
 
 /// Returns the width of a text in columns.
 fn columns_of(text: &str) -> usize {
-    match is_printable_ascii(text) {
-        true => text.len(),
-        false => text.width(),
+    if is_printable_ascii(text) {
+        text.len()
+    } else {
+        text.width()
     }
 }
 
@@ -428,9 +429,10 @@ fn put(out: &mut dyn Write, line: &mut Vec<&Span>) -> io::Result<()> {
         if text.is_empty() {
             continue;
         }
-        match span.style.is_plain() {
-            true => out.write_all(text.as_bytes())?,
-            false => write!(out, "{style}{text}{style:#}", style = span.style)?,
+        if span.style.is_plain() {
+            out.write_all(text.as_bytes())?;
+        } else {
+            write!(out, "{style}{text}{style:#}", style = span.style)?;
         }
     }
     out.write_all(b"\n")

@@ -55,9 +55,10 @@ impl<'t> Shown<'t> {
 
 /// Returns what the line of an item says about its author.
 fn author(item: &Item) -> Author {
-    match item.marks().contains(ItemMarks::TYPED) {
-        true => Author::Person,
-        false => Author::Unknown,
+    if item.marks().contains(ItemMarks::TYPED) {
+        Author::Person
+    } else {
+        Author::Unknown
     }
 }
 

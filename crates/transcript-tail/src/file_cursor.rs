@@ -535,9 +535,10 @@ impl FileCursor {
             return false;
         }
         self.is_gone = true;
-        let torn = match self.is_emitted_early() {
-            true => 0,
-            false => self.framer.pending(),
+        let torn = if self.is_emitted_early() {
+            0
+        } else {
+            self.framer.pending()
         };
         self.events.push_back(EventKind::Gone {
             offset: self.position.offset(),

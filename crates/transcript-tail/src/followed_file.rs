@@ -73,9 +73,10 @@ impl FollowedFile {
     /// Returns the next event, if there is one now.
     pub(crate) fn next(&mut self) -> Result<Option<FollowEvent>, Error> {
         if let Some(offset) = self.catch_up_to {
-            let turn = match self.options.is_quick {
-                true => LastTurn::find(&self.path, &self.options, offset)?,
-                false => None,
+            let turn = if self.options.is_quick {
+                LastTurn::find(&self.path, &self.options, offset)?
+            } else {
+                None
             };
             let start = turn.map_or(StartAt::Beginning, |turn| StartAt::Offset(turn.start));
             self.catch_up(start, offset)?;

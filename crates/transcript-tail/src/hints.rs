@@ -210,12 +210,11 @@ pub(crate) fn together(pause: Duration) -> Instant {
     let start = *START;
     let end = Instant::now() + pause;
     let step = (pause / SHARE).as_millis();
-    match pause >= PollBackoff::TRUSTED && step > 0 {
-        false => end,
-        true => {
-            let over = (end - start).as_millis() % step;
-            end + Duration::from_millis(u64::try_from(step - over).unwrap_or_default())
-        }
+    if pause >= PollBackoff::TRUSTED && step > 0 {
+        let over = (end - start).as_millis() % step;
+        end + Duration::from_millis(u64::try_from(step - over).unwrap_or_default())
+    } else {
+        end
     }
 }
 

@@ -230,9 +230,10 @@ impl Subscriber {
             };
             if folder.is_recursive || below.components().count() <= 1 {
                 // `join` with nothing would add a slash.
-                let named = match below.as_os_str().is_empty() {
-                    true => folder.path.clone(),
-                    false => folder.path.join(below),
+                let named = if below.as_os_str().is_empty() {
+                    folder.path.clone()
+                } else {
+                    folder.path.join(below)
                 };
                 changes.push(change(named));
             }
@@ -253,33 +254,35 @@ impl Watch {
         for folder in new {
             let count = self.wanted.entry(folder.real.clone()).or_default();
             count.identity = folder.identity;
-            match folder.is_recursive {
-                true => count.recursive += 1,
-                false => count.alone += 1,
+            if folder.is_recursive {
+                count.recursive += 1;
+            } else {
+                count.alone += 1;
             }
         }
         for folder in old {
             let Some(count) = self.wanted.get_mut(&folder.real) else {
                 continue;
             };
-            match folder.is_recursive {
-                true => count.recursive = count.recursive.saturating_sub(1),
-                false => count.alone = count.alone.saturating_sub(1),
+            if folder.is_recursive {
+                count.recursive = count.recursive.saturating_sub(1);
+            } else {
+                count.alone = count.alone.saturating_sub(1);
             }
             if count.alone + count.recursive == 0 {
                 self.wanted.remove(&folder.real);
             }
         }
         let folders = || old.iter().chain(new);
-        let concerned: HashSet<PathBuf> = match folders().any(|folder| folder.is_recursive) {
+        let concerned: HashSet<PathBuf> = if folders().any(|folder| folder.is_recursive) {
             // It may cover others, or have covered them.
-            true => self
-                .wanted
+            self.wanted
                 .keys()
                 .chain(self.watched.keys())
                 .cloned()
-                .collect(),
-            false => folders().map(|folder| folder.real.clone()).collect(),
+                .collect()
+        } else {
+            folders().map(|folder| folder.real.clone()).collect()
         };
         self.apply(concerned)
     }
@@ -307,9 +310,10 @@ impl Watch {
             }
         }
         for (path, mut wish) in add {
-            let mode = match wish.is_recursive {
-                true => RecursiveMode::Recursive,
-                false => RecursiveMode::NonRecursive,
+            let mode = if wish.is_recursive {
+                RecursiveMode::Recursive
+            } else {
+                RecursiveMode::NonRecursive
             };
             let watcher = self.watcher.as_mut();
             wish.is_ok = watcher.is_some_and(|watcher| watcher.watch(&path, mode).is_ok());

@@ -77,9 +77,10 @@ impl LastTurn {
             if is_moved || count > LONGEST {
                 return Ok(None);
             }
-            end = match options.is_once {
-                true => u64::MAX,
-                false => cursor.position().offset(),
+            end = if options.is_once {
+                u64::MAX
+            } else {
+                cursor.position().offset()
             };
         }
         let session = path.file_stem().and_then(|stem| stem.to_str());

@@ -390,9 +390,10 @@ fn entry_at(index: &Index, offset: u64) -> Option<EntryRef<'_>> {
     start = start.max(end.saturating_sub(near));
     while start < end {
         let middle = start + (end - start) / 2;
-        match entry(middle).offset() < offset {
-            true => start = middle + 1,
-            false => end = middle,
+        if entry(middle).offset() < offset {
+            start = middle + 1;
+        } else {
+            end = middle;
         }
     }
     let found = (start < index.len()).then(|| entry(start))?;
@@ -475,9 +476,12 @@ mod tests {
                 0 => user(at, at.checked_sub(2)),
                 _ => pin.to_owned(),
             }),
-            ("parallel", &|at| match at < COUNT / 2 {
-                true => call(at),
-                false => result(at - COUNT / 2),
+            ("parallel", &|at| {
+                if at < COUNT / 2 {
+                    call(at)
+                } else {
+                    result(at - COUNT / 2)
+                }
             }),
         ];
         for (name, line) in cases {

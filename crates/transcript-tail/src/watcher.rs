@@ -424,9 +424,10 @@ impl Watcher {
                 self.errors.push_back(error);
             }
         }
-        let start = match std::mem::take(&mut self.is_first_scan) {
-            true => self.options.start,
-            false => StartAt::Beginning,
+        let start = if std::mem::take(&mut self.is_first_scan) {
+            self.options.start
+        } else {
+            StartAt::Beginning
         };
         let mut missing: HashSet<Arc<Path>> = self.files.keys().cloned().collect();
         for (path, known) in found.files {

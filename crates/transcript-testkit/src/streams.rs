@@ -261,9 +261,10 @@ fn sse(rng: &mut Rng, events: &[Value]) -> Vec<u8> {
             let name = event["type"].as_str().unwrap_or_default();
             text.push_str(&format!("event{colon}{name}{end}"));
         }
-        let json = match pretty {
-            true => serde_json::to_string_pretty(event).unwrap_or_default(),
-            false => event.to_string(),
+        let json = if pretty {
+            serde_json::to_string_pretty(event).unwrap_or_default()
+        } else {
+            event.to_string()
         };
         let json = if escaped { ascii(&json) } else { json };
         for line in json.split('\n') {

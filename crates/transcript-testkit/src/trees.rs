@@ -246,9 +246,10 @@ fn text_of<'t>(tree: &'t Tree, rng: &mut Rng) -> &'t str {
 
 fn word_of(tree: &Tree, rng: &mut Rng) -> String {
     let words: Vec<&str> = text_of(tree, rng).split_whitespace().collect();
-    match words.is_empty() {
-        true => "word".to_owned(),
-        false => (*rng.pick(&words)).to_owned(),
+    if words.is_empty() {
+        "word".to_owned()
+    } else {
+        (*rng.pick(&words)).to_owned()
     }
 }
 
@@ -260,9 +261,10 @@ fn part_of(tree: &Tree, rng: &mut Rng, least: usize, most: usize) -> String {
     let count = rng.range(least, most);
     let part = chars.into_iter().skip(from).take(count);
     let part: String = part.filter(|c| !c.is_whitespace() && *c != '"').collect();
-    match part.is_empty() {
-        true => "e".to_owned(),
-        false => part,
+    if part.is_empty() {
+        "e".to_owned()
+    } else {
+        part
     }
 }
 
@@ -478,15 +480,13 @@ impl Maker {
                 }
                 4 => {
                     let wrong = [json!(7), json!(""), json!({"no": uuid}), uuid.clone()];
-                    let origin = match self.rng.one_in(6) {
-                        true => self.rng.pick(&wrong).clone(),
-                        false => uuid,
+                    let origin = if self.rng.one_in(6) {
+                        self.rng.pick(&wrong).clone()
+                    } else {
+                        uuid
                     };
                     let from = json!({"sessionId": old, "messageUuid": origin});
-                    let from = match self.rng.one_in(12) {
-                        true => origin,
-                        false => from,
-                    };
+                    let from = if self.rng.one_in(12) { origin } else { from };
                     object.insert("forkedFrom".into(), from);
                     if self.rng.one_in(9) {
                         object.remove("uuid");
@@ -517,9 +517,10 @@ impl Maker {
             entry["sessionId"] = json!(id);
             entries.push(entry);
         }
-        let project = match self.rng.one_in(3) {
-            true => self.rng.pick(&self.projects).clone(),
-            false => project,
+        let project = if self.rng.one_in(3) {
+            self.rng.pick(&self.projects).clone()
+        } else {
+            project
         };
         self.put_session(&project, &id, &entries);
     }
@@ -639,9 +640,10 @@ impl Maker {
     /// Returns a text, and remembers it for queries.
     fn text(&mut self) -> String {
         // Some words meet again, in another place, another file or another block.
-        let text = match self.tree.texts.is_empty() || self.rng.one_in(12) {
-            false if self.rng.one_in(8) => self.rng.pick(&self.tree.texts).clone(),
-            _ => text(&mut self.rng),
+        let text = if !(self.tree.texts.is_empty() || self.rng.one_in(12)) && self.rng.one_in(8) {
+            self.rng.pick(&self.tree.texts).clone()
+        } else {
+            text(&mut self.rng)
         };
         self.tree.texts.push(text.clone());
         text
@@ -953,9 +955,10 @@ fn spell_text(out: &mut String, text: &str, escapes: Escapes, rng: &mut Rng) {
         match c {
             _ if is_wild || is_beyond => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
-                    let escape = match is_upper {
-                        true => format!("\\u{unit:04X}"),
-                        false => format!("\\u{unit:04x}"),
+                    let escape = if is_upper {
+                        format!("\\u{unit:04X}")
+                    } else {
+                        format!("\\u{unit:04x}")
                     };
                     out.push_str(&escape);
                 }

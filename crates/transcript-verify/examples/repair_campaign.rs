@@ -157,9 +157,10 @@ fn outcome(bytes: &[u8]) -> Vec<&'static str> {
         });
         return found;
     }
-    found.push(match repair.is_empty() {
-        true => "nothing to do",
-        false => "repaired",
+    found.push(if repair.is_empty() {
+        "nothing to do"
+    } else {
+        "repaired"
     });
     if !repair.is_empty() {
         let (again, _) = self::repaired(Source::from_bytes(&repaired[..], file.path()));

@@ -158,9 +158,10 @@ impl<'t, 'i> Count<'t, 'i> {
         let Some(id) = entry.uuid() else {
             return self.tree.is_stream_form().then_some(entry.number());
         };
-        match self.tree.index().has_repeated_uuids() {
-            true => self.tree.index().with_uuid(id).next(),
-            false => Some(entry.number()),
+        if self.tree.index().has_repeated_uuids() {
+            self.tree.index().with_uuid(id).next()
+        } else {
+            Some(entry.number())
         }
     }
 
@@ -328,9 +329,10 @@ fn passed(index: &Index, path: &ConversationPath) -> Vec<Passed> {
         let (from, to) = (pair[0].entry_no(), pair[1].entry_no());
         let entry = index.entry(to);
         if entry.kind().is_message() {
-            kind = match is_prompt(&entry) && !pair[1].via.contains(Via::BRIDGE) {
-                true => Passed::ByPrompt,
-                false => Passed::ByLink,
+            kind = if is_prompt(&entry) && !pair[1].via.contains(Via::BRIDGE) {
+                Passed::ByPrompt
+            } else {
+                Passed::ByLink
             };
         }
         if to.get() > from.get() + 1 {

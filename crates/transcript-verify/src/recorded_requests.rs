@@ -298,9 +298,10 @@ impl RequestDifference {
             };
             let role = message.role.map(|role| role.name().to_owned());
             let about: Vec<String> = role.into_iter().chain(place).collect();
-            let about = match about.is_empty() {
-                true => String::new(),
-                false => format!(" ({})", about.join(", ")),
+            let about = if about.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", about.join(", "))
             };
             format!("message {}{about}: ", message.index)
         });

@@ -71,9 +71,10 @@ pub(crate) fn verify_with(
     // The search for secrets needs only the bytes, and most files leave a processor for it.
     thread::scope(|scope| {
         let search = || secrets::search(source, options);
-        let secrets = match options.is_single {
-            true => None,
-            false => thread::Builder::new().spawn_scoped(scope, search).ok(),
+        let secrets = if options.is_single {
+            None
+        } else {
+            thread::Builder::new().spawn_scoped(scope, search).ok()
         };
         let (mut report, mut findings) = of_index(source, &index, options)?;
         findings.extend(beside(&index)?);
@@ -101,9 +102,10 @@ fn of_index(
     };
     // A client does not read the stream form, and its messages are those in the file.
     let is_stream_form = tree.is_stream_form();
-    let client = match is_stream_form {
-        true => Tree::new(index, Policy::Recover),
-        false => Tree::new(index, Policy::Vendor),
+    let client = if is_stream_form {
+        Tree::new(index, Policy::Recover)
+    } else {
+        Tree::new(index, Policy::Vendor)
     };
     let (mut recover, mut vendor) = (tree.path(), client.path());
     let sent = bytes_of(index, &recover).max(bytes_of(index, &vendor));
@@ -157,9 +159,10 @@ fn of_index(
         lints.vendor &= beyond.is_empty();
         findings.extend(too_long);
     }
-    let tree = match unusable.is_empty() {
-        true => tree,
-        false => tree.without(&unusable),
+    let tree = if unusable.is_empty() {
+        tree
+    } else {
+        tree.without(&unusable)
     };
     let mut of_links = tree.findings(&recover);
     running::note_calls(&mut of_links, index, &recover, source);
@@ -197,9 +200,10 @@ fn of_index(
     let found = index.findings().iter().cloned().chain(of_links);
     findings.extend(found.map(LocatedFinding::from));
     findings.extend(bytes::findings(&tree, source, sent)?);
-    let requests = match options.requests {
-        true => Some(recorded_requests::rebuild(index, source, options)?),
-        false => None,
+    let requests = if options.requests {
+        Some(recorded_requests::rebuild(index, source, options)?)
+    } else {
+        None
     };
     findings.extend(requests.iter().flat_map(recorded_requests::findings));
     let report = Report {

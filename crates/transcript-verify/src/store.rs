@@ -123,9 +123,10 @@ pub(crate) fn findings(
     // Without a folder of its own a session has no files of new clients, and those of old ones are in
     // the folder of all sessions, which would be read for each of them.
     let has_folder = disk.is_folder(&path.with_extension(""));
-    let agents = match has_folder {
-        true => subagents_on(disk, path).unwrap_or_default(),
-        false => Vec::new(),
+    let agents = if has_folder {
+        subagents_on(disk, path).unwrap_or_default()
+    } else {
+        Vec::new()
     };
     if let Some(later) = behind(disk, index, path, &agents, modified) {
         let hours = later.as_secs_f64() / 3600.0;
@@ -286,9 +287,10 @@ fn newest_beside(
     let are_times_kept = last
         .zip(modified)
         .is_some_and(|(last, modified)| distance(last, modified) <= DAY);
-    let results = match are_times_kept {
-        true => disk.layout().stored_results(&**disk, path),
-        false => Vec::new(),
+    let results = if are_times_kept {
+        disk.layout().stored_results(&**disk, path)
+    } else {
+        Vec::new()
     };
     let results = results
         .iter()

@@ -74,9 +74,10 @@ fn on(disk: &Arc<dyn Disk>, seed: u64, reads: bool) -> ArchiveOptions {
     let options = options
         .encrypt_to(key.recipients())
         .local_folder(Path::new("/local"));
-    match reads || seed % 4 == 1 {
-        true => options.identities(key.clone()),
-        false => options,
+    if reads || seed % 4 == 1 {
+        options.identities(key.clone())
+    } else {
+        options
     }
 }
 
@@ -202,16 +203,20 @@ fn run(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(), Strin
     let disk = FakeDisk::new(seed);
     let mut rng = Rng::new(seed);
     let capture = |disk: &FakeDisk| -> Result<Option<SystemTime>, String> {
-        match is_naive {
-            true => naive_capture(&disk.process())
+        if is_naive {
+            naive_capture(&disk.process())
                 .map(|()| None)
-                .map_err(|error| error.to_string()),
-            false => capture(&(disk.process() as _), seed).map_err(|error| error.to_string()),
+                .map_err(|error| error.to_string())
+        } else {
+            capture(&(disk.process() as _), seed).map_err(|error| error.to_string())
         }
     };
-    let archived_at = |disk: &FakeDisk, as_of| match is_naive {
-        true => naive_archived(disk),
-        false => archived(disk, seed, as_of),
+    let archived_at = |disk: &FakeDisk, as_of| {
+        if is_naive {
+            naive_archived(disk)
+        } else {
+            archived(disk, seed, as_of)
+        }
     };
     let archived = |disk: &FakeDisk| archived_at(disk, None);
     let mut before = Files::new();
@@ -376,9 +381,10 @@ fn run_restore(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(
             return Err("a restore that succeeded is incomplete".into());
         }
         restore(&disk)?;
-        match found() == files && archived(&disk, seed, None) == files {
-            true => Ok(()),
-            false => Err("the next restore is incomplete".into()),
+        if found() == files && archived(&disk, seed, None) == files {
+            Ok(())
+        } else {
+            Err("the next restore is incomplete".into())
         }
     };
     (came_so_far, check())

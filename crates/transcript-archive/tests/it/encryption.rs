@@ -108,9 +108,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap();
     let below = entries.map(|entry| {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => files(&path),
-            false => vec![path],
+        if path.is_dir() {
+            files(&path)
+        } else {
+            vec![path]
         }
     });
     below.flatten().collect()

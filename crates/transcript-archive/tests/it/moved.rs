@@ -87,9 +87,10 @@ impl Place {
 fn collect(root: &Path, folder: &Path, files: &mut Vec<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => collect(root, &path, files),
-            false => files.push(path.strip_prefix(root).unwrap().display().to_string()),
+        if path.is_dir() {
+            collect(root, &path, files);
+        } else {
+            files.push(path.strip_prefix(root).unwrap().display().to_string());
         }
     }
 }

@@ -263,9 +263,10 @@ fn no_failure_of_the_disk_loses_anything() {
             let mut archive =
                 Archive::open_or_create_with(Path::new("/archive"), &on(process)).unwrap();
             archive.capture(root, &CaptureOptions::new()).unwrap();
-            match is_kill {
-                true => disk.kill_at(nth),
-                false => disk.set(Fault::error(std::io::ErrorKind::Other).at_any(nth)),
+            if is_kill {
+                disk.kill_at(nth);
+            } else {
+                disk.set(Fault::error(std::io::ErrorKind::Other).at_any(nth));
             }
             drop(archive.prune(root, &now()));
             let came_so_far = disk.faults_left() == 0;

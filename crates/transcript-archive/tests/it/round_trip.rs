@@ -61,9 +61,10 @@ fn restored(archive: &Archive, options: &RestoreOptions) -> BTreeMap<PathBuf, Fo
     let root = folder.path().join("projects");
     let restored = archive.restore(&root, options).unwrap();
     assert!(restored.problems.is_empty(), "{:?}", restored.problems);
-    match root.exists() {
-        true => files(&root),
-        false => BTreeMap::new(),
+    if root.exists() {
+        files(&root)
+    } else {
+        BTreeMap::new()
     }
 }
 

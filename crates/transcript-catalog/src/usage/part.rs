@@ -475,9 +475,10 @@ impl Reader {
     fn read_link(&mut self, body: &Body<'_>) {
         if self.needs_all {
             let links = FormNames::of(&body.object).links(&body.object, hash);
-            match is_turn(body) {
-                true => self.lines.add_turn(links),
-                false => self.lines.add_other(links),
+            if is_turn(body) {
+                self.lines.add_turn(links);
+            } else {
+                self.lines.add_other(links);
             }
         }
     }
@@ -641,10 +642,11 @@ fn calls(names: &mut Names, body: &Body<'_>, offset: u64) -> Vec<ToolCall> {
             return None;
         }
         let id = text(block, "id");
-        let id = match id.is_empty() {
-            false => hash(id.as_bytes()),
+        let id = if id.is_empty() {
             // A call without an id is a call of its own.
-            true => hash(format!("\0{offset}:{number}").as_bytes()),
+            hash(format!("\0{offset}:{number}").as_bytes())
+        } else {
+            hash(id.as_bytes())
         };
         let tool = names.number(&text(block, "name"));
         Some(ToolCall { id, tool })
@@ -682,9 +684,10 @@ fn nano_dollars(dollars: Option<Raw<'_>>) -> Option<u64> {
 
 /// Returns a hash of a text, 0 for the empty one.
 fn mark(text: &str) -> u64 {
-    match text.is_empty() {
-        true => 0,
-        false => hash(text.as_bytes()).max(1),
+    if text.is_empty() {
+        0
+    } else {
+        hash(text.as_bytes()).max(1)
     }
 }
 

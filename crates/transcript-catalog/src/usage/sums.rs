@@ -78,11 +78,12 @@ impl<'u> PriceList<'u> {
             model.cost(tokens, &terms)
         };
         let (tokens, steps) = (request.tokens(), request.steps());
-        let cost = match steps.is_empty() {
-            true => price(copy.model, &tokens),
-            false => steps.iter().try_fold(0u128, |sum, step| {
+        let cost = if steps.is_empty() {
+            price(copy.model, &tokens)
+        } else {
+            steps.iter().try_fold(0u128, |sum, step| {
                 Some(sum.saturating_add(price(copy.model, step)?))
-            }),
+            })
         };
         let own = Call {
             model: copy.model,

@@ -151,9 +151,10 @@ impl TextPrinter<'_> {
                 let is_whole = self.options.tools == Tools::Full;
                 let stored_in = rendered.source.filter(|_| is_whole);
                 let text = result_text(loaded, self.styles.escaping, stored_in);
-                match is_whole {
-                    true => self.whole(&text, failed, &took),
-                    false => self.short(tool, &text, failed, &took),
+                if is_whole {
+                    self.whole(&text, failed, &took)
+                } else {
+                    self.short(tool, &text, failed, &took)
                 }
             }
         }

@@ -172,9 +172,10 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
                 line = fact;
             }
         }
-        match line.is_empty() {
-            true => Ok(()),
-            false => self.printer.dim(&line),
+        if line.is_empty() {
+            Ok(())
+        } else {
+            self.printer.dim(&line)
         }
     }
 
@@ -281,9 +282,10 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         }
         let is_kept = item.marks().contains(ItemMarks::KEPT);
         if is_kept && !self.last.is_kept {
-            self.printer.marker(match conversation.is_story() {
-                true => "kept word for word by the last compaction: the model still sees this",
-                false => "kept word for word from before the compaction",
+            self.printer.marker(if conversation.is_story() {
+                "kept word for word by the last compaction: the model still sees this"
+            } else {
+                "kept word for word from before the compaction"
             })?;
         }
         self.last.is_kept = is_kept;

@@ -77,9 +77,10 @@ impl TextPrinter<'_> {
         }
         self.end_turn()?;
         self.printed.speaker = None;
-        match starts_turn(entry_ref) || is_queued(entry_ref) {
-            true => Ok(()),
-            false => self.start_turn(entry_ref, line),
+        if starts_turn(entry_ref) || is_queued(entry_ref) {
+            Ok(())
+        } else {
+            self.start_turn(entry_ref, line)
         }
     }
 

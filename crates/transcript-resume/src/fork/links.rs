@@ -173,9 +173,10 @@ impl<'t, 'i> Runs<'t, 'i> {
 
         let mut is_on_chain = vec![false; above.len()];
         is_on_chain[0] = true;
-        let mut place = match end < self.entries.len() {
-            true => self.above(end, run) as usize,
-            false => end - 1,
+        let mut place = if end < self.entries.len() {
+            self.above(end, run) as usize
+        } else {
+            end - 1
         };
         while place > start {
             is_on_chain[place - start] = true;

@@ -165,9 +165,10 @@ fn ids(line: &EntryRef<'_>, body: &str, open: &HashSet<ToolKey>) -> Vec<String> 
 /// place. Where and by what it was written is copied from `body`.
 fn results(calls: &[OpenCall], body: &str) -> ObjectBuf {
     let results = calls.iter().map(|call| {
-        let text = match call.has_cut_input {
-            true => texts::CALL_CUT,
-            false => texts::RESULT_MISSING,
+        let text = if call.has_cut_input {
+            texts::CALL_CUT
+        } else {
+            texts::RESULT_MISSING
         };
         let result = ObjectBuf::new()
             .with("type", "tool_result")

@@ -51,9 +51,10 @@ impl Fit {
     /// Returns by how many tokens a request is longer than the limit, with the [margin](RequestTokens::margin).
     #[must_use]
     pub fn surplus(&self, tokens: &RequestTokens) -> u64 {
-        let estimated = match self.is_window {
-            true => tokens.request,
-            false => tokens.messages,
+        let estimated = if self.is_window {
+            tokens.request
+        } else {
+            tokens.messages
         };
         let tokens = estimated.saturating_add(tokens.margin);
         tokens.saturating_sub(self.max)
@@ -137,9 +138,10 @@ impl Scale {
 
     /// Returns the longest estimate of messages that are within a limit.
     pub(super) fn most(self, fit: Fit) -> u64 {
-        let max = match fit.is_window {
-            true => fit.max.saturating_sub(self.rest),
-            false => fit.max,
+        let max = if fit.is_window {
+            fit.max.saturating_sub(self.rest)
+        } else {
+            fit.max
         };
         let (by, of) = self.factor;
         let most = ((u128::from(max) + 1) * u128::from(of) - 1) / u128::from(by);

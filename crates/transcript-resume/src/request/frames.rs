@@ -60,9 +60,10 @@ fn notification_of(blocks: Vec<Block>) -> Vec<Block> {
 
 /// Returns a text block of the form of `block`: a string, or a block in a list.
 fn in_place_of(block: &Block, text: &str) -> Block {
-    let new = match block.is_plain_string() {
-        true => Block::plain_text(text),
-        false => Block::text(text),
+    let new = if block.is_plain_string() {
+        Block::plain_text(text)
+    } else {
+        Block::text(text)
     };
     new.with_origin(block.origin())
 }

@@ -430,9 +430,10 @@ impl Settled {
         };
         let is_answer = |message: &Message| message.role() == Role::Assistant;
         let is_apart = is_answer(last) != is_answer(first) && first.role() != Role::System;
-        match is_apart && !has_fresh_id(messages) {
-            true => Ok(()),
-            false => Err(Connected::ByEntries),
+        if is_apart && !has_fresh_id(messages) {
+            Ok(())
+        } else {
+            Err(Connected::ByEntries)
         }
     }
 }

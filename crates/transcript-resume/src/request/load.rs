@@ -189,9 +189,10 @@ pub(super) fn read_entry<B: BodySource>(
         }
         Err(unusable) => return Ok(Err(unusable)),
     };
-    let stored = match policy == Policy::Recover && index.has_repeated_uuids() {
-        true => thinking::stored_with_text(&step.blocks, entry_ref, index, bodies)?,
-        false => Vec::new(),
+    let stored = if policy == Policy::Recover && index.has_repeated_uuids() {
+        thinking::stored_with_text(&step.blocks, entry_ref, index, bodies)?
+    } else {
+        Vec::new()
     };
     Ok(Ok(Some((step, stored))))
 }

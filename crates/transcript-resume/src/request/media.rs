@@ -103,9 +103,12 @@ pub fn refused_media<B: BodySource>(
         let entry_ref = tree.index().entry(entry);
         let is_attachment = entry_ref.kind() == EntryKind::Attachment;
         let body = Object::parse(bodies.body(&entry_ref)?).ok();
-        let changed = body.and_then(|body| match is_attachment {
-            true => Some(("attachment", new_attachment(&body, message.blocks())?)),
-            false => Some(("message", new_message(&body, message.blocks())?)),
+        let changed = body.and_then(|body| {
+            if is_attachment {
+                Some(("attachment", new_attachment(&body, message.blocks())?))
+            } else {
+                Some(("message", new_message(&body, message.blocks())?))
+            }
         });
         if let Some((member, value)) = changed {
             refused.push(RefusedMedia {
@@ -151,9 +154,10 @@ fn new_message(body: &Object<'_>, blocks: &[Block]) -> Option<String> {
         }
         let is_same = Block::read(raw).json() == block.json();
         is_changed |= !is_same;
-        match is_same {
-            true => raw.text().to_owned(),
-            false => block.json().to_owned(),
+        if is_same {
+            raw.text().to_owned()
+        } else {
+            block.json().to_owned()
         }
     });
     let parts: Vec<String> = parts.collect();
@@ -237,11 +241,12 @@ fn replace_refused(steps: &mut [Step], log: &mut Log) {
                 if kinds.is_empty() {
                     continue;
                 }
-                let carrier = match rest[0].heals_distinct_carrier {
-                    true => kinds
+                let carrier = if rest[0].heals_distinct_carrier {
+                    kinds
                         .iter()
-                        .find_map(|kind| carriers.nearest(before, *kind)),
-                    false => carrier_since_answer(before, kinds, last),
+                        .find_map(|kind| carriers.nearest(before, *kind))
+                } else {
+                    carrier_since_answer(before, kinds, last)
                 };
                 let Some(line) = carrier else { continue };
                 last = Some((line, kinds));
@@ -314,9 +319,10 @@ fn start_of_new(steps: &[Step]) -> usize {
 /// Returns the entries that are one message with an entry since the last answer, if that has results: those of all calls
 /// of the answer, which the API gets together.
 fn results_beside(steps: &[Step], line: usize) -> Vec<usize> {
-    let start = match steps[line].has_results() {
-        true => start_of_new(steps),
-        false => line,
+    let start = if steps[line].has_results() {
+        start_of_new(steps)
+    } else {
+        line
     };
     let is_beside = |at: &usize| *at == line || steps[*at].has_results();
     (start..=line).filter(is_beside).collect()
@@ -483,9 +489,12 @@ fn with_notes(result: &Block, media: BlockKind, note: &Block) -> Option<String> 
     if !blocks.iter().any(is_medium) {
         return None;
     }
-    let texts = blocks.iter().map(|raw| match is_medium(raw) {
-        true => note.json(),
-        false => raw.text(),
+    let texts = blocks.iter().map(|raw| {
+        if is_medium(raw) {
+            note.json()
+        } else {
+            raw.text()
+        }
     });
     Some(format!("[{}]", texts.collect::<Vec<_>>().join(",")))
 }

@@ -196,9 +196,10 @@ impl Step {
                 // The client goes by the model: an error under the name of another one is an answer
                 // (MSG-6).
                 let is_synthetic = model.as_deref() == Some(SYNTHETIC_MODEL);
-                step.kind = match is_error && is_synthetic {
-                    true => StepKind::ApiError,
-                    false => StepKind::Assistant,
+                step.kind = if is_error && is_synthetic {
+                    StepKind::ApiError
+                } else {
+                    StepKind::Assistant
                 };
                 step.is_error = is_error;
                 step.heals_distinct_carrier = is_error && flag("healsDistinctCarrier");

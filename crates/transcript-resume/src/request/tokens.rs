@@ -17,9 +17,10 @@ impl Request {
         let estimate = Estimate::new(&self.messages, &self.recorded);
         let scale = self.scale.or(estimate.scale()).unwrap_or(Scale::PLAIN);
         let messages = scale.messages(estimate.all.tokens);
-        let margin = match self.has_margin {
-            true => Scale::SAFE.messages(messages) - messages,
-            false => 0,
+        let margin = if self.has_margin {
+            Scale::SAFE.messages(messages) - messages
+        } else {
+            0
         };
         RequestTokens {
             request: scale.request(estimate.all.tokens),

@@ -222,9 +222,10 @@ impl UsageTotals {
             return;
         }
         let links = links(&body.object);
-        match is_turn {
-            true => others.lines.add_turn(links),
-            false => others.lines.add_other(links),
+        if is_turn {
+            others.lines.add_turn(links);
+        } else {
+            others.lines.add_other(links);
         }
     }
 
@@ -300,9 +301,10 @@ impl UsageTotals {
         let is_of_model = model.as_deref() != Some(NO_MODEL);
         if !is_of_model || (usage.is_none() && cost_usd.is_none()) {
             if self.others.needs_all {
-                match is_of_model {
-                    true => self.others.lines.add_other(links(line)),
-                    false => self.others.lines.add_turn(links(line)),
+                if is_of_model {
+                    self.others.lines.add_other(links(line));
+                } else {
+                    self.others.lines.add_turn(links(line));
                 }
             }
             return;

@@ -50,9 +50,10 @@ fn entry(number: usize, line: &str) -> Value {
         "user" => ("user", json!({"role": "user", "content": rest})),
         "said" => ("user", json!({"role": "user", "content": json_of(rest)})),
         "result" => {
-            let content = match content.starts_with('[') || content == "null" {
-                true => json_of(content),
-                false => content.into(),
+            let content = if content.starts_with('[') || content == "null" {
+                json_of(content)
+            } else {
+                content.into()
             };
             let result = json!({"type": "tool_result", "tool_use_id": first, "content": content});
             ("user", json!({"role": "user", "content": [result]}))

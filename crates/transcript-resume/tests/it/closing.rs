@@ -216,9 +216,12 @@ fn a_damaged_boundary_is_refused() {
         .chain(after())
         .zip(10..);
     let lines = lines.map(|(line, second)| at(&line, second));
-    let lines = lines.map(|line| match line.contains("compact_boundary") {
-        true => format!("{torn}{line}"),
-        false => line,
+    let lines = lines.map(|line| {
+        if line.contains("compact_boundary") {
+            format!("{torn}{line}")
+        } else {
+            line
+        }
     });
     Session::new(0, lines).is_refused(Unclosed::Boundary, &[]);
 }
@@ -454,9 +457,10 @@ impl Odd {
 
     fn entry(&mut self, kind: &str, parent: &str, more: &str) {
         let number = self.uuids.len();
-        let uuid = match self.rng.one_in(60) && number > 0 {
-            true => self.rng.pick(&self.uuids).clone(),
-            false => format!("e{number}"),
+        let uuid = if self.rng.one_in(60) && number > 0 {
+            self.rng.pick(&self.uuids).clone()
+        } else {
+            format!("e{number}")
         };
         let mut line = line(kind, &uuid, parent, more);
         let side = if self.rng.one_in(10) { SIDE } else { "" };
@@ -465,9 +469,10 @@ impl Odd {
             1 => number + 2,
             _ => number,
         };
-        let time = match self.has_times && !self.rng.one_in(10) {
-            true => format!(r#","timestamp":"2026-11-20T10:00:{second:02}.000Z""#),
-            false => String::new(),
+        let time = if self.has_times && !self.rng.one_in(10) {
+            format!(r#","timestamp":"2026-11-20T10:00:{second:02}.000Z""#)
+        } else {
+            String::new()
         };
         line.insert_str(line.len() - 1, &format!("{side}{time}"));
         match self.rng.below(80) {
@@ -483,10 +488,7 @@ impl Odd {
 
     /// Returns the uuid of a line above, mostly of one on the same side of the boundary.
     fn near(&mut self) -> String {
-        let first = match self.rng.one_in(6) {
-            true => 0,
-            false => self.above,
-        };
+        let first = if self.rng.one_in(6) { 0 } else { self.above };
         let first = first.min(self.uuids.len().saturating_sub(1));
         match self.rng.below(12) {
             0 => format!("e{}", self.uuids.len() + 1),
@@ -497,9 +499,10 @@ impl Odd {
     }
 
     fn line(&mut self) {
-        let parent = match self.rng.one_in(12) {
-            true => String::new(),
-            false => self.near(),
+        let parent = if self.rng.one_in(12) {
+            String::new()
+        } else {
+            self.near()
         };
         let number = self.uuids.len();
         let near = number - self.rng.below(3).min(number);
@@ -550,9 +553,10 @@ impl Odd {
         // That of the summary.
         let mut anchor = format!("e{}", self.above + 1);
         if self.rng.one_in(6) {
-            anchor = match self.rng.one_in(2) {
-                true => self.rng.pick(&self.uuids).clone(),
-                false => format!("e{}", self.above + 2),
+            anchor = if self.rng.one_in(2) {
+                self.rng.pick(&self.uuids).clone()
+            } else {
+                format!("e{}", self.above + 2)
             };
         }
         let anchor = format!(r#""anchorUuid":"{anchor}""#);
@@ -571,9 +575,10 @@ impl Odd {
             }
             _ => String::new(),
         };
-        let parent = match self.rng.one_in(12) {
-            true => self.near(),
-            false => String::new(),
+        let parent = if self.rng.one_in(12) {
+            self.near()
+        } else {
+            String::new()
         };
         let more = format!(r#","subtype":"compact_boundary","compactMetadata":{{{form}}}"#);
         self.entry("system", &parent, &more);

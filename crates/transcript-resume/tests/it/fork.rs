@@ -317,9 +317,10 @@ fn a_copy_has_new_ids_and_all_else_of_a_line_byte_for_byte() {
 /// The line that records a prompt of one section, named after its text.
 fn prompt(after: Option<u32>, text: &str, has_text: bool) -> String {
     let hash = text_hash(text);
-    let texts = match has_text {
-        true => json!({ &hash: text }),
-        false => json!({}),
+    let texts = if has_text {
+        json!({ &hash: text })
+    } else {
+        json!({})
     };
     let section = json!({"name": text, "hash": hash, "tokens": 1});
     let line = json!({"type": "transcriptEngine", "v": 1, "after": after.map(id), "texts": texts,
@@ -786,9 +787,10 @@ impl BodySource for Losing<'_> {
     type Error = Error;
 
     fn body(&mut self, entry_ref: &EntryRef<'_>) -> Result<&str, Error> {
-        match self.1.contains(&entry_ref.number().get()) {
-            true => Ok(""),
-            false => self.0.body(entry_ref),
+        if self.1.contains(&entry_ref.number().get()) {
+            Ok("")
+        } else {
+            self.0.body(entry_ref)
         }
     }
 }

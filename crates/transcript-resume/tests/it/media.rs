@@ -206,13 +206,12 @@ fn pdf(pages: usize, is_encrypted: bool, is_modern: bool) -> Vec<u8> {
         document.trailer.set("Encrypt", rules);
     }
     let mut bytes = Vec::new();
-    match is_modern {
-        true => document.save_modern(&mut bytes).unwrap(),
-        false => {
-            let table = XrefType::CrossReferenceTable;
-            document.reference_table.cross_reference_type = table;
-            document.save_to(&mut bytes).unwrap();
-        }
+    if is_modern {
+        document.save_modern(&mut bytes).unwrap();
+    } else {
+        let table = XrefType::CrossReferenceTable;
+        document.reference_table.cross_reference_type = table;
+        document.save_to(&mut bytes).unwrap();
     }
     let has = |part: &str| {
         bytes

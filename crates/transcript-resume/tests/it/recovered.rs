@@ -118,10 +118,11 @@ fn a_parent_of_null_is_missing_where_no_conversation_can_start() {
     for which in [&[3][..], &[1, 3, 5], &[0, 1, 2, 3, 4, 5], &[2, 3, 4, 5]] {
         let (path, decisions, findings) = shown(&without(which), Policy::Recover);
         let linked = which.iter().filter(|at| **at > 0).count();
-        let expected = match which.contains(&1) || !which.contains(&2) {
-            true => "u1 a1 u2 a2 u3 a3",
+        let expected = if which.contains(&1) || !which.contains(&2) {
+            "u1 a1 u2 a2 u3 a3"
+        } else {
             // A person went back to the start.
-            false => "u2 a2 u3 a3",
+            "u2 a2 u3 a3"
         };
         assert_eq!(path, expected, "{which:?}");
         let linked = linked - usize::from(!expected.starts_with("u1"));

@@ -111,12 +111,12 @@ impl Place {
             let first = path.first().map(|first| index.entry(first.entry_no()));
             let is_compacted =
                 first.is_some_and(|first| first.is_boundary() && first.number() > message);
-            let place = match at < common {
-                true => Some(0),
-                false => new
-                    .iter()
+            let place = if at < common {
+                Some(0)
+            } else {
+                new.iter()
                     .position(|entry| *entry == message)
-                    .map(|at| at + 1),
+                    .map(|at| at + 1)
             };
             // What comes back above the last message was missing there, because of damage.
             let is_left = |place: usize| new[place..].iter().any(is_back);

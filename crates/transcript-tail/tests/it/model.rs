@@ -133,9 +133,10 @@ impl Model {
         if bytes.starts_with(&self.emitted) {
             return;
         }
-        let reason = match bytes.len() < self.emitted.len() {
-            true => Reset::Truncated,
-            false => Reset::Replaced,
+        let reason = if bytes.len() < self.emitted.len() {
+            Reset::Truncated
+        } else {
+            Reset::Replaced
         };
         due.push(Due::Reset(reason, self.emitted.len()));
         self.emitted.clear();

@@ -592,15 +592,17 @@ fn block_text(
         _ if is_result(block) => (joined(&block["content"]), "tool_result"),
         _ => (joined(block), "text"),
     };
-    let call = match is_call(block) {
-        true => Some(call(block)),
-        false => block
+    let call = if is_call(block) {
+        Some(call(block))
+    } else {
+        block
             .text("tool_use_id")
-            .and_then(|id| calls.get(id).cloned()),
+            .and_then(|id| calls.get(id).cloned())
     };
-    let is_error = match is_call(block) || is_result(block) {
-        true => is_result(block) && block["is_error"].is_true(),
-        false => entry["isApiErrorMessage"].is_true(),
+    let is_error = if is_call(block) || is_result(block) {
+        is_result(block) && block["is_error"].is_true()
+    } else {
+        entry["isApiErrorMessage"].is_true()
     };
     Some(Text {
         text: text.unwrap_or_default(),
@@ -719,9 +721,10 @@ impl Query {
         let is_filter = |(key, value): &(&str, &str)| KEYS.contains(key) && !value.is_empty();
         if let Some((key, value)) = word.split_once(':').filter(is_filter) {
             let start = at + key.chars().count() + 1;
-            let (value, end) = match value.starts_with('"') {
-                true => phrase(chars, start)?,
-                false => (value.to_owned(), end),
+            let (value, end) = if value.starts_with('"') {
+                phrase(chars, start)?
+            } else {
+                (value.to_owned(), end)
             };
             let (key, value) = match (key, value.as_str()) {
                 ("branch", "live") => ("live", "true".to_owned()),

@@ -87,9 +87,10 @@ impl Count<'_> {
         let mut found = BTreeSet::new();
         let (mut next, mut end) = (Some(leaf), self.lines.len());
         while let Some(at) = next.filter(|at| found.insert(*at)) {
-            let above = match self.is_boundary(at) {
-                true => self.before(at),
-                false => self.parent(at),
+            let above = if self.is_boundary(at) {
+                self.before(at)
+            } else {
+                self.parent(at)
             };
             if self.is_boundary(at) {
                 end = at;
@@ -126,9 +127,10 @@ impl Count<'_> {
             Some((boundary, Some(anchor)))
                 if parent < boundary && self.leads_across(boundary, parent) =>
             {
-                match anchor < at {
-                    true => anchor,
-                    false => boundary,
+                if anchor < at {
+                    anchor
+                } else {
+                    boundary
                 }
             }
             _ => parent,

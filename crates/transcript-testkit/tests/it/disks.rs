@@ -107,9 +107,10 @@ fn read(path: &Path, found: &mut Vec<String>, files: &mut usize) {
     found.extend(uses.map(|what| format!("{}: {what}", path.display())));
     let stem = path.file_stem().expect("it has a name");
     let own = ["lib", "main", "mod"].iter().any(|name| stem == *name);
-    let folder = match own {
-        true => path.with_file_name(""),
-        false => path.with_extension(""),
+    let folder = if own {
+        path.with_file_name("")
+    } else {
+        path.with_extension("")
     };
     for item in &file.items {
         if let Item::Mod(ItemMod {

@@ -310,9 +310,10 @@ impl Reader<'_> {
         let Some(path) = self.modules.absolute(&self.module, &path) else {
             return;
         };
-        match is_exported && name.as_ref() == path.last() {
-            true => self.exported.push(path),
-            false => self.paths.push(path),
+        if is_exported && name.as_ref() == path.last() {
+            self.exported.push(path);
+        } else {
+            self.paths.push(path);
         }
     }
 

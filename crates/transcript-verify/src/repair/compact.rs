@@ -116,9 +116,10 @@ impl Repair {
         let before = repaired.as_ref().unwrap_or(&self.original);
         let mut moved = bloat(before)?;
         let copies = self.dropped_lines()?;
-        let (base, index) = match copies.is_empty() {
-            true => (before.source.clone(), &before.index),
-            false => (self.original.source.clone(), &self.original.index),
+        let (base, index) = if copies.is_empty() {
+            (before.source.clone(), &before.index)
+        } else {
+            (self.original.source.clone(), &self.original.index)
         };
         put_among(&mut moved, copies);
         if moved.is_empty() {

@@ -105,9 +105,10 @@ impl<'r> Planner<'r> {
                 continue;
             };
             step.changes.set(self.place(node), refused.member, value);
-            let detail = match refused.is_by_error {
-                true => "a note in the place of media that the API refused",
-                false => "a note in the place of media that the API refuses, or their right form",
+            let detail = if refused.is_by_error {
+                "a note in the place of media that the API refused"
+            } else {
+                "a note in the place of media that the API refuses, or their right form"
             };
             let code = Code::MediaSize;
             step.act(self, refused.entry, code, ActionKind::Media, detail);

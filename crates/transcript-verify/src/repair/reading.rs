@@ -70,9 +70,10 @@ impl Reading {
             }
             _ => Tree::new(&self.index, policy),
         };
-        match self.unusable.is_empty() {
-            true => tree,
-            false => tree.without(&self.unusable),
+        if self.unusable.is_empty() {
+            tree
+        } else {
+            tree.without(&self.unusable)
         }
     }
 

@@ -15,9 +15,10 @@ fn measure(source: &Source) -> ConversationMeasure {
     let index = Index::load(source).unwrap();
     let tree = Tree::new(&index, Policy::Recover);
     let others = OtherFiles::search(source, &index, &tree.missing_parents());
-    let tree = match others.is_empty() {
-        true => tree,
-        false => Tree::with_others(&index, &others),
+    let tree = if others.is_empty() {
+        tree
+    } else {
+        Tree::with_others(&index, &others)
     };
     let vendor = Tree::new(&index, Policy::Vendor);
     ConversationMeasure::new(&tree, &tree.path(), &vendor.path())

@@ -96,12 +96,13 @@ fn ids(bytes: &[u8], policy: Policy) -> String {
 /// A message: `u…` of the user, `a…` an answer, one minute after the one before.
 fn entry(name: &str, parent: Option<&str>, minute: usize) -> Value {
     let content = json!([{"type": "text", "text": format!("text of {name}")}]);
-    let (kind, message) = match name.starts_with('a') {
-        true => (
+    let (kind, message) = if name.starts_with('a') {
+        (
             "assistant",
             json!({"id": format!("msg_{name}"), "role": "assistant", "model": "m", "content": content}),
-        ),
-        false => ("user", json!({"role": "user", "content": content})),
+        )
+    } else {
+        ("user", json!({"role": "user", "content": content}))
     };
     json!({
         "parentUuid": parent, "isSidechain": false, "sessionId": "s", "cwd": "/home/dev/work",

@@ -144,9 +144,10 @@ pub(crate) fn one(
     let is_right = before.is_subset(&cached) && cached.is_subset(&after);
     let lost: Vec<_> = before.difference(&cached).collect();
     let more: Vec<_> = cached.difference(&after).collect();
-    match is_right {
-        true => Ok(()),
-        false => Err(format!("{word:?}: lost {lost:?}, not there {more:?}")),
+    if is_right {
+        Ok(())
+    } else {
+        Err(format!("{word:?}: lost {lost:?}, not there {more:?}"))
     }
 }
 

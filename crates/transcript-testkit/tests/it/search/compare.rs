@@ -156,9 +156,10 @@ impl Compared {
         let (found, end) = self.hits(query, options)?;
         let found: Vec<search::Hit> = found.iter().map(of_model).collect();
         let expected: Vec<search::Hit> = expected.iter().map(of_model).collect();
-        match found == expected {
-            true => Ok(end),
-            false => Err(format!("{what}: {}", difference(&found, &expected))),
+        if found == expected {
+            Ok(end)
+        } else {
+            Err(format!("{what}: {}", difference(&found, &expected)))
         }
     }
 
@@ -214,13 +215,12 @@ fn check_matches(hit: &Hit, query: &search::Query) -> Result<(), String> {
             || matches.iter().any(|at| at.0 < place.1 && place.0 < at.1)
     };
     let is_complete = |places: &Vec<_>| places.is_empty() || places.iter().any(is_shown);
-    match is_apart && matches.iter().all(is_place) && terms.iter().all(is_complete) {
-        true => Ok(()),
-        false => {
-            let terms = format!("{terms:?}");
-            let start: String = hit.snippet.chars().take(80).collect();
-            Err(format!("matches {matches:?} of {terms:.200} in {start:?}"))
-        }
+    if is_apart && matches.iter().all(is_place) && terms.iter().all(is_complete) {
+        Ok(())
+    } else {
+        let terms = format!("{terms:?}");
+        let start: String = hit.snippet.chars().take(80).collect();
+        Err(format!("matches {matches:?} of {terms:.200} in {start:?}"))
     }
 }
 

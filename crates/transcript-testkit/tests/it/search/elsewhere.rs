@@ -26,9 +26,10 @@ impl Elsewhere for Reader {
             let mut bytes = vec![0; entry.byte_len() as usize];
             let read = source.read_at(entry.offset(), &mut bytes);
             assert_eq!(read.ok(), Some(bytes.len()));
-            let text = match entry.is_salvaged() {
-                true => salvage::repaired_text(&bytes),
-                false => String::from_utf8_lossy(&bytes).into_owned(),
+            let text = if entry.is_salvaged() {
+                salvage::repaired_text(&bytes)
+            } else {
+                String::from_utf8_lossy(&bytes).into_owned()
             };
             // Of several entries with the same uuid, the policy chooses one.
             let uuid = entry.uuid();
