@@ -65,10 +65,7 @@ impl Out {
     /// Collects records without sending them, or sends what was collected.
     pub(crate) fn hold(&mut self, is_held: bool) -> Result<()> {
         self.is_held = is_held;
-        match is_held {
-            true => Ok(()),
-            false => self.flush(),
-        }
+        if is_held { Ok(()) } else { self.flush() }
     }
 
     /// Hands on what was collected.

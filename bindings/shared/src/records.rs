@@ -234,12 +234,13 @@ impl Records {
 
     /// A child that was forked has no thread that could fill the queue.
     fn check_process(&self) -> Result<(), Failure> {
-        match self.process == process::id() {
-            true => Ok(()),
-            false => Err(Failure::new(
+        if self.process == process::id() {
+            Ok(())
+        } else {
+            Err(Failure::new(
                 "forked",
                 "these records belong to the parent process; call the function again in the child",
-            )),
+            ))
         }
     }
 }

@@ -362,13 +362,14 @@ impl SessionHandle {
 
     /// A child that was forked has no thread that writes, and must not release the lock of its parent.
     pub(crate) fn check_process(&self) -> Result<(), Failure> {
-        match self.process == process::id() {
-            true => Ok(()),
-            false => Err(Failure::new(
+        if self.process == process::id() {
+            Ok(())
+        } else {
+            Err(Failure::new(
                 "forked",
                 "the session was opened by the parent process; open it again in the child",
             )
-            .at(&self.path)),
+            .at(&self.path))
         }
     }
 

@@ -199,12 +199,11 @@ impl Runtime<'_> {
                     other => self.perform(other),
                 }
             }
-            let next = match app.is_settled() {
-                true => {
-                    terminal.draw(|frame| draw(&app, theme, frame.area(), frame.buffer_mut()))?;
-                    events.recv().map_err(|_| RecvTimeoutError::Disconnected)
-                }
-                false => events.recv_timeout(SOON),
+            let next = if app.is_settled() {
+                terminal.draw(|frame| draw(&app, theme, frame.area(), frame.buffer_mut()))?;
+                events.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                events.recv_timeout(SOON)
             };
             let next = match next {
                 Err(RecvTimeoutError::Timeout) => {

@@ -136,12 +136,11 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     // The pager starts at the top; without it, a long list would end with the oldest sessions on the
     // screen.
     let mut out = Output::paged_unless(args.json);
-    let written = match args.json {
-        true => write_json(ui, &mut out, &rows, &costs, args.filter.sidechains),
-        false => {
-            let table = Table::new(ui, &rows, &unread, &costs, terminal_width(), args);
-            table.print(&mut out, &ui.render.styles())
-        }
+    let written = if args.json {
+        write_json(ui, &mut out, &rows, &costs, args.filter.sidechains)
+    } else {
+        let table = Table::new(ui, &rows, &unread, &costs, terminal_width(), args);
+        table.print(&mut out, &ui.render.styles())
     };
     out.finish_after(written)?;
     if rows.is_empty() && !args.json {
@@ -340,12 +339,13 @@ impl<'r> Table<'r> {
             widths[TITLE] = width.saturating_sub(used(&widths)).max(1);
         }
         tell_apart(ui.escaping, rows, &mut cells, width.map(|_| widths[TITLE]));
-        let agents = rows.iter().map(|row| match args.filter.sidechains {
-            true if row.subagents > 0 => {
+        let agents = rows.iter().map(|row| {
+            if args.filter.sidechains && row.subagents > 0 {
                 let agents = session::agents(ui, &row.path).into_iter();
                 agents.map(|agent| ui.escaping.one_line(&agent)).collect()
+            } else {
+                Vec::new()
             }
-            _ => Vec::new(),
         });
         Self {
             cells,

@@ -60,12 +60,13 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         }
         let bytes = report.pruned.iter().map(|session| session.bytes).sum();
         let sessions = count(report.pruned.len(), "session");
-        ui.note(&match args.yes {
-            true => format!("transcript: {sessions} removed, {}", size(bytes)),
-            false => format!(
+        ui.note(&if args.yes {
+            format!("transcript: {sessions} removed, {}", size(bytes))
+        } else {
+            format!(
                 "transcript: {sessions} would be removed, {}; --yes removes them",
                 size(bytes)
-            ),
+            )
         });
     }
     for problem in &report.problems {

@@ -60,15 +60,14 @@ impl RedactArgs {
             }
         }
         for keep in &self.keep {
-            match is_file(Path::new(keep)) {
-                true => {
-                    let text = read(Path::new(keep))?;
-                    let lines = text.lines().map(str::trim);
-                    lines
-                        .filter(|line| !line.is_empty())
-                        .for_each(|line| own.add_kept(line));
-                }
-                false => own.add_kept(keep.trim()),
+            if is_file(Path::new(keep)) {
+                let text = read(Path::new(keep))?;
+                let lines = text.lines().map(str::trim);
+                lines
+                    .filter(|line| !line.is_empty())
+                    .for_each(|line| own.add_kept(line));
+            } else {
+                own.add_kept(keep.trim());
             }
         }
         let options = RedactOptions::new().emails(self.emails).homes(self.names);

@@ -311,10 +311,11 @@ impl Targets {
     }
 
     fn watcher(&self, args: &Args) -> Result<Watcher> {
-        let options = match args.waits() {
-            true => args.options(),
+        let options = if args.waits() {
+            args.options()
+        } else {
             // Only the names of the files are of interest.
-            false => args.options().start(StartAt::Beginning).poll_only(),
+            args.options().start(StartAt::Beginning).poll_only()
         };
         let mut watcher = Watcher::new(&options);
         for folder in &self.folders {

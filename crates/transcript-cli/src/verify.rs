@@ -128,21 +128,22 @@ fn verify_archive(ui: &Ui, args: &Args) -> Result<u8> {
             )?;
         }
         let read = format!("{}, {}", count(report.frames, "frame"), size(report.bytes));
-        match report.damages.is_empty() {
-            true => writeln!(
+        if report.damages.is_empty() {
+            writeln!(
                 out,
                 "nothing is damaged: {read} in {}",
                 shown(&report.archive)
-            )?,
-            false => writeln!(
+            )?;
+        } else {
+            writeln!(
                 out,
                 "{} in {}; {read} read; {} lost. Sessions whose files are still there are whole again \
-                 after `transcript keep --full`",
+             after `transcript keep --full`",
                 count(report.damages.len(), "damage"),
                 shown(&report.archive),
                 count(report.losses.len(), "part of a file")
                     .replace("part of a files", "parts of files"),
-            )?,
+            )?;
         }
     }
     out.finish()?;

@@ -70,10 +70,11 @@ fn create_folders(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
             created => created?,
         }
     }
-    match disk.is_folder(folder) {
-        true => Ok(()),
+    if disk.is_folder(folder) {
+        Ok(())
+    } else {
         // A file has the name, and the error of the disk says so.
-        false => disk.create_new_folder(folder, None),
+        disk.create_new_folder(folder, None)
     }
 }
 

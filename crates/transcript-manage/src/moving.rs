@@ -176,12 +176,11 @@ fn move_in_steps(
     }
     let listing = store.list()?;
     let mut done = Moves::default();
-    let (plans, mut left) = match options.undo {
-        false => plans(store.root(), &listing, &old, &new),
-        true => {
-            let plans = plans_back(store, &listing, &old, &new, &mut done.refused);
-            (plans, Vec::new())
-        }
+    let (plans, mut left) = if options.undo {
+        let plans = plans_back(store, &listing, &old, &new, &mut done.refused);
+        (plans, Vec::new())
+    } else {
+        plans(store.root(), &listing, &old, &new)
     };
     let disk = store.disk();
     let steps = Steps { disk, before };
@@ -821,12 +820,11 @@ impl Steps<'_> {
     fn unlink_new(&self, plan: &Plan, belongings: &[Belonging]) {
         let main = [plan.main()];
         for one in main.iter().chain(belongings.iter().rev()) {
-            let is_ours = match one.is_folder {
-                true => (self.before)().is_ok(),
+            let is_ours = if one.is_folder {
+                (self.before)().is_ok()
+            } else {
                 // What cannot be looked at stays.
-                false => {
-                    self.same(&one.from, &one.to).is_ok_and(|same| same) && (self.before)().is_ok()
-                }
+                self.same(&one.from, &one.to).is_ok_and(|same| same) && (self.before)().is_ok()
             };
             let _ = match (is_ours, one.is_folder) {
                 (true, true) => self.disk.remove_folder(&one.to),

@@ -225,22 +225,22 @@ impl SdkSessions {
             return Ok(());
         };
         let source = Source::open_on(&self.read_disk(), &path)?;
-        let history = match options.compacted {
-            true => History::read(source)?,
-            false => match History::read_end(source)? {
+        let history = if options.compacted {
+            History::read(source)?
+        } else {
+            match History::read_end(source)? {
                 ReadEnd::Enough(history) => history,
                 ReadEnd::ReadAll(source, _) => History::read(source)?,
-            },
+            }
         };
         let tree = history.tree(self.policy);
         let path = tree.path();
-        let (tree, path) = match options.compacted {
-            true => {
-                let tree = tree.unspliced();
-                let story = tree.story(&path);
-                (tree, story.path)
-            }
-            false => (tree, path),
+        let (tree, path) = if options.compacted {
+            let tree = tree.unspliced();
+            let story = tree.story(&path);
+            (tree, story.path)
+        } else {
+            (tree, path)
         };
         let hidden = Flags::META | Flags::SIDECHAIN | Flags::TEAM;
         let reading = Reading {

@@ -502,10 +502,11 @@ pub fn append_each_then(
 fn append_batch(session: &Session, drafts: Vec<Draft>) -> Result<Answer<'static>, CommandError> {
     let is_withdrawal = is_withdrawal(&drafts);
     let written = session.append_all(drafts)?;
-    Ok(match is_withdrawal {
+    Ok(if is_withdrawal {
         // As `tombstone`.
-        true => Answer::written_with_leaf(Vec::new(), session.leaf()),
-        false => Answer::written(written),
+        Answer::written_with_leaf(Vec::new(), session.leaf())
+    } else {
+        Answer::written(written)
     })
 }
 

@@ -185,12 +185,12 @@ impl MemoryPlaces {
     ///
     /// If `cwd` is not below `root`, it is the only folder.
     pub fn standard(config: &Path, root: &Path, cwd: &Path) -> Self {
-        let mut folders: Vec<&Path> = match cwd.starts_with(root) {
-            true => cwd
-                .ancestors()
+        let mut folders: Vec<&Path> = if cwd.starts_with(root) {
+            cwd.ancestors()
                 .take_while(|folder| folder.starts_with(root))
-                .collect(),
-            false => vec![cwd],
+                .collect()
+        } else {
+            vec![cwd]
         };
         folders.reverse();
         let managed = match env::consts::OS {

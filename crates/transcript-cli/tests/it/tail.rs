@@ -75,9 +75,10 @@ fn body(text: &str) -> Vec<&str> {
         in_rule = is_rule;
         let names = ["", "user", "assistant", "summary", "tool", "client", "meta"];
         let names = [&names[..], &["hidden", "virtual", "team", "tombstoned"]].concat();
-        let said = match names.contains(&name.trim()) {
-            true => said.trim(),
-            false => line.trim(),
+        let said = if names.contains(&name.trim()) {
+            said.trim()
+        } else {
+            line.trim()
         };
         if in_marker || said.starts_with("··· ") {
             in_marker = !said.ends_with("···");
@@ -235,9 +236,10 @@ fn records_are_those_of_replay_with_a_path() {
         assert_eq!(same["path"], *session.as_str());
         let same = same.as_object_mut().unwrap();
         same.remove("path");
-        let via = match record["parentUuid"].is_null() {
-            true => serde_json::json!([]),
-            false => serde_json::json!(["parent"]),
+        let via = if record["parentUuid"].is_null() {
+            serde_json::json!([])
+        } else {
+            serde_json::json!(["parent"])
         };
         assert_eq!(same["via"], via);
         record["via"] = via;

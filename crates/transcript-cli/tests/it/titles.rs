@@ -35,9 +35,10 @@ impl Titled {
         for number in 0..messages {
             let kind = ["user", "assistant"][number % 2];
             // Some sessions are longer than what clients read at their end.
-            let words = match is_long && rng.one_in(2) {
-                true => "long ".repeat(9 << 10),
-                false => format!("message {number} of {seed}"),
+            let words = if is_long && rng.one_in(2) {
+                "long ".repeat(9 << 10)
+            } else {
+                format!("message {number} of {seed}")
             };
             let parent = number.checked_sub(1).map(uuid);
             lines.push(vec![json!({"type": kind, "uuid": uuid(number), "parentUuid": parent, "isSidechain": false,
@@ -114,10 +115,7 @@ fn by_the_rule(
     let custom = last("custom-title", "customTitle", true);
     let is_near = custom.is_some_and(|(start, _)| start >= len.saturating_sub(NEAR));
     let custom = custom.map(|(_, text)| text);
-    let custom = match is_near {
-        true => custom,
-        false => beside.or(custom),
-    };
+    let custom = if is_near { custom } else { beside.or(custom) };
     let ai = last("ai-title", "aiTitle", false).map(|(_, text)| text);
     let uuids: HashSet<_> = lines
         .iter()

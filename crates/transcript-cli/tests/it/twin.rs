@@ -200,9 +200,10 @@ fn copy(from: &Path, to: &Path) {
             to.join(entry.unwrap().file_name()),
         );
         fs::create_dir_all(to.parent().unwrap()).unwrap();
-        match from.is_dir() {
-            true => copy(&from, &to),
-            false => _ = fs::copy(from, to).unwrap(),
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            _ = fs::copy(from, to).unwrap();
         }
     }
 }
@@ -212,9 +213,10 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) {
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     for path in paths {
-        match path.is_dir() {
-            true => list(&path, files),
-            false => files.push(path),
+        if path.is_dir() {
+            list(&path, files);
+        } else {
+            files.push(path);
         }
     }
 }
@@ -239,9 +241,10 @@ fn every_command_that_reads_answers_about_an_archived_session_as_about_a_live_on
     let ask = || {
         let mut answers = Vec::new();
         for (number, id) in twins.ids.iter().enumerate() {
-            let questions = match number % 5 == 0 || number + 1 == twins.ids.len() {
-                true => &QUESTIONS[..],
-                false => &OF_DAMAGE[..],
+            let questions = if number % 5 == 0 || number + 1 == twins.ids.len() {
+                &QUESTIONS[..]
+            } else {
+                &OF_DAMAGE[..]
             };
             for question in questions {
                 answers.push((id, question, twins.answer(question, id)));

@@ -79,9 +79,10 @@ struct Broken<'b>(&'b [u8]);
 
 impl Read for Broken<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.0.is_empty() {
-            true => Err(io::Error::other("broken")),
-            false => self.0.read(buffer),
+        if self.0.is_empty() {
+            Err(io::Error::other("broken"))
+        } else {
+            self.0.read(buffer)
         }
     }
 }
@@ -176,9 +177,10 @@ fn a_program_in_any_language_has_every_command_that_python_and_node_have() {
 fn a_misspelt_field_is_refused_in_every_command() {
     for command in COMMANDS {
         let misspelt = command.replacen(',', r#","othr":1,"#, 1);
-        let misspelt = match misspelt == command {
-            true => command.replace('}', r#","othr":1}"#),
-            false => misspelt,
+        let misspelt = if misspelt == command {
+            command.replace('}', r#","othr":1}"#)
+        } else {
+            misspelt
         };
         let (_, answers) = serve(misspelt.as_bytes(), false);
         let error = answers[0]

@@ -207,21 +207,20 @@ fn kill_before_each_step(disk: &dyn Fn() -> Arc<dyn Disk>) {
             );
             rig.run(options);
             let done = rig.files();
-            match undo {
-                true => assert_eq!(done, untouched, "step {step}"),
-                false => {
-                    assert_eq!(done.len(), before.len(), "step {step}: {:?}", names(&done));
-                    assert!(
-                        done.keys()
-                            .all(|path| path.starts_with(rig.store.project(&rig.new)))
-                    );
-                    assert_eq!(
-                        rig.store.list().unwrap().rows[0].cwd.as_deref(),
-                        rig.new.to_str()
-                    );
-                    rig.run(MoveOptions::new().undo());
-                    assert_eq!(rig.files(), untouched, "step {step}");
-                }
+            if undo {
+                assert_eq!(done, untouched, "step {step}");
+            } else {
+                assert_eq!(done.len(), before.len(), "step {step}: {:?}", names(&done));
+                assert!(
+                    done.keys()
+                        .all(|path| path.starts_with(rig.store.project(&rig.new)))
+                );
+                assert_eq!(
+                    rig.store.list().unwrap().rows[0].cwd.as_deref(),
+                    rig.new.to_str()
+                );
+                rig.run(MoveOptions::new().undo());
+                assert_eq!(rig.files(), untouched, "step {step}");
             }
             if left.get() > 0 && undo {
                 assert!(step > 20, "{step}");
