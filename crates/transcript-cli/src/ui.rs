@@ -13,7 +13,7 @@ use transcript_engine::archive::{ArchiveDisk, ArchiveOptions};
 use transcript_render::{Escaping, RenderOptions, Tools};
 use transcript_storage::ReadDisk;
 
-use transcript_ops::context::{archive_options, default_archive};
+use transcript_ops::context::archive_options;
 use transcript_ops::{Failure, wire};
 
 /// Options that every command takes.
@@ -113,7 +113,7 @@ impl Ui {
         if let Some(Some(folder)) = &self.archive {
             return std::path::absolute(folder).with_context(|| folder.display().to_string());
         }
-        let folder = default_archive();
+        let folder = transcript_engine::archive_folder();
         let folder =
             folder.context("cannot find the data folder; name the archive with --archive DIR")?;
         std::path::absolute(&folder).context("$TRANSCRIPT_ARCHIVE")

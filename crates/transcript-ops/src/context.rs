@@ -15,7 +15,7 @@ use transcript_manage::places::{
 };
 use transcript_reader::{LoadOptions, SessionFiles, Source, Subagent, subagents_on};
 use transcript_session::{
-    Error, ErrorKind, History, MIN_PREFIX, Policy, Store, cache_folder, data_folder,
+    Error, ErrorKind, History, MIN_PREFIX, Policy, Store, archive_folder, cache_folder, data_folder,
 };
 use transcript_storage::{ReadDisk, RealDisk};
 
@@ -453,7 +453,7 @@ impl Place {
         let folder = match &self.archive {
             None | Some(ArchiveChoice::Default(false)) => return Ok(None),
             Some(ArchiveChoice::Folder(folder)) => folder.clone(),
-            Some(ArchiveChoice::Default(true)) => default_archive().ok_or_else(|| {
+            Some(ArchiveChoice::Default(true)) => archive_folder().ok_or_else(|| {
                 Failure::options("there is no data folder; name the folder of the archive")
             })?,
         };
@@ -463,15 +463,6 @@ impl Place {
             .map_err(|error| Failure::new("unreadable", error.to_string()).at(&folder))?;
         Ok(Some(disk))
     }
-}
-
-/// Returns the folder of the archive of this user: `$TRANSCRIPT_ARCHIVE`, else in the data folder. `None` if there is no
-/// home folder.
-#[must_use]
-pub fn default_archive() -> Option<PathBuf> {
-    let set = env::var_os("TRANSCRIPT_ARCHIVE").filter(|folder| !folder.is_empty());
-    let folder = set.map(PathBuf::from);
-    folder.or_else(|| Some(data_folder()?.join("archive")))
 }
 
 /// Returns how an archive is opened: with the keys in this file.

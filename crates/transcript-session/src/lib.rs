@@ -120,6 +120,7 @@ mod resume_point;
 mod rewrite_salvaged;
 mod session;
 mod store;
+mod user_folders;
 mod window;
 
 #[cfg(feature = "async")]
@@ -133,7 +134,8 @@ pub use history::{History, ReadEnd};
 pub use options::{ForkOptions, SessionOptions, SetSome};
 pub use prompts::RecordedPrompt;
 pub use session::{Resumed, Session, append_all_then};
-pub use store::{MIN_PREFIX, Store, cache_folder, data_folder};
+pub use store::{MIN_PREFIX, Store};
+pub use user_folders::{archive_folder, cache_folder, data_folder};
 #[cfg(feature = "search")]
 pub use window::context_window;
 pub use window::parse_fit;

@@ -1,6 +1,5 @@
 //! The store: a folder of projects, each a folder of sessions (see `docs/format.md`, "Files").
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use transcript_reader::{Listing, SessionFiles, SessionRow, subagents_on};
 use transcript_storage::{Disk, ReadDisk, RealDisk};
 
 use crate::error::{Error, ErrorKind};
+use crate::user_folders;
 
 /// The shortest prefix of the id of a session or an entry that is looked up, in characters.
 pub const MIN_PREFIX: usize = 4;
@@ -70,10 +70,7 @@ impl Store {
     /// ```
     #[must_use]
     pub fn from_env() -> Option<Self> {
-        let set = |name| env::var_os(name).filter(|value| !value.is_empty());
-        let config = set("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-        let config = config.or_else(|| Some(PathBuf::from(set("HOME")?).join(".claude")))?;
-        Some(Self::new(config.join("projects")))
+        user_folders::projects_folder().map(Self::new)
     }
 
     /// Returns the folder that contains the projects.
@@ -251,45 +248,4 @@ impl Store {
             listing => Ok(listing?),
         }
     }
-}
-
-/// Returns the folder of this user for what must be kept: `transcript` in `$XDG_DATA_HOME`, else in the data
-/// folder of the system: `Library/Application Support` (macOS), `%APPDATA%` (Windows), or `.local/share` in the
-/// home folder, which must exist. `None` when none of them is known. The folder `transcript` need not exist.
-#[must_use]
-pub fn data_folder() -> Option<PathBuf> {
-    let below = ["Library/Application Support", ".local/share"];
-    Some(folder_of_user("XDG_DATA_HOME", "APPDATA", below)?.join("transcript"))
-}
-
-/// Returns the folder of this user for what can be made again: `transcript` in `$XDG_CACHE_HOME`, else in
-/// the cache folder of the system: `Library/Caches` (macOS), `%LOCALAPPDATA%` (Windows), or `.cache` in the
-/// home folder, which must exist. `None` when none of them is known. The folder `transcript` need not exist.
-#[must_use]
-pub fn cache_folder() -> Option<PathBuf> {
-    let below = ["Library/Caches", ".cache"];
-    Some(folder_of_user("XDG_CACHE_HOME", "LOCALAPPDATA", below)?.join("transcript"))
-}
-
-/// Returns the folder that a variable names, else that of the system: below the home folder on macOS and on other
-/// systems, or in another variable (Windows).
-fn folder_of_user(variable: &str, on_windows: &str, below: [&str; 2]) -> Option<PathBuf> {
-    let folder = |name| {
-        env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|folder| folder.is_absolute())
-    };
-    let home = |below| {
-        Some(
-            folder("HOME")
-                .filter(|home| RealDisk.is_folder(home))?
-                .join(below),
-        )
-    };
-    let of_system = || match env::consts::OS {
-        "macos" => home(below[0]),
-        "windows" => folder(on_windows),
-        _ => home(below[1]),
-    };
-    folder(variable).or_else(of_system)
 }

@@ -1,5 +1,6 @@
 //! Holds that files and folders are reached through a disk of `transcript-storage` and in no other way, so that whatever works
-//! on the file system of this machine works on an archive, in memory, and on any other disk.
+//! on the file system of this machine works on an archive, in memory, and on any other disk; and that libraries do not read the
+//! environment.
 //!
 //! Tests may use the file system directly. `Path::metadata` and `Path::is_file`, which look like methods of the same
 //! names without types, are in `clippy.toml`.
@@ -13,6 +14,17 @@ use syn::{Attribute, ExprMethodCall, Item, ItemMod, ItemUse, Macro, UseTree};
 
 /// The crates that may use the file system: the disks themselves, and tools of tests.
 const MAY: [&str; 2] = ["transcript-storage", "transcript-testkit"];
+
+/// What may read the environment: the programs, tools of tests, and the one module of the libraries.
+const MAY_READ_ENVIRONMENT: [&str; 4] = [
+    "crates/transcript-browse/",
+    "crates/transcript-cli/",
+    "crates/transcript-testkit/",
+    "crates/transcript-session/src/user_folders.rs",
+];
+
+/// Functions of `std::env` that read the environment.
+const OF_ENVIRONMENT: [&str; 5] = ["home_dir", "var", "var_os", "vars", "vars_os"];
 
 /// Methods of `Path` without arguments that look at the file system.
 const METHODS: [&str; 8] = [
@@ -28,13 +40,39 @@ const METHODS: [&str; 8] = [
 
 #[test]
 fn every_path_goes_through_a_disk() {
+    let mut found = uses_of_all();
+    found.retain(|(path, what)| {
+        !is_of_environment(what) && !MAY.iter().any(|name| path.contains(name))
+    });
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn no_library_reads_the_environment_but_in_one_module() {
+    let mut found = uses_of_all();
+    found.retain(|(_, what)| is_of_environment(what));
+    let is_allowed = |path: &str| MAY_READ_ENVIRONMENT.iter().any(|part| path.contains(part));
+    let (allowed, others): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|(path, _)| is_allowed(path));
+    assert!(others.is_empty(), "{others:#?}");
+    let is_module = |(path, _): &(String, String)| path.ends_with("user_folders.rs");
+    assert!(allowed.iter().any(is_module));
+}
+
+fn is_of_environment(what: &str) -> bool {
+    what.rsplit("::")
+        .next()
+        .is_some_and(|name| OF_ENVIRONMENT.contains(&name))
+}
+
+/// Returns the file and the name of each use of the file system or the environment in all crates.
+fn uses_of_all() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut crates: Vec<PathBuf> = ["shared", "python", "node"]
         .map(|name| root.join("bindings").join(name))
         .into();
     let members = fs::read_dir(root.join("crates")).expect("there are crates");
     crates.extend(members.map(|member| member.expect("it can be listed").path()));
-    crates.retain(|folder| !MAY.iter().any(|name| folder.ends_with(name)));
     let mut found = Vec::new();
     let mut files = 0;
     for folder in crates {
@@ -46,11 +84,11 @@ fn every_path_goes_through_a_disk() {
         }
     }
     assert!(files > 300, "only {files} files were read");
-    assert!(found.is_empty(), "\n{}", found.join("\n"));
+    found
 }
 
 #[test]
-fn every_way_around_a_disk_is_found() {
+fn every_way_around_a_disk_and_to_the_environment_is_found() {
     let uses = |text: &str| {
         let file = syn::parse_file(text).expect("it compiles");
         let mut reader = Uses::default();
@@ -79,6 +117,10 @@ fn every_way_around_a_disk_is_found() {
         ),
         ("fn f(a: &Path) { assert!(a.is_dir()); }", ".is_dir()"),
         ("fn f() { vec![std::fs::read(\"a\")]; }", "std::fs::read"),
+        ("use std::env::{consts, var_os};", "std::env::var_os"),
+        ("use std::env; fn f() { env::var(\"HOME\"); }", "env::var"),
+        ("fn f() { vec![std::env::vars()]; }", "std::env::vars"),
+        ("use std::env::*;", "std::env::vars"),
     ] {
         assert_eq!(uses(text), [expected], "{text}");
     }
@@ -88,6 +130,7 @@ fn every_way_around_a_disk_is_found() {
         "use rustix::fs::statvfs; use crate::fs_watch;",
         "fn f(path: &Path) { path.join(\"fs\"); path.parent(); }",
         "/// Use `std::fs`.\nfn f() { print!(\"std::fs::read, a.exists()\") }",
+        "fn f(env: &str) { std::env::current_dir(); env::consts::OS; env!(\"A\"); }",
         "#[cfg(test)] mod tests { use std::fs; }",
         "#[cfg(all(test, unix))] fn f() { std::fs::read(\"a\"); }",
         "impl A { #[cfg(test)] fn f(&self) { std::fs::read(\"a\"); } }",
@@ -97,14 +140,14 @@ fn every_way_around_a_disk_is_found() {
 }
 
 /// Reads a file and the modules that it declares.
-fn read(path: &Path, found: &mut Vec<String>, files: &mut usize) {
+fn read(path: &Path, found: &mut Vec<(String, String)>, files: &mut usize) {
     let text = fs::read_to_string(path).expect("it can be read");
     let file = syn::parse_file(&text).expect("it compiles");
     let mut uses = Uses::default();
     uses.visit_file(&file);
     *files += 1;
     let uses = uses.found.into_iter();
-    found.extend(uses.map(|what| format!("{}: {what}", path.display())));
+    found.extend(uses.map(|what| (path.display().to_string().replace('\\', "/"), what)));
     let stem = path.file_stem().expect("it has a name");
     let own = ["lib", "main", "mod"].iter().any(|name| stem == *name);
     let folder = if own {
@@ -146,7 +189,7 @@ fn is_of_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Collects what reaches the file system directly.
+/// Collects what reaches the file system directly, or reads the environment.
 #[derive(Default)]
 struct Uses {
     found: Vec<String>,
@@ -164,7 +207,9 @@ impl Uses {
             }
             _ => false,
         };
-        if is_of(&["std", "fs"]) || is_of(&["tokio", "fs"]) || is_method {
+        let reads_environment = matches!(path, [.., of, name]
+            if of == "env" && OF_ENVIRONMENT.contains(&&**name));
+        if is_of(&["std", "fs"]) || is_of(&["tokio", "fs"]) || is_method || reads_environment {
             self.found.push(path.join("::"));
         }
     }
@@ -186,6 +231,9 @@ impl Uses {
             }
             UseTree::Name(name) => self.add_path(&below(&name.ident)),
             UseTree::Rename(name) => self.add_path(&below(&name.ident)),
+            UseTree::Glob(_) if above.ends_with(&["std".to_owned(), "env".to_owned()]) => {
+                self.add_path(&[above, &["vars".to_owned()]].concat());
+            }
             UseTree::Glob(_) => self.add_path(above),
         }
     }

@@ -1,0 +1,68 @@
+//! The folders of this user, as the environment names them. No other library reads the environment, which a test holds
+//! (`testkit/tests/it/disks.rs`).
+
+use std::env;
+use std::path::PathBuf;
+
+use transcript_storage::{ReadDisk, RealDisk};
+
+/// Returns the folder of projects of the client.
+pub(crate) fn projects_folder() -> Option<PathBuf> {
+    let config = set("CLAUDE_CONFIG_DIR");
+    let config = config.or_else(|| Some(set("HOME")?.join(".claude")))?;
+    Some(config.join("projects"))
+}
+
+/// Returns the folder of the archive of this user: `$TRANSCRIPT_ARCHIVE`, else `archive` in the [data folder](data_folder).
+/// `None` if there is no home folder.
+#[must_use]
+pub fn archive_folder() -> Option<PathBuf> {
+    set("TRANSCRIPT_ARCHIVE").or_else(|| Some(data_folder()?.join("archive")))
+}
+
+/// Returns the path in a variable, unless it is empty.
+fn set(variable: &str) -> Option<PathBuf> {
+    let value = env::var_os(variable).filter(|value| !value.is_empty());
+    value.map(PathBuf::from)
+}
+
+/// Returns the folder of this user for what must be kept: `transcript` in `$XDG_DATA_HOME`, else in the data
+/// folder of the system: `Library/Application Support` (macOS), `%APPDATA%` (Windows), or `.local/share` in the
+/// home folder, which must exist. `None` when none of them is known. The folder `transcript` need not exist.
+#[must_use]
+pub fn data_folder() -> Option<PathBuf> {
+    let below = ["Library/Application Support", ".local/share"];
+    Some(folder_of_user("XDG_DATA_HOME", "APPDATA", below)?.join("transcript"))
+}
+
+/// Returns the folder of this user for what can be made again: `transcript` in `$XDG_CACHE_HOME`, else in
+/// the cache folder of the system: `Library/Caches` (macOS), `%LOCALAPPDATA%` (Windows), or `.cache` in the
+/// home folder, which must exist. `None` when none of them is known. The folder `transcript` need not exist.
+#[must_use]
+pub fn cache_folder() -> Option<PathBuf> {
+    let below = ["Library/Caches", ".cache"];
+    Some(folder_of_user("XDG_CACHE_HOME", "LOCALAPPDATA", below)?.join("transcript"))
+}
+
+/// Returns the folder that a variable names, else that of the system: below the home folder on macOS and on other
+/// systems, or in another variable (Windows).
+fn folder_of_user(variable: &str, on_windows: &str, below: [&str; 2]) -> Option<PathBuf> {
+    let folder = |name| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|folder| folder.is_absolute())
+    };
+    let home = |below| {
+        Some(
+            folder("HOME")
+                .filter(|home| RealDisk.is_folder(home))?
+                .join(below),
+        )
+    };
+    let of_system = || match env::consts::OS {
+        "macos" => home(below[0]),
+        "windows" => folder(on_windows),
+        _ => home(below[1]),
+    };
+    folder(variable).or_else(of_system)
+}
