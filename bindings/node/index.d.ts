@@ -18,12 +18,14 @@ export * from './lib/functions.js';
 import type { RootOptions } from './lib/functions.js';
 
 export type * from './records.js';
-import type { Costs, EntryPreview, PathState, PromptChangesRecord, RequestRecord, Usage } from './records.js';
+import type { Costs, EntryPreview, PathState, PromptChangesRecord, RequestRecord, StoryPreview, Usage } from './records.js';
 
 /** What a session has cost, over resumes. */
 export type Counters = Costs;
 /** An entry of a conversation, with a preview of its text. */
 export type SessionEntry = EntryPreview;
+/** An entry of the whole conversation, with those that compactions removed. */
+export type StoryEntry = StoryPreview;
 /** The request that continues a session. */
 export type SessionRequest = RequestRecord;
 /** The state of a session at the end of its conversation. What no line contains is null. */
@@ -324,6 +326,14 @@ export interface SessionOptions extends RootOptions {
   onBusy?: 'fail' | 'share' | 'fork';
 }
 
+/** What there is to say about the result of a call of a tool, apart from its content. */
+export interface ToolResultOptions {
+  /** Whether the call failed. */
+  isError?: boolean;
+  /** What the tool returned in its own form, for programs and not for the model. */
+  toolUseResult?: unknown;
+}
+
 /** What to add to the counts of a session. */
 export interface Counted {
   /** A message of the API, with its `model` and `usage`. Count each reply once. */
@@ -422,6 +432,8 @@ export class Session {
    * is a part: the next request tells the model that it did not run.
    */
   appendReply(reply: StreamReply): Promise<Written[]>;
+  /** Appends the result of the call with this id: a text, or content blocks of the API. */
+  appendToolResult(call: string, content: string | object[], options?: ToolResultOptions): Promise<Written>;
   /** Queues an entry: it is written within 100 ms, before later appends. Resolves to its uuid. */
   queue(entry: Added): Promise<string | null>;
   /**
@@ -429,10 +441,13 @@ export class Session {
    * names are removed from the conversation in the same write, or not appended.
    */
   record(messages: Iterable<Entry>): Promise<Recorded>;
-  /** Restarts the conversation with a summary; the entries `preserved` stay in the context word for word. */
+  /**
+   * Restarts the conversation with a summary. The entries `preserved`, or the last `keepTurns` turns, stay in the context
+   * word for word. More turns are kept where a call and its result would be separated otherwise.
+   */
   compact(
     summary: string,
-    options?: { trigger?: 'manual' | 'auto'; preserved?: (string | number)[]; preTokens?: number },
+    options?: { trigger?: 'manual' | 'auto'; preserved?: (string | number)[]; keepTurns?: number; preTokens?: number },
   ): Promise<{ boundary: Written; summary: Written }>;
   /** Continues from an entry, named by its uuid, the start of one, or its line; `null` from the start. */
   rewind(to: string | number | null): Promise<void>;
@@ -476,6 +491,15 @@ export class Session {
   request(): Promise<SessionRequest>;
   /** Lists the entries of the conversation, oldest first, with previews of their texts. */
   entries(): Promise<SessionEntry[]>;
+  /**
+   * Lists the entries of the whole conversation, with those that compactions removed: `chapter` counts the compactions
+   * before an entry, `inContext` says whether the model sees it.
+   */
+  story(): Promise<StoryEntry[]>;
+  /**
+   * Resolves to the uuid of the entry that is named by the start of its uuid or by its line. A whole uuid is not looked up.
+   */
+  findEntry(name: string | number): Promise<string>;
   /** Returns the tokens of all answers in the file, by model. */
   usage(): Promise<Usage[]>;
   /** The uuid of the entry that the next one follows. */

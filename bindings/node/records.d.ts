@@ -1084,6 +1084,28 @@ export interface StatusRecord {
   todayNanoUsd: number | null;
 }
 
+/** An entry as the command `story` lists it. */
+export interface StoryPreview {
+  /** The number of its chapter, from 0. Each one after the first starts with the boundary of a compaction. */
+  chapter: number;
+  /** The tokens of the context of this answer, as the API counted them. */
+  contextTokens: number | null;
+  /** Whether the model sees it when the conversation continues. */
+  inContext: boolean;
+  /** Whether it is a prompt of a person. */
+  isPrompt: boolean;
+  /** The tokens of this answer, as the API counted them. */
+  outputTokens: number | null;
+  /** The start of its text. */
+  preview: string;
+  /** The role of its message. */
+  role: string | null;
+  /** Its type, such as `user`. */
+  type: string;
+  /** Its uuid; `null` if it has none. */
+  uuid: string | null;
+}
+
 /** A block that is not in the file. */
 export interface SyntheticRecord {
   /** The block. */

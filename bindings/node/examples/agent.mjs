@@ -45,8 +45,7 @@ try {
     await session.count({ reply: result.message, apiMs: performance.now() - start });
     // A whole reply may still have calls in `partialCalls`; the next request says that they did not run.
     for (const { id, name, input } of result.toolCalls) {
-      const block = { type: 'tool_result', tool_use_id: id, content: runTool(name, input) };
-      await session.append({ type: 'user', message: { role: 'user', content: [block] } });
+      await session.appendToolResult(id, runTool(name, input));
     }
   } while (result.toolCalls.length + result.partialCalls.length > 0);
   await session.endTurn(prompt);

@@ -243,6 +243,11 @@ class Session {
     return written(await this.#commands.start((session, number) => session.appendReply(number, received)));
   }
 
+  async appendToolResult(call, content, options) {
+    const toolResult = { ...present(options), call, content };
+    return (await this.#ask({ op: 'append', toolResult })).entries[0];
+  }
+
   async queue(entry) {
     return JSON.parse(await this.#run(`{"op":"queue",${added(entry)}`)).uuid;
   }
@@ -318,6 +323,14 @@ class Session {
 
   async entries() {
     return (await this.#ask({ op: 'entries' })).list;
+  }
+
+  async story() {
+    return (await this.#ask({ op: 'story' })).story;
+  }
+
+  async findEntry(name) {
+    return (await this.#ask({ op: 'findEntry', name })).uuid;
   }
 
   async usage() {

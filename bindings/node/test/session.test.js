@@ -205,6 +205,33 @@ inFolder('references to tools that are not named are not sent', async (file) => 
   assert.deepEqual(referred(await transcript.request(file, { tools: ['WebFetch'] })), ['WebFetch']);
 });
 
+inFolder('results of calls are appended, and a compaction keeps the last turns', async (file) => {
+  const session = await transcript.Session.create(file, OPTIONS);
+  assert.deepEqual([await session.entries(), await session.story()], [[], []]);
+  const [first] = await session.append({ user: 'one' });
+  await session.append({ user: 'two' });
+  const calls = [0, 1].map((n) => ({ type: 'tool_use', id: `toolu_${n}`, name: 'Calendar', input: {} }));
+  await session.append({ assistant: { id: 'm', role: 'assistant', model: 'm', content: calls } });
+  await session.appendToolResult('toolu_0', '366 days', { toolUseResult: { days: 366 } });
+  const content = [{ type: 'text', text: 'no such year' }];
+  const failed = await session.appendToolResult('toolu_1', content, { isError: true });
+  await assert.rejects(session.appendToolResult('toolu_1', 'again'), { name: 'InvalidError', kind: 'answered-call' });
+  await assert.rejects(session.appendToolResult('toolu_1', 'again', { iserror: true }), transcript.InvalidError);
+  const lines = fs.readFileSync(file, 'utf8').trim().split('\n').map((line) => JSON.parse(line));
+  assert.deepEqual(lines.at(-2).toolUseResult, { days: 366 });
+  const result = { tool_use_id: 'toolu_1', type: 'tool_result', content, is_error: true };
+  assert.deepEqual([lines.at(-1).uuid, lines.at(-1).message.content], [failed.uuid, [result]]);
+  const both = { preserved: [first.uuid], keepTurns: 1 };
+  await assert.rejects(session.compact('They counted.', both), transcript.InvalidError);
+  await session.compact('They counted.', { keepTurns: 1 });
+  const story = (await session.story()).map(({ preview, inContext }) => [preview, inContext]);
+  assert.deepEqual(story.slice(0, 2), [['one', false], ['two', true]]);
+  assert.equal(await session.findEntry(first.uuid.slice(0, 8)), first.uuid);
+  assert.equal(await session.findEntry(1), first.uuid);
+  await assert.rejects(session.findEntry(1000), transcript.InvalidError);
+  await session.close();
+});
+
 inFolder('a conversation is written, resumed, compacted and forked', async (file) => {
   const session = await transcript.Session.create(file, OPTIONS);
   const [prompt] = await session.append({ user: 'How long is the year 2000?' });

@@ -30,6 +30,10 @@ export async function write(path: string): Promise<Written[]> {
   const prompt: Written | null = await session.recordPrompt({ base: 'Be short.' });
   console.log(changes?.changed, prompt?.offset);
   await session.completeCalls('Stopped');
+  const result: Written = await session.appendToolResult('toolu_1', [{ type: 'text', text: 'x' }], { isError: true });
+  await session.compact('They counted.', { keepTurns: 2 });
+  const [{ chapter, inContext, preview }]: transcript.StoryEntry[] = await session.story();
+  console.log(chapter, inContext, preview, await session.findEntry(result.uuid ?? 1));
   await session.append({ client: { rejection: { call: 'toolu_1', by: 'person', reason: 'No.' } } });
   return session.append({ user: 'hello' });
 }

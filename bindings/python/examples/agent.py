@@ -62,8 +62,7 @@ def main(path: str, url: str, prompt: str | None) -> None:
             # A whole reply may still have calls in `partialCalls`; the next request says that they did not run.
             for call in result["toolCalls"]:
                 content = run_tool(call["name"], call["input"])
-                block = {"type": "tool_result", "tool_use_id": call["id"], "content": content}
-                session.append({"type": "user", "message": {"role": "user", "content": [block]}})
+                session.append_tool_result(call["id"], content)
             if not result["toolCalls"] and not result["partialCalls"]:
                 break
         session.end_turn(prompt)

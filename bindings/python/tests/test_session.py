@@ -282,6 +282,36 @@ class Sessions(Folder):
             previews = [entry["preview"] for entry in session.entries() if entry["role"] is not None]
             self.assertEqual(previews[-2:], ["two", "three"])
 
+    def test_results_of_calls_and_the_last_turns_that_a_compaction_keeps(self) -> None:
+        calls = [{"type": "tool_use", "id": f"toolu_{n}", "name": "Calendar", "input": {}} for n in range(2)]
+        with self.create() as session:
+            self.assertEqual((session.entries(), session.story()), ([], []))
+            first = session.append(user="one")[0].uuid
+            assert first is not None
+            session.append(user="two")
+            session.append(assistant={"id": "m", "role": "assistant", "model": "m", "content": calls})
+            session.append_tool_result("toolu_0", "366 days", tool_use_result={"days": 366})
+            blocks = [{"type": "text", "text": "no such year"}]
+            failed = session.append_tool_result("toolu_1", blocks, is_error=True)
+            with self.assertRaises(transcript.InvalidError) as answered:
+                session.append_tool_result("toolu_1", "again")
+            self.assertEqual(answered.exception.kind, "answered-call")
+            with self.assertRaises(ValueError):
+                session.append_tool_result("toolu_1", [{"type": "text", "text": "half a pair \ud83d"}])
+            lines = [json.loads(line) for line in self.path.read_text().splitlines()]
+            self.assertEqual(lines[-2]["toolUseResult"], {"days": 366})
+            result = {"tool_use_id": "toolu_1", "type": "tool_result", "content": blocks, "is_error": True}
+            self.assertEqual((lines[-1]["uuid"], lines[-1]["message"]["content"]), (failed.uuid, [result]))
+            with self.assertRaises(transcript.InvalidError):
+                session.compact("They counted.", preserved=[first], keep_turns=1)
+            session.compact("They counted.", keep_turns=1)
+            story = session.story()
+            self.assertEqual((story[0]["preview"], story[0]["inContext"]), ("one", False))
+            self.assertEqual((story[1]["preview"], story[1]["inContext"]), ("two", True))
+            self.assertEqual((session.find_entry(first[:8]), session.find_entry(1)), (first, first))
+            with self.assertRaises(transcript.InvalidError):
+                session.find_entry(1000)
+
     def test_an_entry_is_written_as_it_is(self) -> None:
         text = '{"type":"user","message":{"role":"user","content":"\\u00e9"},"n":9007199254740993,"e":1.0e400}'
         with self.create() as session:
@@ -541,6 +571,21 @@ class Sessions(Folder):
                     session.count(**wrong)
             self.assertEqual(session.counters()["models"], [])
             self.assertEqual(self.path.read_text(), before)
+
+    def test_tasks_append_results_of_calls_and_read_the_story(self) -> None:
+        async def work() -> None:
+            options: transcript.SessionOptions = {"cwd": "/work", "version": "1.0.0"}
+            async with await AsyncSession.create(self.path, **options) as session:
+                first = (await session.append(user="one"))[0].uuid
+                call = {"type": "tool_use", "id": "toolu_1", "name": "Calendar", "input": {}}
+                await session.append(assistant={"id": "m", "role": "assistant", "model": "m", "content": [call]})
+                result = await session.append_tool_result("toolu_1", "366 days")
+                self.assertEqual(await session.leaf(), result.uuid)
+                await session.compact("They counted.", keep_turns=1)
+                self.assertEqual({entry["inContext"] for entry in await session.story()}, {True})
+                self.assertEqual(await session.find_entry(1), first)
+
+        asyncio.run(work())
 
     def test_tasks_count_and_complete_calls_as_well(self) -> None:
         async def run() -> Any:

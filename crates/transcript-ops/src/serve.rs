@@ -16,7 +16,7 @@ use crate::wire::{self, Answer, Append, Command, CommandError, Json};
 use transcript_reader::Index;
 use transcript_session::make::Compaction;
 use transcript_session::{
-    Error, ForkOptions, History, Request as SessionRequest, Session, SetSome, TurnEnd, Usage,
+    Error, ForkOptions, Keep, Request as SessionRequest, Session, SetSome, TurnEnd,
     append_all_then, context_window,
 };
 
@@ -300,8 +300,13 @@ fn run(
         Command::Compact(compact) => {
             let preserved = compact.preserved.iter();
             let preserved: Result<Vec<_>, _> = preserved.map(|name| named(session, name)).collect();
+            let turns = compact.keep_turns.map(usize::try_from);
+            let keep = match turns {
+                Some(turns) => Keep::LastTurns(turns.unwrap_or(usize::MAX)),
+                None => Keep::Entries(preserved?),
+            };
             let compaction = Compaction::new(compact.trigger, compact.pre_tokens);
-            let done = session.compact(compaction, &compact.summary, preserved?)?;
+            let done = session.compact(compaction, &compact.summary, keep)?;
             Ok(Answer::written(vec![done.boundary, done.summary]))
         }
         Command::Rewind { to } => {
@@ -386,7 +391,16 @@ fn run(
             let list: Vec<_> = entries.iter().map(wire::EntryPreview::new).collect();
             answer_with(&list, |answer| &mut answer.list)
         }
-        Command::Usage => answer_with(&usage(session)?, |answer| &mut answer.models),
+        Command::Story => {
+            let story = session.story()?;
+            let story: Vec<_> = story.iter().map(wire::StoryPreview::new).collect();
+            answer_with(&story, |answer| &mut answer.story)
+        }
+        Command::FindEntry { name } => {
+            let found = session.find_entry(name)?;
+            Ok(Answer::written_with_leaf(Vec::new(), Some(found)))
+        }
+        Command::Usage => answer_with(&session.usage()?, |answer| &mut answer.models),
         Command::Leaf => Ok(Answer::written_with_leaf(Vec::new(), session.leaf())),
         Command::Close => Err(CommandError::bad_command("close ends the server")),
     }
@@ -420,15 +434,6 @@ fn append_all(session: &Session, entries: &[Json<'_>]) -> Result<Answer<'static>
     });
     let written = session.append_all(drafts.collect::<Result<Vec<_>, _>>()?)?;
     Ok(Answer::written(written))
-}
-
-/// Returns what the answers of the file report. A session without an entry has no file yet.
-fn usage(session: &Session) -> Result<Vec<Usage>, Error> {
-    let missing = transcript_session::ErrorKind::Read(transcript_reader::ErrorKind::NotFound);
-    match History::open(session.path()) {
-        Err(error) if session.leaf().is_none() && error.kind() == missing => Ok(Vec::new()),
-        history => history?.usage(),
-    }
 }
 
 /// Returns the record of a request: its messages, and what it has that the file has not, and the reverse.
@@ -628,6 +633,7 @@ pub fn drafts(append: &Append<'_>) -> Result<Vec<Draft>, CommandError> {
         Append::Entry(entry) => vec![Draft::entry(entry.text())?],
         Append::User(text) => vec![Draft::user(text)],
         Append::Assistant(message) => Draft::assistant(message.text())?,
+        Append::ToolResult(result) => vec![Draft::try_from(result.entry()?)?],
         Append::Client(action) => {
             let entries = action.entries()?;
             let drafts = entries.iter().map(Draft::try_from);

@@ -7,8 +7,8 @@ use transcript_format::make::Compaction;
 use transcript_format::object::Object;
 use transcript_messages::builder::{AssembledPrompt, PromptChanges, PromptFingerprint};
 use transcript_reader::Index;
-use transcript_resume::PathState;
 use transcript_resume::request::Request;
+use transcript_resume::{PathState, Usage};
 use transcript_writer::asynchronous::AsyncWriter;
 use transcript_writer::{
     AgentId, AgentMeta, Compacted, Draft, EntryId, InvalidEntry, RecordOptions, RecordOutcome,
@@ -267,6 +267,14 @@ impl AsyncSession {
     /// As there.
     pub async fn state(&self) -> Result<PathState, Error> {
         self.call(|session| session.state()).await
+    }
+
+    /// Returns the tokens of all answers in the file, by model; see [`Session::usage`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn usage(&self) -> Result<Vec<Usage>, Error> {
+        self.call(|session| session.usage()).await
     }
 
     /// Returns the entries of the whole conversation; see [`Session::story`].

@@ -16,7 +16,7 @@ use transcript_messages::builder::{AssembledPrompt, PromptChanges, PromptFingerp
 use transcript_messages::{BlockKind, Message, SyntheticKind};
 use transcript_reader::{Bodies, Index};
 use transcript_resume::request::Request;
-use transcript_resume::{Costs, PathState, Policy, Tree, texts};
+use transcript_resume::{Costs, PathState, Policy, Tree, Usage, texts};
 use transcript_storage::Fingerprint;
 use transcript_writer::{
     AgentId, AgentMeta, Compacted, Draft, EntryId, ErrorKind as WriteError, InvalidEntry,
@@ -500,7 +500,7 @@ impl Session {
     /// # Errors
     /// When the file cannot be read.
     pub fn entries(&self) -> Result<Vec<ConversationEntry>, Error> {
-        self.read_again()?.entries(self.options.policy)
+        self.read_if_any(|history| history.entries(self.options.policy))
     }
 
     /// Returns the state of the session at the end of its conversation, from the file as it is now: the
@@ -509,14 +509,16 @@ impl Session {
     /// # Errors
     /// When the file cannot be read.
     pub fn state(&self) -> Result<PathState, Error> {
-        match self.read_again() {
-            Ok(history) => history.state(self.options.policy),
-            // A session without an entry has no file yet.
-            Err(error) if self.leaf().is_none() && error.kind() == NO_FILE => {
-                Ok(PathState::default())
-            }
-            Err(error) => Err(error),
-        }
+        self.read_if_any(|history| history.state(self.options.policy))
+    }
+
+    /// Returns the tokens of all answers in the file, by model, from the file as it is now; see
+    /// [`History::usage`].
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn usage(&self) -> Result<Vec<Usage>, Error> {
+        self.read_if_any(History::usage)
     }
 
     /// Returns the entries of the whole conversation, with those that compactions removed, from the
@@ -525,7 +527,7 @@ impl Session {
     /// # Errors
     /// When the file cannot be read.
     pub fn story(&self) -> Result<Vec<StoryEntry>, Error> {
-        self.read_again()?.story(self.options.policy)
+        self.read_if_any(|history| history.story(self.options.policy))
     }
 
     /// Goes back to an entry: the next one becomes a child of it, and the entries after it become
@@ -1174,6 +1176,18 @@ impl Session {
         Ok(self
             .writer
             .record(messages, options.tombstoned(tombstoned))?)
+    }
+
+    /// Reads something of the session as it is now; nothing of one without an entry, which has no file yet.
+    fn read_if_any<T: Default>(
+        &self,
+        read: impl FnOnce(&History) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match self.read_again() {
+            Ok(history) => read(&history),
+            Err(error) if self.leaf().is_none() && error.kind() == NO_FILE => Ok(T::default()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Reads the session as it is now.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 from . import _transcript  # pyright: ignore[reportPrivateUsage]
 from ._records import Json, parsed, several, waiting
 from ._sdk import Policy, Provider
-from .records import Costs, EntryPreview, PathState, RequestRecord, Usage
+from .records import Costs, EntryPreview, PathState, RequestRecord, StoryPreview, Usage
 
 Path = str | os.PathLike[str]
 Entry = Mapping[str, Any] | str | bytes | bytearray | memoryview
@@ -363,6 +363,20 @@ class Session(_Open):
         """
         return _written(self._native.append_reply(reply.native))
 
+    def append_tool_result(
+        self,
+        call: str,
+        content: str | Iterable[Mapping[str, Any]],
+        *,
+        is_error: bool = False,
+        tool_use_result: Any = None,
+    ) -> Written:
+        """Append the result of the call with this id: a text, or content blocks of the API.
+
+        ``tool_use_result`` is what the tool returned in its own form, for programs and not for the model.
+        """
+        return _written(self._native.run(_tool_result(call, content, is_error, tool_use_result)))[0]
+
     def queue(
         self,
         entry: Entry | None = None,
@@ -389,10 +403,14 @@ class Session(_Open):
         *,
         trigger: Literal["manual", "auto"] = "manual",
         preserved: Iterable[str | int] = (),
+        keep_turns: int | None = None,
         pre_tokens: int = 0,
     ) -> Compacted:
-        """Restart the conversation with a summary; the entries ``preserved`` stay in the context word for word."""
-        return Compacted(*_written(self._native.run(_compact(summary, trigger, preserved, pre_tokens))))
+        """Restart the conversation with a summary. The entries ``preserved``, or the last ``keep_turns`` turns, stay in
+        the context word for word. More turns are kept where a call and its result would be separated otherwise.
+        """
+        command = _compact(summary, trigger, preserved, keep_turns, pre_tokens)
+        return Compacted(*_written(self._native.run(command)))
 
     def rewind(self, to: str | int | None) -> None:
         """Continue from an entry, named by its uuid, the start of one, or its line; ``None`` from the start."""
@@ -490,6 +508,18 @@ class Session(_Open):
         """List the entries of the conversation, oldest first, with previews of their texts."""
         return parsed(self._native.run_long('{"op":"entries"}'))["list"]
 
+    def story(self) -> list[StoryPreview]:
+        """List the entries of the whole conversation, with those that compactions removed, as :meth:`entries` does:
+        ``chapter`` counts the compactions before an entry, ``inContext`` says whether the model sees it.
+        """
+        return parsed(self._native.run_long('{"op":"story"}'))["story"]
+
+    def find_entry(self, name: str | int) -> str:
+        """Return the uuid of the entry that is named by the start of its uuid or by its line. A whole uuid is not looked
+        up.
+        """
+        return parsed(self._native.run_long(json.dumps({"op": "findEntry", "name": name})))["uuid"]
+
     def usage(self) -> list[Usage]:
         """Return the tokens of all answers in the file, by model."""
         return parsed(self._native.run_long('{"op":"usage"}'))["models"]
@@ -532,14 +562,31 @@ class Session(_Open):
         self.close()
 
 
+def _tool_result(
+    call: str, content: str | Iterable[Mapping[str, Any]], is_error: bool, tool_use_result: Any
+) -> str:
+    result = {
+        "call": call,
+        "content": content if isinstance(content, str) else list(content),
+        "isError": is_error,
+        "toolUseResult": tool_use_result,
+    }
+    return json.dumps({"op": "append", "toolResult": result}, allow_nan=False, default=_object)
+
+
 def _compact(
-    summary: str, trigger: Literal["manual", "auto"], preserved: Iterable[str | int], pre_tokens: int
+    summary: str,
+    trigger: Literal["manual", "auto"],
+    preserved: Iterable[str | int],
+    keep_turns: int | None,
+    pre_tokens: int,
 ) -> str:
     command = {
         "op": "compact",
         "summary": summary,
         "trigger": trigger,
         "preserved": list(preserved),
+        "keepTurns": keep_turns,
         "preTokens": pre_tokens,
     }
     return json.dumps(command)
@@ -652,6 +699,17 @@ class AsyncSession(_Open):
         native = reply.native
         return _written(await waiting(lambda done: self._native.append_reply_then(native, done)))
 
+    async def append_tool_result(
+        self,
+        call: str,
+        content: str | Iterable[Mapping[str, Any]],
+        *,
+        is_error: bool = False,
+        tool_use_result: Any = None,
+    ) -> Written:
+        """As :meth:`Session.append_tool_result`."""
+        return _written(await self._run(_tool_result(call, content, is_error, tool_use_result)))[0]
+
     async def queue(
         self,
         entry: Entry | None = None,
@@ -674,10 +732,12 @@ class AsyncSession(_Open):
         *,
         trigger: Literal["manual", "auto"] = "manual",
         preserved: Iterable[str | int] = (),
+        keep_turns: int | None = None,
         pre_tokens: int = 0,
     ) -> Compacted:
         """As :meth:`Session.compact`."""
-        return Compacted(*_written(await self._run(_compact(summary, trigger, preserved, pre_tokens))))
+        command = _compact(summary, trigger, preserved, keep_turns, pre_tokens)
+        return Compacted(*_written(await self._run(command)))
 
     async def rewind(self, to: str | int | None) -> None:
         """As :meth:`Session.rewind`."""
@@ -752,6 +812,14 @@ class AsyncSession(_Open):
     async def entries(self) -> list[EntryPreview]:
         """As :meth:`Session.entries`."""
         return parsed(await self._run('{"op":"entries"}'))["list"]
+
+    async def story(self) -> list[StoryPreview]:
+        """As :meth:`Session.story`."""
+        return parsed(await self._run('{"op":"story"}'))["story"]
+
+    async def find_entry(self, name: str | int) -> str:
+        """As :meth:`Session.find_entry`."""
+        return parsed(await self._run(json.dumps({"op": "findEntry", "name": name})))["uuid"]
 
     async def usage(self) -> list[Usage]:
         """As :meth:`Session.usage`."""

@@ -1166,6 +1166,29 @@ class StatusRecord(TypedDict):
     """The cost of all requests of today."""
 
 
+class StoryPreview(TypedDict):
+    """An entry as the command `story` lists it."""
+
+    chapter: int
+    """The number of its chapter, from 0. Each one after the first starts with the boundary of a compaction."""
+    contextTokens: int | None
+    """The tokens of the context of this answer, as the API counted them."""
+    inContext: bool
+    """Whether the model sees it when the conversation continues."""
+    isPrompt: bool
+    """Whether it is a prompt of a person."""
+    outputTokens: int | None
+    """The tokens of this answer, as the API counted them."""
+    preview: str
+    """The start of its text."""
+    role: str | None
+    """The role of its message."""
+    type: str
+    """Its type, such as `user`."""
+    uuid: str | None
+    """Its uuid; `null` if it has none."""
+
+
 class SyntheticRecord(TypedDict):
     """A block that is not in the file."""
 

@@ -119,7 +119,7 @@ fn a_command_is_executed_even_if_its_answer_cannot_be_written() {
 }
 
 /// Each command, in an order in which it succeeds.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 30] = [
     r#"{"op":"hello"}"#,
     r#"{"op":"append","user":"Which years have a leap day?"}"#,
     r#"{"op":"append","entry":"{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"And 1900?\"}}"}"#,
@@ -143,6 +143,12 @@ const COMMANDS: [&str; 24] = [
     r#"{"op":"changes","sections":[{"name":"base","text":"Be brief."}]}"#,
     r#"{"op":"record","messages":[]}"#,
     r#"{"op":"sync"}"#,
+    r#"{"op":"append","assistant":{"id":"m","role":"assistant","model":"m","content":[{"type":"tool_use","id":"t1","name":"Calendar","input":{}},{"type":"tool_use","id":"t2","name":"Calendar","input":{}}]}}"#,
+    r#"{"op":"append","toolResult":{"call":"t1","content":"366 days","toolUseResult":{"days":366}}}"#,
+    r#"{"op":"append","toolResult":{"call":"t2","content":[{"type":"text","text":"no year"}],"isError":true}}"#,
+    r#"{"op":"compact","trigger":"auto","summary":"Leap days.","keepTurns":1}"#,
+    r#"{"op":"story"}"#,
+    r#"{"op":"findEntry","name":1}"#,
     r#"{"op":"rewind","to":null}"#,
 ];
 
@@ -166,6 +172,38 @@ fn a_program_in_any_language_has_every_command_that_python_and_node_have() {
     let list = has(16).list.as_ref().map(|list| list.text().to_owned());
     let list: serde_json::Value = serde_json::from_str(&list.unwrap()).unwrap();
     assert_eq!(list.as_array().map(Vec::len), Some(4));
+    let story = has(27).story.as_ref().map(|story| story.text().to_owned());
+    let story: serde_json::Value = serde_json::from_str(&story.unwrap()).unwrap();
+    let in_context = |entry: &&serde_json::Value| entry["inContext"] == true;
+    let previews: Vec<_> = story
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(in_context)
+        .collect();
+    let previews: Vec<_> = previews
+        .into_iter()
+        .map(|entry| &entry["preview"])
+        .collect();
+    // The last turn word for word (results have no preview), then the boundary and the summary.
+    assert_eq!(
+        previews,
+        [
+            "And 2100?",
+            "Calendar",
+            "Calendar",
+            "",
+            "",
+            "",
+            "Leap days."
+        ]
+    );
+    assert_eq!(
+        (&story[0]["preview"], &story[0]["chapter"]),
+        (&"Which years have a leap day?".into(), &0.into())
+    );
+    let first = &has(1).written.as_ref().unwrap().uuid;
+    assert_eq!(&has(28).written.as_ref().unwrap().uuid, first);
     let changes = has(20).changes.as_ref();
     assert_eq!(
         changes.map(|changes| changes.changed.clone()),

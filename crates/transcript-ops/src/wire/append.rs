@@ -13,7 +13,7 @@ use super::command_error::CommandError;
 use super::count::CountCommand;
 use super::text::Json;
 use super::{Name, SCHEMA};
-use transcript_session::make::Trigger;
+use transcript_session::make::{self, NewEntry, ToolResult, Trigger};
 
 /// A line of the input of `append`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -126,6 +126,13 @@ pub enum Command<'a> {
     Entries,
     /// Returns what the answers of the file report.
     Usage,
+    /// Lists the entries of the whole conversation, with those that compactions removed.
+    Story,
+    /// Finds an entry.
+    FindEntry {
+        /// Its name: the start of its uuid, the number of its line, or its uuid, which is not looked up.
+        name: Str<'a>,
+    },
     /// Returns the last entry of the conversation.
     Leaf,
     /// Waits until everything so far is synced.
@@ -148,6 +155,27 @@ pub enum Append<'a> {
     Assistant(Json<'a>),
     /// What a person did in a client: one entry, or a command with its output.
     Client(ClientAction<'a>),
+    /// The result of a call of a tool.
+    #[serde(rename = "toolResult")]
+    ToolResult(ToolResultRecord<'a>),
+}
+
+/// The result of a call of a tool, as `append` takes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ToolResultRecord<'a> {
+    /// The id of the call.
+    pub call: Str<'a>,
+    /// What the model gets: a text, or a list of content blocks of the API.
+    pub content: Json<'a>,
+    /// Whether the call failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+    /// What the tool returned in its own form, for programs and not for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_use_result: Option<Json<'a>>,
 }
 
 /// The command `compact`.
@@ -165,6 +193,10 @@ pub struct CompactCommand<'a> {
     /// The names of the entries that stay in the context word for word, in order. Optional.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preserved: Vec<Str<'a>>,
+    /// The number of turns at the end that stay in the context word for word, in the place of
+    /// `preserved`. Optional.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_turns: Option<u64>,
     /// The number of tokens before; 0 and absent if it is unknown.
     #[serde(skip_serializing_if = "is_zero")]
     pub pre_tokens: u64,
@@ -216,11 +248,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for CommandLine<'a> {
 /// The answer to an op that there is not.
 const UNKNOWN: &str = "unknown op; there are hello, append, appendAll, queue, meta, record, compact, tombstone, rewind, prompt, \
                        changes, title, tag, endTurn, count, counters, completeCalls, context, state, fork, request, entries, \
-                       usage, leaf, sync and close";
+                       story, findEntry, usage, leaf, sync and close";
 
 /// The answer to an action of a client that is not one.
 const UNKNOWN_ACTION: &str = "`client` must be an object with one of interrupt, rejection, cancelled, \
                               command, shell, memoryNote and prompt, each an object with its fields";
+
+/// The answer to a result that is not one.
+const NO_RESULT: &str = "`toolResult` must be an object with `call`, `content`, and optionally `isError` and `toolUseResult`";
 
 impl<'a> Command<'a> {
     /// Reads the command that a line of the input contains, beside its `id`.
@@ -315,6 +350,12 @@ impl<'a> Command<'a> {
             }
             "request" => Self::Request,
             "entries" => Self::Entries,
+            "story" => Self::Story,
+            "findEntry" => {
+                let name = object.get("name").and_then(entry_name);
+                let name = field(name, "`name` must name an entry")?;
+                Self::FindEntry { name }
+            }
             "usage" => Self::Usage,
             "leaf" => Self::Leaf,
             "sync" => Self::Sync,
@@ -326,11 +367,11 @@ impl<'a> Command<'a> {
     /// Returns the names of the fields of a command, without `id` and `op`; `None` if there is no such command.
     fn fields(op: &str) -> Option<&'static [&'static str]> {
         Some(match op {
-            "append" | "queue" => &["entry", "user", "assistant", "client"],
+            "append" | "queue" => &["entry", "user", "assistant", "client", "toolResult"],
             "appendAll" => &["entries"],
             "meta" => &["entry"],
             "record" => &["messages"],
-            "compact" => &["summary", "trigger", "preserved", "preTokens"],
+            "compact" => &["summary", "trigger", "preserved", "keepTurns", "preTokens"],
             "prompt" | "changes" => &["sections", "separator"],
             "tombstone" => &["uuid"],
             "rewind" => &["to"],
@@ -341,8 +382,9 @@ impl<'a> Command<'a> {
             "completeCalls" => &["text"],
             "context" => &["gitBranch", "entrypoint"],
             "fork" => &["at", "title", "out"],
-            "hello" | "counters" | "state" | "request" | "entries" | "usage" | "leaf" | "sync"
-            | "close" => &[],
+            "findEntry" => &["name"],
+            "hello" | "counters" | "state" | "request" | "entries" | "story" | "usage" | "leaf"
+            | "sync" | "close" => &[],
             _ => return None,
         })
     }
@@ -354,21 +396,56 @@ impl<'a> Append<'a> {
     /// # Errors
     /// When it has none of them, or several.
     pub fn of_object(object: &Object<'a>) -> Result<Self, CommandError> {
-        let added = ["entry", "user", "assistant", "client"].map(|key| object.get(key));
+        let added = ["entry", "user", "assistant", "client", "toolResult"];
+        let added = added.map(|key| object.get(key));
         match added {
-            [Some(entry), None, None, None] => Ok(Self::Entry(unquoted(entry))),
-            [None, Some(user), None, None] => {
+            [Some(entry), None, None, None, None] => Ok(Self::Entry(unquoted(entry))),
+            [None, Some(user), None, None, None] => {
                 field(user.str(), "`user` must be a string").map(Self::User)
             }
-            [None, None, Some(message), None] => Ok(Self::Assistant(unquoted(message))),
-            [None, None, None, Some(action)] => {
+            [None, None, Some(message), None, None] => Ok(Self::Assistant(unquoted(message))),
+            [None, None, None, Some(action), None] => {
                 let action = serde_json::from_str(action.text()).ok();
                 field(action, UNKNOWN_ACTION).map(Self::Client)
             }
+            [None, None, None, None, Some(result)] => {
+                let result = serde_json::from_str(result.text()).ok();
+                field(result, NO_RESULT).map(Self::ToolResult)
+            }
             _ => Err(CommandError::bad_command(
-                "append needs one of `entry`, `user`, `assistant` and `client`",
+                "append needs one of `entry`, `user`, `assistant`, `client` and `toolResult`",
             )),
         }
+    }
+}
+
+impl ToolResultRecord<'_> {
+    /// Returns its entry.
+    ///
+    /// # Errors
+    /// When the content is neither a text nor a list.
+    pub fn entry(&self) -> Result<NewEntry, CommandError> {
+        let content = Raw::parse(self.content.text()).ok();
+        let text = content.and_then(Raw::str);
+        let result = match (text, content.and_then(Raw::array)) {
+            (Some(text), _) => ToolResult::text(&self.call, &text),
+            (None, Some(blocks)) => ToolResult::blocks(&self.call, &blocks),
+            (None, None) => {
+                let message = "`content` must be a text or a list of blocks";
+                return Err(CommandError::bad_command(message));
+            }
+        };
+        let result = if self.is_error {
+            result.failed()
+        } else {
+            result
+        };
+        let output = self.tool_use_result.as_ref();
+        let output = output.and_then(|output| Raw::parse(output.text()).ok());
+        Ok(make::tool_result(match output {
+            Some(output) => result.output(output),
+            None => result,
+        }))
     }
 }
 
@@ -380,10 +457,18 @@ impl<'a> CompactCommand<'a> {
         let names = |list: Raw<'a>| list.array()?.into_iter().map(entry_name).collect();
         let preserved = object.get("preserved").map_or(Some(Vec::new()), names);
         let pre_tokens = object.get("preTokens").map_or(Some(0), Raw::u64);
+        let keep_turns = object.get("keepTurns").filter(|turns| !turns.is_null());
+        let keep_turns =
+            keep_turns.map(|turns| field(turns.u64(), "`keepTurns` must be a number of turns"));
+        if keep_turns.is_some() && preserved.as_ref().is_some_and(|kept| !kept.is_empty()) {
+            let message = "there must be only one of `preserved` and `keepTurns`";
+            return Err(CommandError::bad_command(message));
+        }
         Ok(Self {
             trigger: field(trigger, "`trigger` must be \"manual\" or \"auto\"")?,
             summary: field(object.str("summary"), "`summary` must be a string")?,
             preserved: field(preserved, "`preserved` must be a list of entries")?,
+            keep_turns: keep_turns.transpose()?,
             pre_tokens: field(pre_tokens, "`preTokens` must be a number of tokens")?,
         })
     }
@@ -514,6 +599,13 @@ pub struct Answer<'a> {
         schemars(with = "Option<super::RequestRecord<'static>>")
     )]
     pub request: Option<Json<'a>>,
+    /// The entries of the whole conversation; only of `story`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<Vec<super::StoryPreview<'static>>>")
+    )]
+    pub story: Option<Json<'a>>,
     /// The entries of the conversation; only of `entries`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(

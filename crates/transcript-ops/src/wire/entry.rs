@@ -9,7 +9,7 @@ use transcript_format::object::Str;
 use transcript_format::scan::{Envelope, Flags, Text};
 use transcript_reader::{EntryRef, Index};
 use transcript_resume::PathEntry;
-use transcript_session::ConversationEntry;
+use transcript_session::{ConversationEntry, StoryEntry};
 
 use super::Name;
 use super::text::Json;
@@ -175,6 +175,33 @@ impl<'e> EntryPreview<'e> {
             preview: &entry.preview,
             context_tokens: entry.context_tokens,
             output_tokens: entry.output_tokens,
+        }
+    }
+}
+
+/// An entry as the command `story` lists it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct StoryPreview<'e> {
+    /// The entry.
+    #[serde(flatten)]
+    pub entry: EntryPreview<'e>,
+    /// The number of its chapter, from 0. Each one after the first starts with the boundary of a compaction.
+    pub chapter: usize,
+    /// Whether the model sees it when the conversation continues.
+    pub in_context: bool,
+}
+
+impl<'e> StoryPreview<'e> {
+    /// Lists an entry.
+    #[must_use]
+    pub fn new(story: &'e StoryEntry) -> Self {
+        Self {
+            entry: EntryPreview::new(&story.entry),
+            chapter: story.chapter,
+            in_context: story.in_context,
         }
     }
 }

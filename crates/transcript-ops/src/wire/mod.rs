@@ -51,7 +51,8 @@ use std::borrow::Cow;
 
 pub use append::{
     Answer, Append, Command, CommandLine, CompactCommand, PromptChangesRecord, PromptCommand,
-    PromptSectionRecord, SkippedMessages, WrittenEntries, WrittenEntry, WrittenFork,
+    PromptSectionRecord, SkippedMessages, ToolResultRecord, WrittenEntries, WrittenEntry,
+    WrittenFork,
 };
 pub use archive::{
     ArchiveCheckReport, AtRiskRecord, DamageRecord, KeepReport, KeptRecord, LossRecord,
@@ -60,7 +61,7 @@ pub use archive::{
 pub use client::{ClientAction, ReferenceRecord};
 pub use command_error::CommandError;
 pub use count::CountCommand;
-pub use entry::{EntryPreview, EntryRecord};
+pub use entry::{EntryPreview, EntryRecord, StoryPreview};
 pub use fork::ForkRecord;
 pub use list::SessionRecord;
 pub use location::EntryLocation;
