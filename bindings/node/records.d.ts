@@ -57,6 +57,58 @@ export interface BlockRecord {
   tokensPerMinute: number | null;
 }
 
+/** A compaction. */
+export interface BoundaryRecord {
+  /** The entry that the preserved ones follow. */
+  anchor: NamedEntry | null;
+  /** The first preserved entry. */
+  head: NamedEntry | null;
+  /** The number of preserved entries; `null` if the boundary names only the ends of a segment that is on no path. */
+  kept: number | null;
+  /** The number of its line, from 1; `null` also when the lines before were not read. */
+  line: number | null;
+  /** The leaf of the conversation before. */
+  logicalParent: NamedEntry | null;
+  /** The number of named entries that are not in the file. */
+  missing: number;
+  /** The number of tokens before; `null` if the boundary does not say. */
+  preTokens: number | null;
+  /** The last preserved entry. */
+  tail: NamedEntry | null;
+  /** Who started it: `manual` or `auto`; `null` if the boundary does not say. */
+  trigger: string | null;
+  /** Its uuid; `null` for a line without one. */
+  uuid: string | null;
+}
+
+/** A run of entries without a fork. */
+export interface BranchRecord {
+  /** The number of its entries. */
+  entries: number;
+  /** Its first entry. */
+  first: EntryLocation;
+  /** The entry of that branch that it continues from. */
+  from: EntryLocation | null;
+  /** Its position in TreeReport::branches, from 0. */
+  id: number;
+  /** `main` on the path to the leaf of `recover`, else `side`. */
+  kind: string;
+  /** Its last entry: the one to pass to `--leaf`. */
+  last: EntryLocation;
+  /** How many of its entries are selected; absent without options that select entries. */
+  matches?: number | null;
+  /** The number of its messages. */
+  messages: number;
+  /** The branch that it leaves; `null` for a root. */
+  parent: number | null;
+  /** The number of prompts that a person typed. */
+  prompts: number;
+  /** How it starts: `root`, `child`, `boundary`, `bridge`, `lost`, `sidechain` or `cycle`. */
+  start: string;
+  /** Whether no other branch continues from it. */
+  tip: boolean;
+}
+
 /** A change that concerns one tool call. */
 export interface CallRecord {
   /** The kind of the record. */
@@ -550,6 +602,30 @@ export interface KnownFile {
   uuid: string | null;
 }
 
+/** The leaf of a policy. */
+export interface LeafRecord {
+  /** The id of its branch; `null` if it is on none. */
+  branch: number | null;
+  /** The reason in words. */
+  detail: string;
+  /** The number of entries of the path to it. */
+  entries: number;
+  /** The number of its line, from 1; `null` also when the lines before were not read. */
+  line: number | null;
+  /** Why it was chosen: `last-tip`, `last-entry`, `newest`, `pinned` or `after-pin`. */
+  reason: string;
+  /** Its uuid; `null` for a line without one. */
+  uuid: string | null;
+}
+
+/** The leaf of each policy; `null` if there is no conversation. */
+export interface LeavesRecord {
+  /** The leaf of policy `recover`. */
+  recover: LeafRecord | null;
+  /** The leaf of policy `vendor`. */
+  vendor: LeafRecord | null;
+}
+
 /** Whether a strict provider would accept a request. */
 export interface LintRecord {
   /** Whether the session is resumable and there are no problems. */
@@ -612,6 +688,14 @@ export interface MovedRecord {
   path: string;
   /** The new leaf. */
   to: string | null;
+}
+
+/** A reference to an entry. */
+export interface NamedEntry {
+  /** Whether the file has an entry with that uuid. */
+  resolves: boolean;
+  /** The uuid. */
+  uuid: string;
 }
 
 /** A file beside a session that was not copied with it. */
@@ -983,6 +1067,20 @@ export interface ResumeReport {
   usage: UsageRecord;
 }
 
+/** The start of a branch that no link of the file connects with a parent. */
+export interface RootRecord {
+  /** The id of the branch. */
+  branch: number;
+  /** How the branch starts: its BranchRecord::start. */
+  kind: string;
+  /** The number of its line, from 1; `null` also when the lines before were not read. */
+  line: number | null;
+  /** The parent that the entry names; `null` if it names none. */
+  parentUuid: string | null;
+  /** Its uuid; `null` for a line without one. */
+  uuid: string | null;
+}
+
 /** The end of a search. The numbers do not depend on `--limit`; but in the order of time, sessions after the last needed one are not searched. */
 export interface SearchEnd {
   /** The kind of the record. */
@@ -1052,6 +1150,16 @@ export interface SessionRecord {
   title: string | null;
   /** Who gave it. */
   titleSource: TitleSource | null;
+}
+
+/** A subagent in the file of another conversation. */
+export interface SidechainRecord {
+  /** Its id; `null` in files of old clients. */
+  agent: string | null;
+  /** The number of its entries. */
+  entries: number;
+  /** The first of them. */
+  first: EntryLocation;
 }
 
 /** Messages of one type that a `record` did not write, for one reason. */
@@ -1156,6 +1264,30 @@ export interface TokensRecord {
   unknown: number;
   /** The context window of the model that the request is meant for; `null` if it is not known, or if an answer took more. */
   window: number | null;
+}
+
+/** The branches of a session: the only object of `tree --json`. */
+export interface TreeReport {
+  /** The compactions, in file order. */
+  boundaries: BoundaryRecord[];
+  /** The branches, by where they start in the file. Their ids are their positions here. */
+  branches: BranchRecord[];
+  /** The number of objects on them that may count as entries. */
+  entries: number;
+  /** The leaf of each policy. */
+  leaves: LeavesRecord;
+  /** The number of physical lines of the file. */
+  lines: number;
+  /** The path of the file; `-` for standard input. */
+  path: string;
+  /** The starts of the branches that no link of the file connects with a parent. */
+  roots: RootRecord[];
+  /** The version of the shape: SCHEMA. */
+  schema: number;
+  /** The id of the session; `null` if no entry names one. */
+  sessionId: string | null;
+  /** The subagents in the file, in the order of their first entry. */
+  sidechains: SidechainRecord[];
 }
 
 /** The lines of one type before and after a compaction. */

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
+use transcript_engine::MIN_PREFIX;
 use transcript_engine::archive::Archive;
 use transcript_engine::places::archived_sessions;
-use transcript_engine::{Listing, MIN_PREFIX, list_archived};
 use transcript_format::names::is_id;
 use transcript_reader::SessionFiles;
 use transcript_storage::{ReadDisk, RealDisk};
@@ -49,13 +49,6 @@ fn sessions(ui: &Ui) -> Result<SessionFiles> {
     let disk = ui.archive_disk();
     warn(ui, disk.archive()?);
     Ok(archived_sessions(disk)?)
-}
-
-/// Lists the archived sessions.
-pub(crate) fn list(ui: &Ui) -> Result<Listing> {
-    let disk = ui.archive_disk();
-    warn(ui, disk.archive()?);
-    Ok(list_archived(disk)?)
 }
 
 /// Finds an archived session by its id or the start of one. `None` if there is none, or no archive.

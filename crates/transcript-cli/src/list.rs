@@ -1,6 +1,5 @@
 //! `transcript list`: the sessions of all projects, or of one.
 
-use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::Path;
@@ -8,12 +7,12 @@ use std::path::Path;
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
-use transcript_engine::wire::SessionRecord;
 use transcript_engine::{SessionRow, SessionState};
-use transcript_format::time;
-use transcript_format::unicode::comparable;
 use transcript_format::units::{dollars, size};
-use transcript_reader::{Listing, subagents_on};
+use transcript_ops::list::{
+    ListSettings, ListedSessions, SessionGroup, SessionOrder, StateName, folder_of, with_list,
+};
+use transcript_reader::Error;
 use transcript_render::{Escaping, Styles, TextStyle, clock, count, cut_text};
 use unicode_width::UnicodeWidthStr;
 
@@ -21,7 +20,6 @@ use crate::filter::Filter;
 use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::{Ui, terminal_width};
-use crate::usage::{self, Costs};
 use crate::{archive, exit, record, session};
 
 /// List sessions, the most recent conversation first
@@ -87,145 +85,68 @@ enum Group {
 
 /// Runs the command.
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    let window = args.filter.window()?;
     let store = session::store(ui)?;
-    let progress = Progress::start(ui);
-    let (live, costs) = std::thread::scope(|scope| {
-        // Only what is kept: a list does not read whole files.
-        let costs = scope.spawn(|| usage::kept_costs(store.root()));
-        let live = if args.archived {
-            Ok(Listing::default())
-        } else {
-            store.list()
-        };
-        (live, costs.join().unwrap_or_default())
-    });
-    let mut listing = live?;
     if args.archived {
-        listing = archive::list(ui)?;
-    } else if args.all && archive::exists(ui) {
-        transcript_engine::add_archived(&mut listing, ui.archive_disk())?;
+        archive::warn(ui, ui.archive_disk().archive()?);
     }
-    drop(progress);
-    for problem in &listing.problems {
-        ui.note(&format!("transcript: {problem}"));
-    }
-    let unread = listing.problems.iter().map(transcript_reader::Error::path);
-    let unread: HashSet<&Path> = unread.collect();
-    let mut rows = match &args.filter.project {
-        Some(project) => listing.of_project(project, true),
-        None => listing.rows.iter().collect(),
-    };
-    let text = args.filter.text.as_deref().map(comparable);
-    rows.retain(|row| {
-        let created = row.created.as_deref();
-        let created = created.and_then(|created| time::millis(created.as_bytes()));
-        let is_state = |state: &State| row.state.map(SessionState::name) == Some(name_of(*state));
-        let is_on = |branch: &String| row.branch.as_ref() == Some(branch);
-        row.order_millis().is_none_or(|last| last >= window.since)
-            && (created.or(row.modified_millis())).is_none_or(|first| first <= window.until)
-            && (args.state.is_empty() || args.state.iter().any(is_state))
-            && args.filter.branch.as_ref().is_none_or(is_on)
-            && text.as_ref().is_none_or(|text| says(row, text))
-    });
-    sort(&mut rows, args.sort);
-    rows.truncate(args.filter.last.unwrap_or(rows.len()));
-    if args.by.is_some() {
-        group(&mut rows);
-    }
-    // The pager starts at the top; without it, a long list would end with the oldest sessions on the
-    // screen.
-    let mut out = Output::paged_unless(args.json);
-    let written = if args.json {
-        write_json(ui, &mut out, &rows, &costs, args.filter.sidechains)
-    } else {
-        let table = Table::new(ui, &rows, &unread, &costs, terminal_width(), args);
-        table.print(&mut out, &ui.render.styles())
-    };
-    out.finish_after(written)?;
-    if rows.is_empty() && !args.json {
-        let such = if listing.rows.is_empty() { "" } else { "such " };
-        ui.note(&format!("no {such}sessions in {}", store.root().display()));
-    }
-    Ok(exit::done_if(unread.is_empty()))
-}
-
-fn name_of(state: State) -> &'static str {
-    match state {
-        State::Finished => SessionState::Finished.name(),
-        State::Waiting => SessionState::Waiting.name(),
-        State::OpenCall => SessionState::OpenCall.name(),
-        State::Stalled => SessionState::Stalled.name(),
-    }
-}
-
-/// Returns whether a value of the row contains a text, which is [`comparable`].
-fn says(row: &SessionRow, text: &str) -> bool {
-    let values = [
-        &row.title,
-        &row.tag,
-        &row.first_prompt,
-        &row.last_prompt,
-        &row.cwd,
-        &row.branch,
-    ];
-    let values = values.into_iter().flatten().chain([&row.session_id]);
-    values
-        .into_iter()
-        .any(|value| comparable(value).contains(text))
-}
-
-/// Sorts the rows, which are sorted by time; unknown values come last.
-fn sort(rows: &mut [&SessionRow], sort: Sort) {
-    match sort {
-        Sort::Modified => {}
-        Sort::Created => rows.sort_by_cached_key(|row| {
-            let created = row.created.as_deref();
-            Reverse(created.and_then(|created| time::millis(created.as_bytes())))
-        }),
-        Sort::Size => rows.sort_by_key(|row| Reverse(row.bytes)),
-        Sort::Messages => rows.sort_by_key(|row| Reverse(row.messages)),
-        Sort::Title => rows.sort_by_cached_key(|row| {
-            let title = row.title.as_ref().or(row.first_prompt.as_ref());
-            (title.is_none(), title.map(|title| title.to_lowercase()))
-        }),
-    }
-}
-
-/// Puts the sessions of each folder together; the folders are in the order of their first session.
-fn group(rows: &mut [&SessionRow]) {
-    let mut places = HashMap::new();
-    for row in rows.iter() {
-        let next = places.len();
-        places.entry(folder_of(row)).or_insert(next);
-    }
-    rows.sort_by_cached_key(|row| places.get(folder_of(row)).copied());
-}
-
-/// Returns the folder of a session, or the name of its project.
-fn folder_of(row: &SessionRow) -> &str {
-    row.cwd.as_deref().unwrap_or(&row.project)
-}
-
-fn write_json(
-    ui: &Ui,
-    out: &mut impl Write,
-    rows: &[&SessionRow],
-    costs: &Costs,
-    with_agents: bool,
-) -> Result<()> {
-    for row in rows {
-        let mut record = SessionRecord::new(row);
-        record.in_archive = archive::path_below_projects(ui, &row.path).is_some();
-        let cost = costs.get(&row.session_id);
-        record.cost_nano_usd = cost.and_then(|cost| u64::try_from(*cost).ok());
-        if with_agents && row.subagents > 0 {
-            let agents = subagents_on(&ui.disk(), &row.path).unwrap_or_default();
-            record.agents = agents.into_iter().map(|agent| agent.id).collect();
+    let progress = Progress::start(ui);
+    let (settings, context) = (args.settings(), session::context(ui));
+    let is_whole = with_list(&settings, &context, |listed| {
+        drop(progress);
+        let problems = &listed.listing.problems;
+        for problem in problems {
+            ui.note(&format!("transcript: {problem}"));
         }
-        record::write(out, &record)?;
+        // The pager starts at the top; without it, a long list would end with the oldest sessions on the
+        // screen.
+        let mut out = Output::paged_unless(args.json);
+        let written = if args.json {
+            record::print(ui, &mut out, |sink| listed.write(settings.sidechains, sink))
+        } else {
+            let table = Table::new(ui, &listed, terminal_width(), args);
+            table.print(&mut out, &ui.render.styles())
+        };
+        out.finish_after(written)?;
+        if listed.rows.is_empty() && !args.json {
+            let is_empty = listed.listing.rows.is_empty();
+            let such = if is_empty { "" } else { "such " };
+            ui.note(&format!("no {such}sessions in {}", store.root().display()));
+        }
+        anyhow::Ok(problems.is_empty())
+    })??;
+    Ok(exit::done_if(is_whole))
+}
+
+impl Args {
+    fn settings(&self) -> ListSettings {
+        let state = self.state.iter().map(|state| match state {
+            State::Finished => StateName::Finished,
+            State::Waiting => StateName::Waiting,
+            State::OpenCall => StateName::OpenCall,
+            State::Stalled => StateName::Stalled,
+        });
+        let filter = self.filter.clone();
+        ListSettings {
+            text: filter.text,
+            since: filter.since,
+            until: filter.until,
+            project: filter.project,
+            branch: filter.branch,
+            state: state.collect(),
+            sort: match self.sort {
+                Sort::Modified => SessionOrder::Modified,
+                Sort::Created => SessionOrder::Created,
+                Sort::Size => SessionOrder::Size,
+                Sort::Messages => SessionOrder::Messages,
+                Sort::Title => SessionOrder::Title,
+            },
+            by: self.by.map(|Group::Project| SessionGroup::Project),
+            limit: filter.last,
+            sidechains: filter.sidechains,
+            archived: self.archived,
+            all: self.all,
+        }
     }
-    Ok(())
 }
 
 const ID: usize = 0;
@@ -275,20 +196,15 @@ struct Table<'r> {
 
 impl<'r> Table<'r> {
     /// Builds the cells. Without a `width` no cell is shortened.
-    fn new(
-        ui: &Ui,
-        rows: &'r [&'r SessionRow],
-        unread: &HashSet<&Path>,
-        costs: &Costs,
-        width: Option<usize>,
-        args: &Args,
-    ) -> Self {
-        let now = Zoned::now();
+    fn new(ui: &Ui, listed: &'r ListedSessions<'r>, width: Option<usize>, args: &Args) -> Self {
+        let (rows, now) = (&listed.rows, Zoned::now());
+        let unread = listed.listing.problems.iter().map(Error::path);
+        let unread: HashSet<&Path> = unread.collect();
         let folders = Folders::new(ui, rows);
         let cells = rows.iter().map(|row| cells(ui, row, &now, width, &folders));
         let mut cells: Vec<_> = cells.collect();
         for (row, cells) in rows.iter().zip(&mut cells) {
-            if let Some(cost) = costs.get(&row.session_id) {
+            if let Some(cost) = listed.costs.get(&row.session_id) {
                 cells[COST] = dollars(*cost);
             }
             if unread.contains(&*row.path) {
@@ -339,13 +255,12 @@ impl<'r> Table<'r> {
             widths[TITLE] = width.saturating_sub(used(&widths)).max(1);
         }
         tell_apart(ui.escaping, rows, &mut cells, width.map(|_| widths[TITLE]));
-        let agents = rows.iter().map(|row| {
-            if args.filter.sidechains && row.subagents > 0 {
+        let agents = rows.iter().map(|row| match args.filter.sidechains {
+            true if row.subagents > 0 => {
                 let agents = session::agents(ui, &row.path).into_iter();
                 agents.map(|agent| ui.escaping.one_line(&agent)).collect()
-            } else {
-                Vec::new()
             }
+            _ => Vec::new(),
         });
         Self {
             cells,

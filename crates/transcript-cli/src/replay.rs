@@ -11,13 +11,14 @@ use transcript_engine::redact::RedactedDisk;
 use transcript_format::finding::{Finding, Severity};
 use transcript_ops::documents::{self, DocumentFormat, DocumentSettings, Select};
 use transcript_ops::entries::Conversation;
+use transcript_ops::selection::EntrySelection;
 use transcript_reader::{Id, subagents_on};
 use transcript_render::{Pace, ReplayPrinter, SessionPart, count, explain};
 use transcript_resume::items::sidechains;
 use transcript_resume::{ConversationPath, Tree};
 
 use crate::export_target::Target;
-use crate::filter::{EntryFilter, Selection};
+use crate::filter::EntryFilter;
 use crate::pager::Output;
 use crate::path_args::PathArgs;
 use crate::progress::Progress;
@@ -180,7 +181,7 @@ fn write_document(
     (format, progress): (Format, Progress),
     conversation: &Conversation<'_>,
     parts: &[SessionPart],
-    selection: &Selection<'_>,
+    selection: &EntrySelection,
 ) -> Result<()> {
     let has_sidechains = args.filter.common.sidechains;
     let session = conversation.history;

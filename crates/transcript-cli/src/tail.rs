@@ -19,6 +19,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::names::agent_of;
 use transcript_format::scan::Flags;
 use transcript_ops::find_entry;
+use transcript_ops::selection::{Above, EntrySelection};
 use transcript_reader::Source;
 use transcript_render::{Change, FileEvent, FollowPrinter, NewEntry, ParsedEntry, Scope};
 use transcript_storage::{ReadDisk, RealDisk};
@@ -28,7 +29,7 @@ use transcript_tail::{
 };
 
 use crate::closed::Closed;
-use crate::filter::{Above, EntryFilter, Selection};
+use crate::filter::EntryFilter;
 use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::{ToolDetail, Ui};
@@ -159,9 +160,9 @@ impl Args {
             *until = None;
         } else if self
             .filter
-            .common
-            .window()
-            .is_err_and(|error| error.to_string().starts_with("--until"))
+            .options()
+            .selection()
+            .is_err_and(|error| error.named_option() == Some("until"))
         {
             bail!(
                 "--until: expected uuid:ENTRY, text:PREFIX, turn-end, or a time such as 2026-01-31 or 2h"
@@ -394,7 +395,7 @@ struct TailCommand<'a, 'o> {
     args: &'a Args,
     targets: &'a Targets,
     printer: EventPrinter<'o>,
-    selection: &'a Selection<'a>,
+    selection: &'a EntrySelection,
     /// What the entries above decide about the filter.
     above: Above,
     /// The files with a message of the main conversation: sidechain entries there belong to a

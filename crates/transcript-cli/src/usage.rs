@@ -15,8 +15,7 @@ use ratatui::layout::Rect;
 use ratatui::widgets::{Sparkline, Widget};
 use transcript_engine::catalog::Catalog;
 use transcript_engine::catalog::usage::{
-    self, Block, By, ClientTotal, ContextSize, Key, Prices, Report, Row, Sums, Usage, UsageOptions,
-    sort_by_cost,
+    self, Block, By, ClientTotal, ContextSize, Key, Report, Row, Sums, Usage, sort_by_cost,
 };
 use transcript_format::units::dollars;
 use transcript_ops::usage::{CountedUsage, ShownRows, UsageSettings, with_usage};
@@ -792,25 +791,6 @@ fn quoted(field: &str) -> String {
     } else {
         field.to_owned()
     }
-}
-
-/// The costs of sessions by id, in nano-dollars.
-pub(crate) type Costs = HashMap<String, u128>;
-
-/// Returns the costs of the sessions of which all is kept, and all prices are known.
-pub(crate) fn kept_costs(root: &Path) -> Costs {
-    let cache = transcript_engine::cache_folder().filter(|cache| usage::is_kept(cache));
-    let (Some(cache), Ok(catalog)) = (cache, Catalog::open(root)) else {
-        return Costs::new();
-    };
-    let usage = catalog.usage(&UsageOptions::new().cache(cache).only_kept(true));
-    let rows = usage.rows(&Report::by(&[By::Session]), &Prices::embedded());
-    let known = rows.filter(|row| row.sums.requests > 0 && row.sums.unknown_models.is_empty());
-    let costs = known.filter_map(|row| {
-        let (session, cost) = (row.keys[0].to_string(), row.sums.cost?);
-        usage.is_known(&session).then_some((session, cost))
-    });
-    costs.collect()
 }
 
 /// Prints the line for a status bar.

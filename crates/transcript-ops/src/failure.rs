@@ -194,6 +194,15 @@ impl From<transcript_reader::Error> for Failure {
     }
 }
 
+impl From<transcript_render::Error> for Failure {
+    fn from(error: transcript_render::Error) -> Self {
+        match error {
+            transcript_render::Error::Session(error) => error.into(),
+            error => Self::new("io", error.to_string()),
+        }
+    }
+}
+
 impl From<transcript_writer::InvalidEntry> for Failure {
     fn from(error: transcript_writer::InvalidEntry) -> Self {
         CommandError::from(error).into()

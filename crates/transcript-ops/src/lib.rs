@@ -3,7 +3,8 @@
 //! An [`Operation`] has a name and typed options; [`Operation::run`] gives the records of [`wire`] to a [`Sink`]. The command,
 //! the page and the bindings make operations of their arguments, and show the records. Where people are shown something
 //! else than records, the flow itself is a function: [`request::with_request`], [`search::with_search`],
-//! [`usage::with_usage`], [`verify::each_report`], [`repair::repair_session`], [`entries::Conversation`].
+//! [`list::with_list`], [`usage::with_usage`], [`verify::each_report`], [`repair::repair_session`], [`entries::Conversation`],
+//! [`tree::BranchTree`].
 //!
 //! [`serve`] runs the commands of an open session.
 
@@ -15,6 +16,7 @@ pub mod entries;
 pub mod failure;
 pub mod fit;
 pub mod follow;
+pub mod list;
 pub mod operation;
 pub mod provider;
 mod redact;
@@ -25,8 +27,10 @@ pub mod schema;
 pub mod sdk;
 pub mod sdk_functions;
 pub mod search;
+pub mod selection;
 pub mod serve;
 pub mod sink;
+pub mod tree;
 pub mod usage;
 pub mod verify;
 pub mod wire;

@@ -10,6 +10,7 @@ use crate::documents::{self, ExportSettings};
 use crate::entries::{self, EntriesSettings};
 use crate::failure::{Failure, read_options};
 use crate::follow::{FollowSettings, WatchSettings};
+use crate::list::{self, ListSettings};
 use crate::redact::{self, RedactSettings};
 use crate::repair::{self, RepairSettings};
 use crate::request::{self, RequestOptions};
@@ -19,6 +20,7 @@ use crate::sdk_functions::{
 };
 use crate::search::{self, SearchSettings};
 use crate::sink::{Result, Sink};
+use crate::tree::{self, TreeSettings};
 use crate::usage::{self, UsageSettings};
 use crate::verify::{self, VerifySettings};
 use crate::wire::SessionRecord;
@@ -54,6 +56,11 @@ pub enum Operation {
     SetArchived(ArchivedArguments),
     /// Lists the sessions of an archive; without `archive` of that of this user.
     ListArchived(NoOptions),
+    /// The sessions of all projects or of one, the last conversation first, with what a list shows of each. Reads only the
+    /// start and the end of each file.
+    List(ListSettings),
+    /// The branches of a session: prompts that were rewound or edited, compactions, subagents, and the leaf of each policy.
+    Tree(TreeSettings),
     /// Returns the conversation of a session: `session`, its entries, `end`.
     Entries(EntriesSettings),
     /// Returns what continues a session: the `messages` for the API, and how they came about. Writes nothing. A file of
@@ -188,6 +195,8 @@ impl Operation {
             Self::ForkSession(options) => options.run(context, sink),
             Self::SetArchived(options) => options.run(context),
             Self::ListArchived(NoOptions {}) => archived(context, sink),
+            Self::List(options) => list::list(options, context, sink),
+            Self::Tree(options) => tree::tree(options, context, sink),
             Self::Entries(options) => entries::entries(options, context, sink),
             Self::Request(options) => request::request(options, context, sink),
             Self::Verify(options) => verify::verify(options, context, sink),
@@ -253,6 +262,11 @@ mod tests {
             ("deleteSession", id.clone()),
             ("forkSession", id),
             ("listArchived", json!({ "archive": true, "root": "/" })),
+            (
+                "list",
+                json!({ "state": ["open-call"], "by": "project", "sort": "title" }),
+            ),
+            ("tree", with(&session, "role", json!(["tool"]))),
             ("entries", session.clone()),
             ("request", session.clone()),
             ("verify", session.clone()),

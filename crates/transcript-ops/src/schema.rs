@@ -16,14 +16,14 @@ use crate::sdk_functions::{ForkedSession, SessionInfo};
 use crate::sink::MessageRecord;
 use crate::wire::{
     Answer, CommandLine, CostRecord, RepairReport, ReplayRecord, ResumeRefusal, ResumeReport,
-    SearchRecord, SessionRecord, TailRecord, VerifyRecord,
+    SearchRecord, SessionRecord, TailRecord, TreeReport, VerifyRecord,
 };
 
 /// Makes the schema of one type.
 type SchemaOf = fn(&mut SchemaGenerator) -> schemars::Schema;
 
 /// Returns the types of the records of each operation.
-const RECORDS: [(&str, &[SchemaOf]); 21] = [
+const RECORDS: [(&str, &[SchemaOf]); 23] = [
     ("listSessions", &[of::<SessionInfo<'static>>]),
     ("getSessionInfo", &[of::<SessionInfo<'static>>]),
     ("getSessionMessages", &[of::<MessageRecord<'static>>]),
@@ -35,6 +35,8 @@ const RECORDS: [(&str, &[SchemaOf]); 21] = [
     ("forkSession", &[of::<ForkedSession<'static>>]),
     ("setArchived", &[]),
     ("listArchived", &[of::<SessionRecord<'static>>]),
+    ("list", &[of::<SessionRecord<'static>>]),
+    ("tree", &[of::<TreeReport>]),
     ("entries", &[of::<ReplayRecord<'static>>]),
     (
         "request",

@@ -1,12 +1,13 @@
 //! What sessions cost.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde::Deserialize;
 use transcript_catalog::usage::{
-    By, ClientTotal, Prices, Report, Row, Usage, UsageOptions, sort_rows,
+    By, ClientTotal, Prices, Report, Row, Usage, UsageOptions, is_kept, sort_rows,
 };
 use transcript_catalog::{Catalog, moment};
 
@@ -239,6 +240,29 @@ impl CountedUsage<'_> {
         sink.record(&CostRecord::Total(end))?;
         Ok(total)
     }
+}
+
+/// The costs of sessions by id, in nano-dollars.
+pub type Costs = HashMap<String, u128>;
+
+/// Returns the costs of the sessions of which all is kept, and all prices are known.
+pub(crate) fn kept_costs(context: &Context) -> Costs {
+    let cache = context.cache(None).filter(|cache| is_kept(cache));
+    let catalog = context
+        .store()
+        .ok()
+        .and_then(|store| Catalog::open(store.root()).ok());
+    let (Some(cache), Some(catalog)) = (cache, catalog) else {
+        return Costs::new();
+    };
+    let usage = catalog.usage(&UsageOptions::new().cache(cache).only_kept(true));
+    let rows = usage.rows(&Report::by(&[By::Session]), &Prices::embedded());
+    let known = rows.filter(|row| row.sums.requests > 0 && row.sums.unknown_models.is_empty());
+    let costs = known.filter_map(|row| {
+        let (session, cost) = (row.keys[0].to_string(), row.sums.cost?);
+        usage.is_known(&session).then_some((session, cost))
+    });
+    costs.collect()
 }
 
 fn kind(name: &str) -> std::result::Result<By, Failure> {

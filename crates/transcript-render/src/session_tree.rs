@@ -11,6 +11,7 @@ use transcript_resume::{Branches, ConversationPath, Decision, Policy, Tree, is_p
 use crate::Result;
 
 /// A session with its branches, and the paths of the policies.
+#[derive(Debug)]
 pub struct SessionTree<'s> {
     /// The file.
     pub source: &'s Source,

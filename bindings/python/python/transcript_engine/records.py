@@ -66,6 +66,64 @@ class BlockRecord(TypedDict):
     """All tokens of a minute."""
 
 
+class BoundaryRecord(TypedDict):
+    """A compaction."""
+
+    anchor: NamedEntry | None
+    """The entry that the preserved ones follow."""
+    head: NamedEntry | None
+    """The first preserved entry."""
+    kept: int | None
+    """The number of preserved entries; `null` if the boundary names only the ends of a segment that is on no path."""
+    line: int | None
+    """The number of its line, from 1; `null` also when the lines before were not read."""
+    logicalParent: NamedEntry | None
+    """The leaf of the conversation before."""
+    missing: int
+    """The number of named entries that are not in the file."""
+    preTokens: int | None
+    """The number of tokens before; `null` if the boundary does not say."""
+    tail: NamedEntry | None
+    """The last preserved entry."""
+    trigger: str | None
+    """Who started it: `manual` or `auto`; `null` if the boundary does not say."""
+    uuid: str | None
+    """Its uuid; `null` for a line without one."""
+
+
+_BranchRecordKeywords = TypedDict("_BranchRecordKeywords", {"from": "EntryLocation | None"})
+
+
+class _BranchRecord(_BranchRecordKeywords):
+    entries: int
+    """The number of its entries."""
+    first: EntryLocation
+    """Its first entry."""
+    id: int
+    """Its position in TreeReport::branches, from 0."""
+    kind: str
+    """`main` on the path to the leaf of `recover`, else `side`."""
+    last: EntryLocation
+    """Its last entry: the one to pass to `--leaf`."""
+    messages: int
+    """The number of its messages."""
+    parent: int | None
+    """The branch that it leaves; `null` for a root."""
+    prompts: int
+    """The number of prompts that a person typed."""
+    start: str
+    """How it starts: `root`, `child`, `boundary`, `bridge`, `lost`, `sidechain` or `cycle`."""
+    tip: bool
+    """Whether no other branch continues from it."""
+
+
+class BranchRecord(_BranchRecord, total=False):
+    """A run of entries without a fork."""
+
+    matches: int | None
+    """How many of its entries are selected; absent without options that select entries."""
+
+
 class _CallRecord(TypedDict):
     kind: Literal["call-opened"] | Literal["call-closed"]
     """The kind of the record."""
@@ -588,6 +646,32 @@ class KnownFile(TypedDict):
     """The uuid of the entry with the result or the attachment."""
 
 
+class LeafRecord(TypedDict):
+    """The leaf of a policy."""
+
+    branch: int | None
+    """The id of its branch; `null` if it is on none."""
+    detail: str
+    """The reason in words."""
+    entries: int
+    """The number of entries of the path to it."""
+    line: int | None
+    """The number of its line, from 1; `null` also when the lines before were not read."""
+    reason: str
+    """Why it was chosen: `last-tip`, `last-entry`, `newest`, `pinned` or `after-pin`."""
+    uuid: str | None
+    """Its uuid; `null` for a line without one."""
+
+
+class LeavesRecord(TypedDict):
+    """The leaf of each policy; `null` if there is no conversation."""
+
+    recover: LeafRecord | None
+    """The leaf of policy `recover`."""
+    vendor: LeafRecord | None
+    """The leaf of policy `vendor`."""
+
+
 class LintRecord(TypedDict):
     """Whether a strict provider would accept a request."""
 
@@ -655,6 +739,15 @@ class MovedRecord(_MovedRecordKeywords):
     """The absolute path of the file."""
     to: str | None
     """The new leaf."""
+
+
+class NamedEntry(TypedDict):
+    """A reference to an entry."""
+
+    resolves: bool
+    """Whether the file has an entry with that uuid."""
+    uuid: str
+    """The uuid."""
 
 
 class NotCopiedRecord(TypedDict):
@@ -1061,6 +1154,21 @@ class ResumeReport(_ResumeReport, total=False):
     """Why it is not resumable, in words; absent if it is."""
 
 
+class RootRecord(TypedDict):
+    """The start of a branch that no link of the file connects with a parent."""
+
+    branch: int
+    """The id of the branch."""
+    kind: str
+    """How the branch starts: its BranchRecord::start."""
+    line: int | None
+    """The number of its line, from 1; `null` also when the lines before were not read."""
+    parentUuid: str | None
+    """The parent that the entry names; `null` if it names none."""
+    uuid: str | None
+    """Its uuid; `null` for a line without one."""
+
+
 class SearchEnd(TypedDict):
     """The end of a search. The numbers do not depend on `--limit`; but in the order of time, sessions after the last needed one are not searched."""
 
@@ -1132,6 +1240,17 @@ class SessionRecord(_SessionRecord, total=False):
 
     agents: list[str]
     """The ids of the subagents with a file of their own, with `--sidechains`."""
+
+
+class SidechainRecord(TypedDict):
+    """A subagent in the file of another conversation."""
+
+    agent: str | None
+    """Its id; `null` in files of old clients."""
+    entries: int
+    """The number of its entries."""
+    first: EntryLocation
+    """The first of them."""
 
 
 class SkippedMessages(TypedDict):
@@ -1236,6 +1355,31 @@ class TokensRecord(TypedDict):
     """The number of blocks that cannot be estimated, such as PDFs; they are not in the numbers above."""
     window: int | None
     """The context window of the model that the request is meant for; `null` if it is not known, or if an answer took more."""
+
+
+class TreeReport(TypedDict):
+    """The branches of a session: the only object of `tree --json`."""
+
+    boundaries: list[BoundaryRecord]
+    """The compactions, in file order."""
+    branches: list[BranchRecord]
+    """The branches, by where they start in the file. Their ids are their positions here."""
+    entries: int
+    """The number of objects on them that may count as entries."""
+    leaves: LeavesRecord
+    """The leaf of each policy."""
+    lines: int
+    """The number of physical lines of the file."""
+    path: str
+    """The path of the file; `-` for standard input."""
+    roots: list[RootRecord]
+    """The starts of the branches that no link of the file connects with a parent."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+    sessionId: str | None
+    """The id of the session; `null` if no entry names one."""
+    sidechains: list[SidechainRecord]
+    """The subagents in the file, in the order of their first entry."""
 
 
 class TypeSizeRecord(TypedDict):
