@@ -455,7 +455,7 @@ fn commands_have_every_field_of_the_documented_ones() {
         assert_eq!(wire::text(&parsed).unwrap(), json);
         count += 1;
     }
-    assert_eq!(count, 29);
+    assert_eq!(count, 33);
 }
 
 /// The actions in a client, and the references, of the first columns of their tables.
