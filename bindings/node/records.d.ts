@@ -482,6 +482,18 @@ export interface FindingRecord {
   severity: string;
 }
 
+/** A copy of a conversation: the only object of `fork --json`. */
+export interface ForkRecord {
+  /** The path of its file. */
+  path: string;
+  /** The version of the shape: SCHEMA. */
+  schema: number;
+  /** The id of the new session. */
+  sessionId: string;
+  /** The path of the file that was copied; `-` for standard input. */
+  source: string;
+}
+
 /** The copy of a session. */
 export interface ForkedSession {
   /** Its id. */
@@ -674,6 +686,18 @@ export interface ModelFallback {
   trigger: string | null;
 }
 
+/** The only object of `move --json`. */
+export interface MoveReport {
+  /** Sessions of other folders next to them, and folders that belong to no session. */
+  left: string[];
+  /** The sessions that were moved or copied; with `--dry-run`, that would be. */
+  moved: MovedSession[];
+  /** The sessions that were not. */
+  refused: RefusedSession[];
+  /** The version of the shape: SCHEMA. */
+  schema: number;
+}
+
 /** The conversation continues on another branch. Without a uuid, an entry is `null`. */
 export interface MovedRecord {
   /** The kind of the record. */
@@ -688,6 +712,18 @@ export interface MovedRecord {
   path: string;
   /** The new leaf. */
   to: string | null;
+}
+
+/** A session in a new place. */
+export interface MovedSession {
+  /** The working folder that the session names now. */
+  cwd: string;
+  /** The file before. */
+  from: string;
+  /** The id of the session; of a copy, its new id. */
+  sessionId: string;
+  /** The file now; equal to from if only the recorded folder had to change. */
+  to: string;
 }
 
 /** A reference to an entry. */
@@ -872,6 +908,18 @@ export interface RedactedText {
   kinds: Record<string, number>;
   /** The text, with the kind of each secret in its place. */
   text: string;
+}
+
+/** A session that was not moved. */
+export interface RefusedSession {
+  /** More about it: the file in the way, or the error of the system. */
+  detail: string;
+  /** The path of its file. */
+  path: string;
+  /** Why: `exists`, `busy`, `unusable` or `failed`. */
+  reason: string;
+  /** Its id. */
+  sessionId: string;
 }
 
 /** What a repair does, and what the session shows before and after: the only object of `repair --json`. */

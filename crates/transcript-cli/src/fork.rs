@@ -5,13 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use transcript_engine::{ForkOptions, SetSome};
-use transcript_ops::find_entry;
-use transcript_ops::wire::ForkRecord;
+use transcript_ops::fork::ForkSettings;
 
 use crate::path_args::PolicyName;
 use crate::ui::Ui;
-use crate::{archive, exit, record, session};
+use crate::{exit, record, session};
 
 /// Copy one conversation of a session into a new session
 ///
@@ -48,32 +46,24 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     {
         (args.session, args.at) = (session, Some(line.to_string()));
     }
-    let args = &args;
     if args.out.is_none() && args.session == Path::new("-") {
         bail!("a copy of standard input needs a path: name it with --out FILE");
     }
     let (history, progress) = session::open(ui, &args.session, None)?;
-    let mut options = ForkOptions::new();
-    if let Some(name) = &args.at {
-        options = options.at(find_entry(history.index(), "at", name)?);
-    }
-    options = options.set_some(args.title.as_ref(), ForkOptions::title);
-    if let Some(out) = &args.out {
-        options = options.out(out);
-    } else if let Some(below) = archive::path_below_projects(ui, history.source().path()) {
-        // Nothing is written to the archive: the copy is where the session was.
-        let store = session::store(ui)?;
-        let project = below.parent().unwrap_or(Path::new(""));
-        options = options.folder(store.root().join(project));
-    }
-    let (path, id) = history.fork(args.policy.policy(), &options)?;
+    let settings = ForkSettings {
+        session: args.session,
+        policy: args.policy.into(),
+        at: args.at,
+        out: args.out,
+        title: args.title,
+    };
+    let record = settings.copy(&history, &session::context(ui))?;
     drop(progress);
     let mut out = io::stdout().lock();
     if args.json {
-        let source = history.source().path().to_owned();
-        record::write(&mut out, &ForkRecord::new(id.to_string(), path, source))?;
+        record::write(&mut out, &record)?;
     } else {
-        writeln!(out, "{id}").context("cannot print the id of the new session")?;
+        writeln!(out, "{}", record.session_id).context("cannot print the id of the new session")?;
     }
     Ok(exit::DONE)
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
+use transcript_engine::Moves;
 use transcript_engine::wire::MoveReport;
-use transcript_engine::{MoveOptions, Moves};
-
+use transcript_ops::moving::MoveSettings;
 use transcript_render::count;
 use transcript_storage::{ReadDisk, RealDisk};
 
@@ -43,19 +43,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    let mut options = MoveOptions::new();
-    if args.copy {
-        options = options.copy();
-    }
-    if args.undo {
-        options = options.undo();
-    }
-    if args.dry_run {
-        options = options.dry_run();
-    }
-    let store = session::store(ui)?;
+    let settings = MoveSettings {
+        old: args.old.clone(),
+        new: args.new.clone(),
+        copy: args.copy,
+        undo: args.undo,
+        dry_run: args.dry_run,
+    };
+    session::store(ui)?;
     let progress = Progress::start(ui);
-    let moves = transcript_engine::move_project(&store, &args.old, &args.new, options)?;
+    let moves = settings.run(&session::context(ui))?;
     drop(progress);
     let mut out = io::stdout().lock();
     if args.json {

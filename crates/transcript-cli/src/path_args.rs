@@ -39,12 +39,18 @@ pub(crate) enum PolicyName {
     Vendor,
 }
 
+impl From<PolicyName> for transcript_ops::PolicyName {
+    fn from(name: PolicyName) -> Self {
+        match name {
+            PolicyName::Recover => Self::Recover,
+            PolicyName::Vendor => Self::Vendor,
+        }
+    }
+}
+
 impl PolicyName {
     pub(crate) fn policy(self) -> Policy {
-        match self {
-            Self::Recover => Policy::Recover,
-            Self::Vendor => Policy::Vendor,
-        }
+        transcript_ops::PolicyName::from(self).into()
     }
 }
 

@@ -176,6 +176,12 @@ impl Context {
         self.archive.as_ref()
     }
 
+    /// Returns the path of a session of the archive, relative to the folder of projects; `None` for any other session.
+    #[must_use]
+    pub fn path_in_archive<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        path.strip_prefix(self.archive.as_ref()?.projects()).ok()
+    }
+
     /// Returns the store.
     ///
     /// # Errors

@@ -172,14 +172,9 @@ impl ListedSessions<'_> {
     /// # Errors
     /// Those of the sink.
     pub fn write(&self, with_agents: bool, sink: &mut dyn Sink) -> sink::Result<()> {
-        let projects = self
-            .context
-            .archive_disk()
-            .map(|archive| archive.projects());
         for row in &self.rows {
             let mut record = SessionRecord::new(row);
-            let is_below = |projects: &PathBuf| row.path.starts_with(projects);
-            record.in_archive = projects.as_ref().is_some_and(is_below);
+            record.in_archive = self.context.path_in_archive(&row.path).is_some();
             let cost = self.costs.get(&row.session_id);
             record.cost_nano_usd = cost.and_then(|cost| u64::try_from(*cost).ok());
             if with_agents && row.subagents > 0 {

@@ -10,7 +10,9 @@ use crate::documents::{self, ExportSettings};
 use crate::entries::{self, EntriesSettings};
 use crate::failure::{Failure, read_options};
 use crate::follow::{FollowSettings, WatchSettings};
+use crate::fork::{self, ForkSettings};
 use crate::list::{self, ListSettings};
+use crate::moving::{self, MoveSettings};
 use crate::redact::{self, RedactSettings};
 use crate::repair::{self, RepairSettings};
 use crate::request::{self, RequestOptions};
@@ -61,6 +63,12 @@ pub enum Operation {
     List(ListSettings),
     /// The branches of a session: prompts that were rewound or edited, compactions, subagents, and the leaf of each policy.
     Tree(TreeSettings),
+    /// Copies one conversation into a new session, which has only its entries, with new ids. The session is not changed.
+    Fork(ForkSettings),
+    /// Moves the sessions of a folder that was moved or renamed, and of folders below it, to the project of the new folder,
+    /// with their subagents and side files. Nothing is overwritten. After an interruption the same call finishes the
+    /// move. The folders themselves are not touched.
+    Move(MoveSettings),
     /// Returns the conversation of a session: `session`, its entries, `end`.
     Entries(EntriesSettings),
     /// Returns what continues a session: the `messages` for the API, and how they came about. Writes nothing. A file of
@@ -153,6 +161,7 @@ impl Operation {
             | "deleteSession"
             | "forkSession"
             | "setArchived"
+            | "move"
             // What is only in the archive does not grow.
             | "watch" => &["root"],
             "redact" => &[],
@@ -197,6 +206,8 @@ impl Operation {
             Self::ListArchived(NoOptions {}) => archived(context, sink),
             Self::List(options) => list::list(options, context, sink),
             Self::Tree(options) => tree::tree(options, context, sink),
+            Self::Fork(options) => fork::fork(options, context, sink),
+            Self::Move(options) => moving::move_sessions(options, context, sink),
             Self::Entries(options) => entries::entries(options, context, sink),
             Self::Request(options) => request::request(options, context, sink),
             Self::Verify(options) => verify::verify(options, context, sink),
@@ -267,6 +278,11 @@ mod tests {
                 json!({ "state": ["open-call"], "by": "project", "sort": "title" }),
             ),
             ("tree", with(&session, "role", json!(["tool"]))),
+            ("fork", with(&session, "at", json!("3"))),
+            (
+                "move",
+                json!({ "old": "/a", "new": "/b", "dryRun": true, "root": "/" }),
+            ),
             ("entries", session.clone()),
             ("request", session.clone()),
             ("verify", session.clone()),

@@ -15,15 +15,15 @@ use crate::repair::UndoneRepair;
 use crate::sdk_functions::{ForkedSession, SessionInfo};
 use crate::sink::MessageRecord;
 use crate::wire::{
-    Answer, CommandLine, CostRecord, RepairReport, ReplayRecord, ResumeRefusal, ResumeReport,
-    SearchRecord, SessionRecord, TailRecord, TreeReport, VerifyRecord,
+    Answer, CommandLine, CostRecord, ForkRecord, MoveReport, RepairReport, ReplayRecord,
+    ResumeRefusal, ResumeReport, SearchRecord, SessionRecord, TailRecord, TreeReport, VerifyRecord,
 };
 
 /// Makes the schema of one type.
 type SchemaOf = fn(&mut SchemaGenerator) -> schemars::Schema;
 
 /// Returns the types of the records of each operation.
-const RECORDS: [(&str, &[SchemaOf]); 23] = [
+const RECORDS: [(&str, &[SchemaOf]); 25] = [
     ("listSessions", &[of::<SessionInfo<'static>>]),
     ("getSessionInfo", &[of::<SessionInfo<'static>>]),
     ("getSessionMessages", &[of::<MessageRecord<'static>>]),
@@ -37,6 +37,8 @@ const RECORDS: [(&str, &[SchemaOf]); 23] = [
     ("listArchived", &[of::<SessionRecord<'static>>]),
     ("list", &[of::<SessionRecord<'static>>]),
     ("tree", &[of::<TreeReport>]),
+    ("fork", &[of::<ForkRecord>]),
+    ("move", &[of::<MoveReport>]),
     ("entries", &[of::<ReplayRecord<'static>>]),
     (
         "request",

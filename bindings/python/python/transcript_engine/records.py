@@ -517,6 +517,19 @@ class FindingRecord(TypedDict):
     """`note` or `damage`."""
 
 
+class ForkRecord(TypedDict):
+    """A copy of a conversation: the only object of `fork --json`."""
+
+    path: str
+    """The path of its file."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+    sessionId: str
+    """The id of the new session."""
+    source: str
+    """The path of the file that was copied; `-` for standard input."""
+
+
 class ForkedSession(TypedDict):
     """The copy of a session."""
 
@@ -723,6 +736,19 @@ class ModelFallback(TypedDict):
     """The reason, such as `refusal`."""
 
 
+class MoveReport(TypedDict):
+    """The only object of `move --json`."""
+
+    left: list[str]
+    """Sessions of other folders next to them, and folders that belong to no session."""
+    moved: list[MovedSession]
+    """The sessions that were moved or copied; with `--dry-run`, that would be."""
+    refused: list[RefusedSession]
+    """The sessions that were not."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+
+
 _MovedRecordKeywords = TypedDict("_MovedRecordKeywords", {"from": "str | None"})
 
 
@@ -739,6 +765,20 @@ class MovedRecord(_MovedRecordKeywords):
     """The absolute path of the file."""
     to: str | None
     """The new leaf."""
+
+
+_MovedSessionKeywords = TypedDict("_MovedSessionKeywords", {"from": "str"})
+
+
+class MovedSession(_MovedSessionKeywords):
+    """A session in a new place."""
+
+    cwd: str
+    """The working folder that the session names now."""
+    sessionId: str
+    """The id of the session; of a copy, its new id."""
+    to: str
+    """The file now; equal to from if only the recorded folder had to change."""
 
 
 class NamedEntry(TypedDict):
@@ -939,6 +979,19 @@ class RedactedText(TypedDict):
     """The number of secrets of each kind."""
     text: str
     """The text, with the kind of each secret in its place."""
+
+
+class RefusedSession(TypedDict):
+    """A session that was not moved."""
+
+    detail: str
+    """More about it: the file in the way, or the error of the system."""
+    path: str
+    """The path of its file."""
+    reason: str
+    """Why: `exists`, `busy`, `unusable` or `failed`."""
+    sessionId: str
+    """Its id."""
 
 
 class _RepairReport(TypedDict):

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{Name, SCHEMA};
-pub use transcript_manage::{Conflict as ConflictRecord, MovedFile as MovedSession};
+pub use transcript_manage::Conflict as ConflictRecord;
 use transcript_manage::{Merged, Moves, NotCopied};
 
 /// The only object of `move --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MoveReport {
@@ -23,8 +24,25 @@ pub struct MoveReport {
     pub left: Vec<PathBuf>,
 }
 
+/// A session in a new place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct MovedSession {
+    /// The file before.
+    pub from: PathBuf,
+    /// The file now; equal to [`Self::from`] if only the recorded folder had to change.
+    pub to: PathBuf,
+    /// The id of the session; of a copy, its new id.
+    pub session_id: String,
+    /// The working folder that the session names now.
+    pub cwd: String,
+}
+
 /// A session that was not moved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RefusedSession {
@@ -48,9 +66,15 @@ impl MoveReport {
             reason: refused.reason.name().into(),
             detail: refused.detail.clone(),
         });
+        let moved = moves.moved.iter().cloned().map(|moved| MovedSession {
+            from: moved.from,
+            to: moved.to,
+            session_id: moved.session_id,
+            cwd: moved.cwd,
+        });
         Self {
             schema: SCHEMA,
-            moved: moves.moved.clone(),
+            moved: moved.collect(),
             refused: refused.collect(),
             left: moves.left.clone(),
         }
