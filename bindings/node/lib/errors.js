@@ -22,30 +22,14 @@ class ClosedError extends TranscriptError {}
 class InternalError extends TranscriptError {}
 
 const CLASSES = {
-  'not-found': NotFoundError,
-  exists: ExistsError,
-  'bad-options': InvalidError,
-  'bad-query': InvalidError,
-  'bad-prices': InvalidError,
-  'bad-identity': InvalidError,
-  'bad-command': InvalidError,
-  'invalid-entry': InvalidError,
-  'unknown-entry': InvalidError,
-  'unknown-parent': InvalidError,
-  'unknown-call': InvalidError,
-  'answered-call': InvalidError,
-  ambiguous: InvalidError,
-  'not-an-id': InvalidError,
-  blank: InvalidError,
-  'split-pair': InvalidError,
-  'repeated-uuid': InvalidError,
-  'not-the-leaf': InvalidError,
-  'behind-compaction': InvalidError,
-  busy: BusyError,
-  fork: BusyError,
-  'not-resumable': NotResumableError,
-  closed: ClosedError,
-  panic: InternalError,
+  TranscriptError,
+  NotFoundError,
+  ExistsError,
+  InvalidError,
+  BusyError,
+  NotResumableError,
+  ClosedError,
+  InternalError,
 };
 
 /** Makes the error of a failure of the addon, whose message is JSON. */
@@ -56,18 +40,8 @@ function errorOf(failure) {
   } catch {
     return failure;
   }
-  const Class = CLASSES[fields.kind] ?? TranscriptError;
+  const Class = CLASSES[`${fields.class}Error`] ?? TranscriptError;
   return new Class(fields.message, fields);
 }
 
-module.exports = {
-  TranscriptError,
-  NotFoundError,
-  ExistsError,
-  InvalidError,
-  BusyError,
-  NotResumableError,
-  ClosedError,
-  InternalError,
-  errorOf,
-};
+module.exports = { ...CLASSES, errorOf };

@@ -29,6 +29,63 @@ pub struct Failure {
     names_option: bool,
 }
 
+/// What a caller can do about a failure. Python and Node have an exception for each, of the same name with `Error` after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub enum FailureClass {
+    /// There is no such session, file or archive.
+    NotFound,
+    /// The file to write exists.
+    Exists,
+    /// An argument, an entry or a query cannot be used.
+    Invalid,
+    /// Another process writes to the session.
+    Busy,
+    /// A client would not continue the session.
+    NotResumable,
+    /// The session was closed before.
+    Closed,
+    /// The object belongs to the parent of this process; only in Python.
+    Forked,
+    /// A defect of this program.
+    Internal,
+    /// Anything else, such as a failure of the system.
+    Transcript,
+}
+
+/// The kinds of failures by their classes; those that are not listed are [`FailureClass::Transcript`].
+pub const CLASSES: [(FailureClass, &[&str]); 8] = [
+    (FailureClass::NotFound, &["not-found"]),
+    (FailureClass::Exists, &["exists"]),
+    (
+        FailureClass::Invalid,
+        &[
+            "bad-options",
+            "bad-query",
+            "bad-prices",
+            "bad-identity",
+            "bad-command",
+            "invalid-entry",
+            "unknown-entry",
+            "unknown-parent",
+            "unknown-call",
+            "answered-call",
+            "ambiguous",
+            "not-an-id",
+            "blank",
+            "split-pair",
+            "repeated-uuid",
+            "not-the-leaf",
+            "behind-compaction",
+        ],
+    ),
+    (FailureClass::Busy, &["busy", "fork"]),
+    (FailureClass::NotResumable, &["not-resumable"]),
+    (FailureClass::Closed, &["closed"]),
+    (FailureClass::Forked, &["forked"]),
+    (FailureClass::Internal, &["panic"]),
+];
+
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
@@ -110,11 +167,29 @@ impl Failure {
         Self::new("panic", format!("a defect of transcript: {text}"))
     }
 
-    /// Returns the failure as JSON.
+    /// Returns what a caller can do about it.
+    #[must_use]
+    pub fn class(&self) -> FailureClass {
+        let mut classes = CLASSES.iter();
+        let class = classes.find(|(_, kinds)| kinds.contains(&&*self.kind));
+        class.map_or(FailureClass::Transcript, |(class, _)| *class)
+    }
+
+    /// Returns the failure as JSON, with its class.
     #[must_use]
     pub fn json(&self) -> String {
+        #[derive(Serialize)]
+        struct Classified<'f> {
+            class: FailureClass,
+            #[serde(flatten)]
+            failure: &'f Failure,
+        }
         // Texts and numbers can always be written.
-        serde_json::to_string(self).unwrap_or_default()
+        serde_json::to_string(&Classified {
+            class: self.class(),
+            failure: self,
+        })
+        .unwrap_or_default()
     }
 }
 

@@ -85,38 +85,26 @@ class InternalError(TranscriptError):
     """A defect of this package. The session is as it was before the call."""
 
 
-_CLASSES: dict[str, type[TranscriptError]] = {
-    "not-found": NotFoundError,
-    "exists": ExistsError,
-    "bad-options": InvalidError,
-    "bad-query": InvalidError,
-    "bad-prices": InvalidError,
-    "bad-identity": InvalidError,
-    "bad-command": InvalidError,
-    "invalid-entry": InvalidError,
-    "unknown-entry": InvalidError,
-    "unknown-parent": InvalidError,
-    "unknown-call": InvalidError,
-    "answered-call": InvalidError,
-    "ambiguous": InvalidError,
-    "not-an-id": InvalidError,
-    "blank": InvalidError,
-    "split-pair": InvalidError,
-    "repeated-uuid": InvalidError,
-    "not-the-leaf": InvalidError,
-    "behind-compaction": InvalidError,
-    "busy": BusyError,
-    "fork": BusyError,
-    "not-resumable": NotResumableError,
-    "closed": ClosedError,
-    "forked": ForkedError,
-    "panic": InternalError,
+_CLASSES = {
+    one.__name__: one
+    for one in (
+        TranscriptError,
+        NotFoundError,
+        ExistsError,
+        InvalidError,
+        BusyError,
+        NotResumableError,
+        ClosedError,
+        ForkedError,
+        InternalError,
+    )
 }
+"""The exceptions by their names. Which kinds of failures each is for is said by the engine."""
 
 
 def error_of(failure: str) -> TranscriptError:
     """Make the exception of a failure, which is JSON."""
     fields: dict[str, Any] = json.loads(failure)
     message: str = fields.pop("message")
-    kind: str = fields["kind"]
-    return _CLASSES.get(kind, TranscriptError)(message, **fields)
+    name: str = fields.pop("class")
+    return _CLASSES.get(f"{name}Error", TranscriptError)(message, **fields)

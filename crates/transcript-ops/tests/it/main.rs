@@ -5,4 +5,5 @@
     reason = "the helpers of the tests may panic as the tests do"
 )]
 
+mod failures;
 mod schema;
