@@ -9,7 +9,6 @@ use std::thread;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use transcript_engine::SetSome;
 use transcript_engine::archive::ArchiveDisk;
 use transcript_engine::catalog::{Catalog, Hit, Query, SearchError, SearchOptions};
 use transcript_engine::places::{add_archived, archived_sessions};
@@ -106,11 +105,13 @@ fn search(
 ) -> Result<Results, SearchError> {
     let catalog = sessions.catalog()?;
     let (all, bytes) = (catalog.bytes(), Arc::new(AtomicU64::new(0)));
-    let options = SearchOptions::new()
+    let mut options = SearchOptions::new()
         .limit(HITS)
         .cancel(Arc::clone(cancel))
-        .count_bytes(Arc::clone(&bytes))
-        .set_some(sessions.cache.as_ref(), SearchOptions::cache);
+        .count_bytes(Arc::clone(&bytes));
+    if let Some(cache) = &sessions.cache {
+        options = options.cache(cache);
+    }
     thread::scope(|scope| {
         // Ends when this is dropped.
         let (done, is_done) = channel::<()>();

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use memchr::{memchr, memrchr};
-use transcript_engine::{EntryId, ForkOptions, History, SetSome};
+use transcript_engine::{EntryId, ForkOptions, History};
 use transcript_format::units::size;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Index, LoadOptions, Said, Source};
 use transcript_render::blocks::{message_content, plain_text};
@@ -411,10 +411,10 @@ impl<'s> Session<'s> {
         let uuid = self.entry_at(offset).and_then(|entry| entry.uuid());
         let uuid = uuid.ok_or("this entry has no uuid; fork at another one")?;
         let at = EntryId::from(self.index.id_text(uuid).as_str());
-        let folder = self.storage.copies.as_ref();
-        let options = ForkOptions::new()
-            .at(at)
-            .set_some(folder, ForkOptions::folder);
+        let mut options = ForkOptions::new().at(at);
+        if let Some(folder) = &self.storage.copies {
+            options = options.folder(folder);
+        }
         let forked = self.history.fork(Policy::Recover, &options);
         let (_, id): (PathBuf, _) = forked.map_err(said)?;
         Ok(id.to_string())

@@ -7,9 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use transcript_engine::serve::{CommandServer, ServeError};
-use transcript_engine::{
-    Kept, OnBusy, Repair, Rescue, Session, SessionOptions, SetSome, SyncPolicy,
-};
+use transcript_engine::{Kept, OnBusy, Repair, Rescue, Session, SessionOptions, SyncPolicy};
 
 use transcript_ops::context::is_path;
 
@@ -118,7 +116,7 @@ fn open(args: &Args, path: &Path) -> Result<Session> {
         None => std::env::current_dir(),
     };
     let cwd = cwd.context("cannot determine the current directory; set it with --cwd DIR")?;
-    let options = SessionOptions::new()
+    let mut options = SessionOptions::new()
         .cwd(cwd.to_string_lossy())
         .version(VERSION)
         .sync(match args.sync {
@@ -130,10 +128,16 @@ fn open(args: &Args, path: &Path) -> Result<Session> {
             Busy::Fail => OnBusy::Fail,
             Busy::Wait => OnBusy::Share,
             Busy::Fork => OnBusy::Fork,
-        })
-        .set_some(args.branch.as_ref(), SessionOptions::git_branch)
-        .set_some(args.entrypoint.as_ref(), SessionOptions::entrypoint)
-        .set_some(args.session_id.as_ref(), SessionOptions::session_id);
+        });
+    if let Some(branch) = &args.branch {
+        options = options.git_branch(branch);
+    }
+    if let Some(entrypoint) = &args.entrypoint {
+        options = options.entrypoint(entrypoint);
+    }
+    if let Some(id) = &args.session_id {
+        options = options.session_id(id);
+    }
     Ok(if args.create {
         Session::open_or_create(path, &options)?
     } else {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use signal_hook::consts::SIGINT;
-use transcript_engine::{History, SetSome, entries_named};
+use transcript_engine::{History, entries_named};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_format::names::agent_of;
@@ -110,8 +110,7 @@ impl Args {
             (None, None) if self.waits() && !self.json => StartAt::End,
             (None, _) => StartAt::Beginning,
         };
-        let options = FollowOptions::new().start(start).trailing(self.trailing());
-        let options = options.set_some(self.archive.clone(), FollowOptions::disk);
+        let options = self.follow_options().start(start);
         match self.changes || self.condition == Some(Until::TurnEnd) {
             _ if !self.json => options.changes().quick_start(),
             true => options.changes(),
@@ -150,6 +149,11 @@ impl Args {
             (None, Some(Place::Offset(offset))) => StartAt::Offset(*offset),
             (None, _) => StartAt::Beginning,
         })
+    }
+
+    fn follow_options(&self) -> FollowOptions {
+        let options = FollowOptions::new().trailing(self.trailing());
+        options.disk(self.disk())
     }
 
     /// Takes the value of `--until` if it is not a time.
@@ -707,9 +711,8 @@ fn last_printed(args: &Args, file: &Path, count: usize) -> Result<u64> {
     }
     // A result belongs to a call above it, so the file is read from its start.
     let (mut last, mut above, mut end) = (VecDeque::new(), Above::default(), 0);
-    let options = FollowOptions::new().trailing(args.trailing());
-    let options = options.set_some(args.archive.clone(), FollowOptions::disk);
-    read_all(file, &options.poll_only().once(), |(events, error)| {
+    let options = args.follow_options().poll_only().once();
+    read_all(file, &options, |(events, error)| {
         for event in &events {
             if let EventKind::Entry(entry) = event {
                 end = entry.offset + entry.len;

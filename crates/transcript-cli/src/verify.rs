@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use transcript_engine::SetSome;
 use transcript_engine::archive::{Archive, CheckOptions};
 use transcript_engine::verify::{
     LocatedFinding, RebuiltRequests, Report, Verdict, VersionRequests, advice, verify_folder,
@@ -93,9 +92,10 @@ fn verify_archive(ui: &Ui, args: &Args) -> Result<u8> {
     let archive = Archive::open_with(&folder, &ui.archive_options()?)?;
     let progress = Progress::start(ui);
     progress.expect(archive.stored_bytes());
-    let options = CheckOptions::new()
-        .count_bytes(progress.counter())
-        .set_some(args.subset, |options, (part, of)| options.subset(part, of));
+    let mut options = CheckOptions::new().count_bytes(progress.counter());
+    if let Some((part, of)) = args.subset {
+        options = options.subset(part, of);
+    }
     let check = archive.check(&options)?;
     drop(progress);
     let report = ArchiveCheckReport::new(&folder, &check);

@@ -9,7 +9,7 @@ use transcript_reader::{Bodies, ErrorKind, Source};
 use transcript_render::explain;
 use transcript_resume::request::{self, Request};
 use transcript_resume::{PathState, Tree, Usage};
-use transcript_session::{Fit, History, Policy, Provider, ReadEnd, SetSome, context_window};
+use transcript_session::{Fit, History, Policy, Provider, ReadEnd, context_window};
 
 use crate::context::{Context, PolicyName};
 use crate::conversation_end::ConversationEnd;
@@ -235,11 +235,19 @@ impl RequestSettings {
         let mut options = request::RequestOptions::new()
             .now(Timestamp::now().as_millisecond())
             .provider(self.provider)
-            .long_blocks_in(history.source())
-            .set_some(self.prompt.as_ref(), request::RequestOptions::prompt)
-            .set_some(self.model.as_ref(), request::RequestOptions::model)
-            .set_some(self.fit, request::RequestOptions::fit)
-            .set_some(self.tools.as_ref(), request::RequestOptions::tools);
+            .long_blocks_in(history.source());
+        if let Some(prompt) = &self.prompt {
+            options = options.prompt(prompt);
+        }
+        if let Some(model) = &self.model {
+            options = options.model(model);
+        }
+        if let Some(fit) = self.fit {
+            options = options.fit(fit);
+        }
+        if let Some(tools) = &self.tools {
+            options = options.tools(tools);
+        }
         if let Some(leaf) = self.end.leaf_node(&tree)? {
             options = options.leaf(tree.entry(leaf).number());
         }

@@ -21,9 +21,9 @@ use transcript_writer::{Draft, EntryId, OnBusy, ResumePoint, WriterOptions};
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
+use transcript_session::ForkOptions;
 use transcript_session::Store;
 use transcript_session::{Error, ErrorKind};
-use transcript_session::{ForkOptions, SetSome};
 use transcript_session::{History, ReadEnd};
 
 /// The sessions of a store as the SDKs show them.
@@ -380,7 +380,9 @@ impl SdkSessions {
             }
             options = options.at(EntryId::from(up_to));
         }
-        let options = options.set_some(title, ForkOptions::title);
+        if let Some(title) = title {
+            options = options.title(title);
+        }
         let (_, session) = history.fork(self.policy, &options)?;
         Ok(session.to_string())
     }

@@ -16,8 +16,8 @@ use crate::wire::{self, Answer, Append, Command, CommandError, Json};
 use transcript_reader::Index;
 use transcript_session::make::Compaction;
 use transcript_session::{
-    Error, ForkOptions, Keep, Request as SessionRequest, Session, SetSome, TurnEnd,
-    append_all_then, context_window,
+    Error, ForkOptions, Keep, Request as SessionRequest, Session, TurnEnd, append_all_then,
+    context_window,
 };
 
 /// The version in the answer to `hello`.
@@ -372,11 +372,16 @@ fn run(
         }
         Command::State => answer_with(&session.state()?, |answer| &mut answer.state),
         Command::Fork { at, title, out } => {
-            let at = at.as_ref().map(|at| session.find_entry(at)).transpose()?;
-            let options = ForkOptions::new()
-                .set_some(at, ForkOptions::at)
-                .set_some(title.as_deref(), ForkOptions::title)
-                .set_some(out.as_deref(), ForkOptions::out);
+            let mut options = ForkOptions::new();
+            if let Some(at) = at {
+                options = options.at(session.find_entry(at)?);
+            }
+            if let Some(title) = title {
+                options = options.title(&**title);
+            }
+            if let Some(out) = out {
+                options = options.out(&**out);
+            }
             let path = session.fork(&options)?;
             Ok(Answer::done_with(|answer| answer.path = Some(path)))
         }

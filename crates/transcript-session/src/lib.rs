@@ -131,7 +131,7 @@ pub use entry_match::EntryMatch;
 pub use entry_name::entries_named;
 pub use error::{Error, ErrorKind};
 pub use history::{History, ReadEnd};
-pub use options::{ForkOptions, SessionOptions, SetSome};
+pub use options::{ForkOptions, SessionOptions};
 pub use prompts::RecordedPrompt;
 pub use session::{Resumed, Session, append_all_then};
 pub use store::{MIN_PREFIX, Store};

@@ -23,9 +23,8 @@ pub struct SessionOptions {
 }
 
 /// Options that are set only if there is a value.
-pub trait SetSome: Sized {
+pub(crate) trait SetSome: Sized {
     /// Calls `set` with the value, or returns the options as they are.
-    #[must_use]
     fn set_some<T>(self, value: Option<T>, set: impl FnOnce(Self, T) -> Self) -> Self {
         match value {
             Some(value) => set(self, value),
