@@ -4,6 +4,8 @@ import type { Path, Policy, Provider, Records } from '../index.js';
 import type {
   CostRecord,
   ExportedDocument,
+  ForkRecord,
+  MoveReport,
   RedactedText,
   RepairReport,
   ReplayRecord,
@@ -12,6 +14,7 @@ import type {
   SearchRecord,
   SessionRecord,
   TailRecord,
+  TreeReport,
   UndoneRepair,
   VerifyRecord,
 } from '../records.js';
@@ -102,6 +105,62 @@ export interface FollowOptions extends ArchiveOptions {
   rawEntries?: boolean;
   /** Ends the function when it is aborted. */
   signal?: AbortSignal;
+}
+
+/** Options of `fork`. */
+export interface ForkOptions extends ArchiveOptions {
+  /**
+   * The last entry of the copy, which may be on any branch: the number of its line, its uuid, or the start of that. The
+   * last entry of the conversation by default.
+   */
+  at?: string;
+  /** The new file; by default in the project of the session, named after the new id. */
+  out?: Path;
+  /** The rules that choose the conversation. Default: `recover`. */
+  policy?: Policy;
+  /** The title of the copy; by default that of the session with "(fork)". */
+  title?: string;
+}
+
+/** Options of `list`. */
+export interface ListOptions extends ArchiveOptions {
+  /** Whether sessions of the archive whose files are gone are listed as well. */
+  all?: boolean;
+  /** Lists the sessions of the archive, and only these. */
+  archived?: boolean;
+  /** Only sessions whose last entry was written on this branch of git. */
+  branch?: string;
+  /** Puts sessions together; not by default. */
+  by?: 'project';
+  /** The maximum number of sessions: the first ones in the order. All by default. */
+  limit?: number;
+  /** Only sessions of the project at this path, in any of its worktrees. */
+  project?: Path;
+  /** Whether the ids of subagents are returned, as `agents`. */
+  sidechains?: boolean;
+  /** Only sessions with a message from this time on: `2026-01-31`, `2026-01-31T12:00:00Z`, `2h`, `3d`, `yesterday`. */
+  since?: string;
+  /** The order of the sessions. */
+  sort?: 'modified' | 'created' | 'size' | 'messages' | 'title';
+  /** Only sessions in one of these states; all by default. */
+  state?: string[];
+  /**
+   * Only sessions whose title, tag, first or last prompt, folder, branch of git or id contains this text, ignoring
+   * case.
+   */
+  text?: string;
+  /** Only sessions that were started up to this time. */
+  until?: string;
+}
+
+/** Options of `move`. */
+export interface MoveOptions extends RootOptions {
+  /** Leaves the sessions where they are, and writes copies with new ids. */
+  copy?: boolean;
+  /** Changes nothing, and returns what would be moved. */
+  dryRun?: boolean;
+  /** Undoes what the same move did. Not with `copy`. */
+  undo?: boolean;
 }
 
 /** Options of `redact`. */
@@ -210,6 +269,26 @@ export interface SearchOptions extends SelectionOptions {
   signal?: AbortSignal;
 }
 
+/** Options of `tree`. */
+export interface TreeOptions extends ArchiveOptions {
+  /** Counts only entries that were written on this branch of git. */
+  branch?: string;
+  /** The maximum number of branches in which entries are counted: those whose last entries are the last of the file. */
+  last?: number;
+  /** Only a session of the project at this path. */
+  project?: Path;
+  /** Counts only entries with one of these roles, as `matches` of each branch. */
+  role?: string[];
+  /** Counts only entries from this time on: `2026-01-31`, `2026-01-31T12:00:00Z`, `2h`, `3d`, `yesterday`. */
+  since?: string;
+  /** Counts only entries that contain this text, ignoring case. */
+  text?: string;
+  /** Counts only calls of one of these tools, and their results. */
+  tool?: string[];
+  /** Counts only entries up to this time. */
+  until?: string;
+}
+
 /** Options of `usage`. */
 export interface UsageOptions extends SelectionOptions {
   /**
@@ -274,8 +353,24 @@ export function exportSession(session: Path, out: Path, options?: ExportOptions)
  */
 export function follow(session: Path, options?: FollowOptions): Records<TailRecord>;
 
+/** Copies one conversation into a new session, which has only its entries, with new ids. The session is not changed. */
+export function fork(session: Path, options?: ForkOptions): Promise<ForkRecord>;
+
+/**
+ * The sessions of all projects or of one, the last conversation first, with what a list shows of each. Reads only the
+ * start and the end of each file.
+ */
+export function list(options?: ListOptions): Promise<SessionRecord[]>;
+
 /** Lists the sessions of an archive; without `archive` of that of this user. */
 export function listArchived(options?: ArchiveOptions): Promise<SessionRecord[]>;
+
+/**
+ * Moves the sessions of a folder that was moved or renamed, and of folders below it, to the project of the new folder,
+ * with their subagents and side files. Nothing is overwritten. After an interruption the same call finishes the move.
+ * The folders themselves are not touched.
+ */
+export function move(old: Path, new: Path, options?: MoveOptions): Promise<MoveReport>;
 
 /**
  * Returns a text in which `[redacted: KIND]` replaces secrets, and the number of each kind. docs/redaction.md has the
@@ -295,6 +390,11 @@ export function request(session: Path, options?: RequestOptions): Promise<Resume
 
 /** Finds entries in all sessions, or in some: records `hit`, then `end`. */
 export function search(query: string, options?: SearchOptions): Records<SearchRecord>;
+
+/**
+ * The branches of a session: prompts that were rewound or edited, compactions, subagents, and the leaf of each policy.
+ */
+export function tree(session: Path, options?: TreeOptions): Promise<TreeReport>;
 
 /** Returns what sessions cost: a record `row` for each combination of the kinds in `by`, then `total`. */
 export function usage(options?: UsageOptions): Promise<CostRecord[]>;

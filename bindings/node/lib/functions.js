@@ -17,8 +17,20 @@ function follow(session, options) {
   return new Records('follow', { ...others, session, from: start });
 }
 
+async function fork(session, options) {
+  return (await every('fork', { ...options, session }))[0];
+}
+
+async function list(options) {
+  return every('list', { ...options });
+}
+
 async function listArchived(options) {
   return every('listArchived', { ...options });
+}
+
+async function move(old, new, options) {
+  return (await every('move', { ...options, old, new }))[0];
 }
 
 async function redact(text, options) {
@@ -35,6 +47,10 @@ async function request(session, options) {
 
 function search(query, options) {
   return new Records('search', { ...options, query, in: [options?.in ?? []].flat() });
+}
+
+async function tree(session, options) {
+  return (await every('tree', { ...options, session }))[0];
 }
 
 async function usage(options) {
@@ -54,11 +70,15 @@ module.exports = {
   entries,
   exportSession,
   follow,
+  fork,
+  list,
   listArchived,
+  move,
   redact,
   repair,
   request,
   search,
+  tree,
   usage,
   verify,
   watch,

@@ -175,7 +175,8 @@ impl Operation {
     pub(crate) fn returns(name: &str) -> &'static str {
         match name {
             "renameSession" | "tagSession" | "deleteSession" | "setArchived" => "none",
-            "forkSession" | "request" | "repair" | "export" | "redact" => "one",
+            "forkSession" | "request" | "repair" | "export" | "redact" | "tree" | "fork"
+            | "move" => "one",
             "getSessionMessages"
             | "getSubagentMessages"
             | "entries"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 from collections.abc import Iterable
 from typing import Literal
@@ -12,6 +13,8 @@ from ._sdk import Policy, Provider
 from .records import (
     CostRecord,
     ExportedDocument,
+    ForkRecord,
+    MoveReport,
     RedactedText,
     RepairReport,
     ReplayRecord,
@@ -20,6 +23,7 @@ from .records import (
     SearchRecord,
     SessionRecord,
     TailRecord,
+    TreeReport,
     UndoneRepair,
     VerifyRecord,
 )
@@ -28,11 +32,15 @@ __all__ = [
     "entries",
     "export",
     "follow",
+    "fork",
+    "list",
     "list_archived",
+    "move",
     "redact",
     "repair",
     "request",
     "search",
+    "tree",
     "usage",
     "verify",
     "watch",
@@ -186,12 +194,109 @@ def follow(
     return Records("follow", options, read_json)
 
 
+def fork(
+    session: Path,
+    *,
+    at: str | None = None,
+    out: Path | None = None,
+    policy: Policy = "recover",
+    title: str | None = None,
+    root: Path | None = None,
+    archive: bool | Path = False,
+    identity: Path | None = None,
+) -> ForkRecord:
+    """Copies one conversation into a new session, which has only its entries, with new ids. The session is not changed.
+
+    - ``session``: The session.
+    - ``at``: The last entry of the copy, which may be on any branch: the number of its line, its uuid, or the start of
+      that. The last entry of the conversation by default.
+    - ``out``: The new file; by default in the project of the session, named after the new id.
+    - ``policy``: The rules that choose the conversation.
+    - ``title``: The title of the copy; by default that of the session with "(fork)".
+    - ``root``: The folder of projects; that of the client by default.
+    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+      from it.
+    - ``identity``: The file with the keys of an encrypted archive.
+    """
+    options = {
+        "session": session,
+        "at": at,
+        "out": out,
+        "policy": policy,
+        "title": title,
+        "root": root,
+        "archive": archive,
+        "identity": identity,
+    }
+    return every(call("fork", options))[0]
+
+
+def list(
+    *,
+    all: bool = False,
+    archived: bool = False,
+    branch: str | None = None,
+    by: Literal["project"] | None = None,
+    limit: int | None = None,
+    project: Path | None = None,
+    sidechains: bool = False,
+    since: str | None = None,
+    sort: Literal["modified", "created", "size", "messages", "title"] | None = None,
+    state: str | Iterable[str] | None = None,
+    text: str | None = None,
+    until: str | None = None,
+    root: Path | None = None,
+    archive: bool | Path = False,
+    identity: Path | None = None,
+) -> builtins.list[SessionRecord]:
+    """The sessions of all projects or of one, the last conversation first, with what a list shows of each. Reads only
+    the start and the end of each file.
+
+    - ``all``: Whether sessions of the archive whose files are gone are listed as well.
+    - ``archived``: Lists the sessions of the archive, and only these.
+    - ``branch``: Only sessions whose last entry was written on this branch of git.
+    - ``by``: Puts sessions together; not by default.
+    - ``limit``: The maximum number of sessions: the first ones in the order. All by default.
+    - ``project``: Only sessions of the project at this path, in any of its worktrees.
+    - ``sidechains``: Whether the ids of subagents are returned, as ``agents``.
+    - ``since``: Only sessions with a message from this time on: ``2026-01-31``, ``2026-01-31T12:00:00Z``, ``2h``,
+      ``3d``, ``yesterday``.
+    - ``sort``: The order of the sessions.
+    - ``state``: Only sessions in one of these states; all by default.
+    - ``text``: Only sessions whose title, tag, first or last prompt, folder, branch of git or id contains this text,
+      ignoring case.
+    - ``until``: Only sessions that were started up to this time.
+    - ``root``: The folder of projects; that of the client by default.
+    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+      from it.
+    - ``identity``: The file with the keys of an encrypted archive.
+    """
+    options = {
+        "all": all,
+        "archived": archived,
+        "branch": branch,
+        "by": by,
+        "limit": limit,
+        "project": project,
+        "sidechains": sidechains,
+        "since": since,
+        "sort": sort,
+        "state": _several(state),
+        "text": text,
+        "until": until,
+        "root": root,
+        "archive": archive,
+        "identity": identity,
+    }
+    return every(call("list", options))
+
+
 def list_archived(
     archive: bool | Path = True,
     *,
     root: Path | None = None,
     identity: Path | None = None,
-) -> list[SessionRecord]:
+) -> builtins.list[SessionRecord]:
     """Lists the sessions of an archive; without ``archive`` of that of this user.
 
     - ``root``: The folder of projects; that of the client by default.
@@ -205,6 +310,37 @@ def list_archived(
         "identity": identity,
     }
     return every(call("listArchived", options))
+
+
+def move(
+    old: Path,
+    new: Path,
+    *,
+    copy: bool = False,
+    dry_run: bool = False,
+    undo: bool = False,
+    root: Path | None = None,
+) -> MoveReport:
+    """Moves the sessions of a folder that was moved or renamed, and of folders below it, to the project of the new
+    folder, with their subagents and side files. Nothing is overwritten. After an interruption the same call finishes
+    the move. The folders themselves are not touched.
+
+    - ``old``: The folder in which the sessions worked.
+    - ``new``: The folder in which they are to go on.
+    - ``copy``: Leaves the sessions where they are, and writes copies with new ids.
+    - ``dry_run``: Changes nothing, and returns what would be moved.
+    - ``undo``: Undoes what the same move did. Not with ``copy``.
+    - ``root``: The folder of projects; that of the client by default.
+    """
+    options = {
+        "old": old,
+        "new": new,
+        "copy": copy,
+        "dryRun": dry_run,
+        "undo": undo,
+        "root": root,
+    }
+    return every(call("move", options))[0]
 
 
 def redact(
@@ -408,6 +544,57 @@ def search(
     return Records("search", options, read_json)
 
 
+def tree(
+    session: Path,
+    *,
+    branch: str | None = None,
+    last: int | None = None,
+    project: Path | None = None,
+    role: str | Iterable[str] | None = None,
+    since: str | None = None,
+    text: str | None = None,
+    tool: str | Iterable[str] = (),
+    until: str | None = None,
+    root: Path | None = None,
+    archive: bool | Path = False,
+    identity: Path | None = None,
+) -> TreeReport:
+    """The branches of a session: prompts that were rewound or edited, compactions, subagents, and the leaf of each
+    policy.
+
+    - ``session``: The session.
+    - ``branch``: Counts only entries that were written on this branch of git.
+    - ``last``: The maximum number of branches in which entries are counted: those whose last entries are the last of
+      the file.
+    - ``project``: Only a session of the project at this path.
+    - ``role``: Counts only entries with one of these roles, as ``matches`` of each branch.
+    - ``since``: Counts only entries from this time on: ``2026-01-31``, ``2026-01-31T12:00:00Z``, ``2h``, ``3d``,
+      ``yesterday``.
+    - ``text``: Counts only entries that contain this text, ignoring case.
+    - ``tool``: Counts only calls of one of these tools, and their results.
+    - ``until``: Counts only entries up to this time.
+    - ``root``: The folder of projects; that of the client by default.
+    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+      from it.
+    - ``identity``: The file with the keys of an encrypted archive.
+    """
+    options = {
+        "session": session,
+        "branch": branch,
+        "last": last,
+        "project": project,
+        "role": _several(role),
+        "since": since,
+        "text": text,
+        "tool": _several(tool),
+        "until": until,
+        "root": root,
+        "archive": archive,
+        "identity": identity,
+    }
+    return every(call("tree", options))[0]
+
+
 def usage(
     places: Places = (),
     *,
@@ -422,7 +609,7 @@ def usage(
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
-) -> list[CostRecord]:
+) -> builtins.list[CostRecord]:
     """Returns what sessions cost: a record ``row`` for each combination of the kinds in ``by``, then ``total``.
 
     - ``by``: What the rows are about: ``day``, ``week``, ``month``, ``hour5``, ``project``, ``session``, ``model``,
@@ -467,7 +654,7 @@ def verify(
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
-) -> list[VerifyRecord]:
+) -> builtins.list[VerifyRecord]:
     """Reports what is wrong with sessions, and what a resume would lose: a record for each session of a folder, for a
     file, or for a session that is named by its id and each of its subagents.
 

@@ -169,7 +169,7 @@ fn the_records_of_every_operation_have_the_documented_form() {
     let mut files = Vec::new();
     add_sessions(&workspace().join("fixtures"), &mut files);
     assert!(files.len() > 20);
-    for name in ["entries", "request", "verify", "repair"] {
+    for name in ["entries", "tree", "request", "verify", "repair"] {
         let records = files
             .iter()
             .filter_map(|file| checked.run(&json!({ "function": name, "session": file })));
@@ -200,6 +200,9 @@ fn the_records_of_every_operation_have_the_documented_form() {
     let mut packed = Archive::open_or_create(&archive).unwrap();
     packed.capture(&root, &CaptureOptions::new()).unwrap();
     assert_eq!(count("listArchived", json!({ "archive": archive })), 2);
+    assert_eq!(count("list", json!({ "sidechains": true })), 2);
+    assert_eq!(count("list", json!({ "limit": 1, "by": "project" })), 1);
+    assert_eq!(count("list", json!({ "since": "2026-01-02" })), 0);
     assert_eq!(count("getSessionInfo", json!({ "sessionId": id })), 1);
     assert_eq!(count("getSessionMessages", json!({ "sessionId": id })), 2);
     assert_eq!(count("listSubagents", json!({ "sessionId": id })), 1);
@@ -223,6 +226,12 @@ fn the_records_of_every_operation_have_the_documented_form() {
     assert_eq!(count("repair", json!({ "session": torn, "undo": true })), 1);
     assert_eq!(count("forkSession", json!({ "sessionId": id })), 1);
     assert_eq!(count("listSessions", json!({})), 3);
+    let fork = json!({ "session": id, "at": "1", "title": "Copy" });
+    assert_eq!(count("fork", fork), 1);
+    let moved = json!({ "old": "/work/app", "new": "/work/new" });
+    assert_eq!(count("move", moved.clone()), 1);
+    let undo = json!({ "old": "/work/app", "new": "/work/new", "undo": true });
+    assert_eq!(count("move", undo), 1);
     count("renameSession", json!({ "sessionId": id, "title": "Keys" }));
     count("tagSession", json!({ "sessionId": id, "tag": "house" }));
     count("setArchived", json!({ "sessionId": id, "archived": true }));
