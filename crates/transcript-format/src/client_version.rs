@@ -43,16 +43,9 @@ impl fmt::Display for ClientVersion {
 }
 
 /// A text is not the version of a client: three numbers with points between them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a version such as 2.1.331")]
 pub struct ParseVersionError;
-
-impl fmt::Display for ParseVersionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("expected a version such as 2.1.331")
-    }
-}
-
-impl std::error::Error for ParseVersionError {}
 
 impl FromStr for ClientVersion {
     type Err = ParseVersionError;
