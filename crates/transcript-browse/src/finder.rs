@@ -9,13 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use transcript_engine::archive::ArchiveDisk;
-use transcript_engine::catalog::{Catalog, Hit, Query, SearchError, SearchOptions};
-use transcript_engine::places::{add_archived, archived_sessions};
+use transcript_engine::catalog::{self, Hit};
+use transcript_engine::places::archived_sessions;
 use transcript_format::time;
-use transcript_reader::SessionFiles;
+use transcript_ops::Context;
+use transcript_ops::search::{Found as Searched, SearchError, SearchSettings, with_search};
 use transcript_render::{Escaping, RenderOptions, Snippet, and_more, count, joined, minute};
-use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::find::{Finding, Found, FoundSession, Results};
 use crate::messages::Target;
@@ -30,39 +29,16 @@ const COPIES: usize = 2;
 /// How much of an id is shown, in characters.
 const SHORT_ID: usize = 8;
 
-/// Reads the times of a query, in milliseconds since 1970.
-pub(crate) type ReadTime = fn(&str) -> Result<i64, String>;
-
 /// What a search over all sessions needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
-    pub(crate) root: PathBuf,
-    /// The archive, whose sessions are searched if their files are gone.
-    pub(crate) archive: Option<Arc<ArchiveDisk>>,
-    /// The folder of the filters that make searches faster.
-    pub(crate) cache: Option<PathBuf>,
-    pub(crate) read_time: ReadTime,
+    /// Where sessions are searched.
+    pub(crate) context: Context,
     pub(crate) zone: TimeZone,
     pub(crate) render: RenderOptions,
     /// Held by the search that runs: one that was cancelled may need a while to end, and its memory is
     /// not added to that of the next one.
     pub(crate) turn: Arc<Mutex<()>>,
-}
-
-impl Sessions {
-    fn catalog(&self) -> Result<Catalog, transcript_reader::Error> {
-        let disk: Arc<dyn ReadDisk> = match &self.archive {
-            Some(archive) => Arc::clone(archive) as _,
-            None => Arc::new(RealDisk),
-        };
-        let mut files = SessionFiles::in_root_on(&disk, &self.root)?;
-        // The sessions that are there are searched whatever is wrong with the archive.
-        let archived = self.archive.as_ref().map(archived_sessions);
-        if let Some(Ok(archived)) = archived {
-            add_archived(&mut files, archived);
-        }
-        Ok(Catalog::of(&disk, files))
-    }
 }
 
 /// Searches after a while, unless it is cancelled. What is wrong with the query is said at once.
@@ -74,81 +50,109 @@ pub(crate) fn start(
     reply: impl Fn(Finding) + Send + Sync + 'static,
 ) {
     thread::spawn(move || {
-        let query = match Query::parse(&text, &sessions.read_time) {
-            Ok(query) => query,
-            Err(error) => {
-                let message = error.message().to_owned();
-                let position = error.position();
-                return reply(Finding::Bad { message, position });
-            }
-        };
+        let settings = sessions.settings(text);
+        if let Err(error) = settings.parsed() {
+            return reply(bad(error));
+        }
         thread::sleep(wait);
         let _turn = sessions.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if cancel.load(Ordering::Relaxed) {
             return;
         }
-        match search(&sessions, &query, &text, &cancel, &reply) {
-            Ok(results) => reply(Finding::Done(Box::new(results))),
+        match search(&sessions, &settings, &cancel, &reply) {
+            Ok(Some(results)) => reply(Finding::Done(Box::new(results))),
             // Nobody asks for it any more.
-            Err(SearchError::Cancelled) => {}
-            Err(error) => reply(Finding::Failed(error.to_string())),
+            _ if cancel.load(Ordering::Relaxed) => {}
+            Ok(None) => {}
+            Err(error) => reply(bad(error)),
         }
     });
 }
 
+/// Returns what is shown of an error.
+fn bad(error: SearchError) -> Finding {
+    match error {
+        SearchError::Query(error) => Finding::Bad {
+            message: error.message().to_owned(),
+            position: error.position(),
+        },
+        SearchError::Failed(failure) => Finding::Failed(failure.message),
+    }
+}
+
+impl Sessions {
+    fn settings(&self, query: String) -> SearchSettings {
+        let archive = self.context.archive_disk();
+        SearchSettings {
+            query,
+            limit: Some(HITS),
+            // The sessions that are there are searched whatever is wrong with the archive.
+            is_live_only: archive.is_none_or(|archive| archived_sessions(archive).is_err()),
+            ..SearchSettings::default()
+        }
+    }
+}
+
+/// Searches, and reports the progress until the first hit is known. Returns nothing if it was cancelled.
 fn search(
     sessions: &Sessions,
-    query: &Query,
-    text: &str,
+    settings: &SearchSettings,
     cancel: &Arc<AtomicBool>,
     reply: &(impl Fn(Finding) + Sync),
-) -> Result<Results, SearchError> {
-    let catalog = sessions.catalog()?;
-    let (all, bytes) = (catalog.bytes(), Arc::new(AtomicU64::new(0)));
-    let mut options = SearchOptions::new()
-        .limit(HITS)
-        .cancel(Arc::clone(cancel))
-        .count_bytes(Arc::clone(&bytes));
-    if let Some(cache) = &sessions.cache {
-        options = options.cache(cache);
-    }
+) -> Result<Option<Results>, SearchError> {
+    let (bytes, all) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let context = sessions.context.clone().cancel(Arc::clone(cancel));
+    let context = context.progress(Arc::clone(&bytes), Arc::clone(&all));
     thread::scope(|scope| {
         // Ends when this is dropped.
         let (done, is_done) = channel::<()>();
         scope.spawn(move || {
             while is_done.recv_timeout(OFTEN) == Err(RecvTimeoutError::Timeout) {
+                let all = all.load(Ordering::Relaxed);
                 let bytes = bytes.load(Ordering::Relaxed).min(all);
                 reply(Finding::Searching { bytes, all });
             }
         });
-        let mut search = catalog.search(query, &options)?;
-        let mut results = Results::default();
-        let mut places: HashMap<PathBuf, usize> = HashMap::new();
-        for hit in &mut search {
-            match hit {
-                Ok(hit) => {
-                    let path = hit.session.path.clone();
-                    let place = *places.entry(path).or_insert(results.sessions.len());
-                    if place == results.sessions.len() {
-                        results.sessions.push(head(sessions, &hit));
-                    }
-                    let found = found(sessions, text, &hit);
-                    results.sessions[place].hits.push(found);
-                }
-                Err(SearchError::Cancelled) => return Err(SearchError::Cancelled),
-                // It is no longer where it was: another search finds it.
-                Err(_) => results.changed += 1,
-            }
-        }
-        let end = search.end();
-        results.hits = end.hits;
-        results.in_sessions = end.sessions;
-        results.searched = end.scanned;
-        results.unread = end.unread;
-        results.problems = search.problems().len() as u64;
+        let results = with_search(settings, &context, |found| {
+            results(sessions, settings, found)
+        });
         drop(done);
-        Ok(results)
+        results
     })
+}
+
+/// Returns what was found; nothing if the search was cancelled.
+fn results(
+    sessions: &Sessions,
+    settings: &SearchSettings,
+    searched: Searched<'_>,
+) -> Option<Results> {
+    let mut search = searched.search;
+    let mut results = Results::default();
+    let mut places: HashMap<PathBuf, usize> = HashMap::new();
+    for hit in &mut search {
+        match hit {
+            Ok(hit) => {
+                let path = hit.session.path.clone();
+                let place = *places.entry(path).or_insert(results.sessions.len());
+                if place == results.sessions.len() {
+                    results.sessions.push(head(sessions, &hit));
+                }
+                let found = found(sessions, &settings.query, &hit);
+                results.sessions[place].hits.push(found);
+            }
+            Err(catalog::SearchError::Cancelled) => return None,
+            // It is no longer where it was: another search finds it.
+            Err(_) => results.changed += 1,
+        }
+    }
+    let end = search.end();
+    results.hits = end.hits;
+    results.in_sessions = end.sessions;
+    results.searched = end.scanned;
+    results.unread = end.unread;
+    results.problems = search.problems().len() as u64;
+    Some(results)
 }
 
 /// Returns what the results show of a session, without hits.

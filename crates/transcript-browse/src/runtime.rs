@@ -21,6 +21,7 @@ use ratatui::crossterm::{cursor, execute};
 use transcript_engine::archive::ArchiveDisk;
 use transcript_engine::follow::{FollowOptions, Follower, StartAt, Stopper};
 use transcript_engine::{Store, add_archived};
+use transcript_ops::Context;
 use transcript_render::RenderOptions;
 
 use crate::app::{App, Effect, Event};
@@ -53,8 +54,6 @@ pub struct BrowseOptions {
     /// The folder in which a search over all sessions keeps what makes the next one faster; without one,
     /// it reads every session.
     pub cache: Option<PathBuf>,
-    /// Reads the times in queries, in milliseconds since 1970.
-    pub read_time: fn(&str) -> Result<i64, String>,
     /// How text looks. Width and details are set by the view.
     pub render: RenderOptions,
     /// Whether there are colours.
@@ -317,11 +316,14 @@ impl Runtime<'_> {
         self.cancel.store(true, Ordering::Relaxed);
         self.cancel = Arc::default();
         let Some(query) = query else { return };
+        let mut context = Context::new(Some(self.options.store.clone()))
+            .cache_folder(self.options.cache.clone())
+            .archive(self.options.archive.clone());
+        if let Some(archive) = &self.options.archive {
+            context = context.disk(Arc::clone(archive) as _);
+        }
         let sessions = Sessions {
-            archive: self.options.archive.clone(),
-            root: self.options.store.root().to_owned(),
-            cache: self.options.cache.clone(),
-            read_time: self.options.read_time,
+            context,
             zone: self.options.zone.clone(),
             render: self.options.render.clone(),
             turn: Arc::clone(&self.turn),

@@ -111,11 +111,9 @@ impl Screen {
         self.cancel.store(true, Ordering::Relaxed);
         self.cancel = Arc::default();
         let Some(query) = query else { return };
+        let store = transcript_engine::Store::new(self.root());
         let sessions = Sessions {
-            archive: None,
-            root: self.root(),
-            cache: None,
-            read_time: |_| Err("no times here".to_owned()),
+            context: transcript_ops::Context::new(Some(store)).cache_folder(None),
             zone: jiff::tz::TimeZone::UTC,
             render: RenderOptions::new(),
             turn: Arc::default(),

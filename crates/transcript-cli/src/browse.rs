@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use jiff::{Timestamp, Zoned, tz::TimeZone};
+use jiff::{Timestamp, tz::TimeZone};
 use transcript_browse::{BrowseOptions, Left, browse};
-use transcript_engine::catalog::moment;
 use transcript_reader::Source;
 use transcript_render::Escaping;
 
@@ -53,7 +52,6 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         session: session.transpose()?,
         line,
         cache: transcript_engine::cache_folder(),
-        read_time: |text| moment::parse(text, &Zoned::now()),
         render: ui.render.clone().escaping(Escaping::Visible),
         is_coloured: ui.is_coloured,
         zone: TimeZone::system(),

@@ -255,12 +255,13 @@ impl<'r> Table<'r> {
             widths[TITLE] = width.saturating_sub(used(&widths)).max(1);
         }
         tell_apart(ui.escaping, rows, &mut cells, width.map(|_| widths[TITLE]));
-        let agents = rows.iter().map(|row| match args.filter.sidechains {
-            true if row.subagents > 0 => {
+        let agents = rows.iter().map(|row| {
+            if args.filter.sidechains && row.subagents > 0 {
                 let agents = session::agents(ui, &row.path).into_iter();
                 agents.map(|agent| ui.escaping.one_line(&agent)).collect()
+            } else {
+                Vec::new()
             }
-            _ => Vec::new(),
         });
         Self {
             cells,

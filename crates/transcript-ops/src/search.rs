@@ -135,7 +135,7 @@ pub fn with_search<T>(
     context: &Context,
     then: impl FnOnce(Found<'_>) -> T,
 ) -> std::result::Result<T, SearchError> {
-    let query = settings.query()?;
+    let query = settings.parsed()?;
     let catalog = context.catalog(&Selection {
         places: settings.places.clone(),
         project: settings.project.clone(),
@@ -235,8 +235,11 @@ impl SearchSettings {
         }
     }
 
-    /// Reads the query and the options that are filters of it.
-    fn query(&self) -> std::result::Result<Query, SearchError> {
+    /// Reads the query, and adds the options that are filters of it.
+    ///
+    /// # Errors
+    /// When the query or an option has a mistake.
+    pub fn parsed(&self) -> std::result::Result<Query, SearchError> {
         let now = Zoned::now();
         let read_time = |text: &str| moment::parse(text, &now);
         let mut text = self.query.clone();

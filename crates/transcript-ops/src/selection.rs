@@ -224,14 +224,12 @@ impl EntrySelection {
             let mut omitted = Omitted::default();
             for mut path_entry in all {
                 let entry = index.entry(path_entry.entry_no());
-                let is_wanted = match self.reads_bodies() {
-                    true => {
-                        let body = bodies.get(&entry)?;
-                        let parsed = Entry::parse(body.text);
-                        parsed
-                            .is_ok_and(|parsed| self.wants_at(&parsed, entry.millis(), &mut above))
-                    }
-                    false => self.window.holds(entry.millis(), &mut above.is_in),
+                let is_wanted = if self.reads_bodies() {
+                    let body = bodies.get(&entry)?;
+                    let parsed = Entry::parse(body.text);
+                    parsed.is_ok_and(|parsed| self.wants_at(&parsed, entry.millis(), &mut above))
+                } else {
+                    self.window.holds(entry.millis(), &mut above.is_in)
                 };
                 if is_wanted {
                     path_entry.after_hidden = omitted.is_turn_before(&entry);

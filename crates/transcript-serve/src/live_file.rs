@@ -39,10 +39,7 @@ impl LiveFile {
         let source = file.source();
         let index = Index::load(source)?;
         let missing = Tree::new(&index, Policy::Recover).missing_parents();
-        let others = match missing.is_empty() {
-            true => None,
-            false => Some(OtherFiles::search(source, &index, &missing)),
-        };
+        let others = (!missing.is_empty()).then(|| OtherFiles::search(source, &index, &missing));
         file.remember()?;
         Ok(Self {
             disk: Arc::clone(disk),

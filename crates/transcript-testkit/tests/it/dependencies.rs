@@ -298,6 +298,7 @@ const DIRECTIONS: [(&str, &[&str]); 24] = [
         &[
             "transcript-engine",
             "transcript-format",
+            "transcript-ops",
             "transcript-reader",
             "transcript-render",
             "transcript-resume",
