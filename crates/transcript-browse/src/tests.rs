@@ -840,7 +840,7 @@ fn a_bad_query_says_what_is_wrong_and_stays() {
     assert_eq!(screen.app.find.query, "prompt ");
     screen.keys("since:x");
     assert!(
-        screen.shown().contains("no times here"),
+        screen.shown().contains("expected a time such as"),
         "{}",
         screen.shown()
     );
