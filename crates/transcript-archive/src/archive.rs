@@ -186,6 +186,9 @@ impl Archive {
         if found.version != VERSION {
             return Err(Error::new(ErrorKind::Newer(found.version), folder));
         }
+        if !cfg!(feature = "encryption") && !found.recipients.is_empty() {
+            return Err(Error::new(ErrorKind::NoEncryption, folder));
+        }
         let recipients: Result<Vec<Recipient>, _> =
             found.recipients.iter().map(|key| key.parse()).collect();
         let encryption = Encryption {

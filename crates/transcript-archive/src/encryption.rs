@@ -6,14 +6,12 @@
 use std::fmt;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 
-use age::secrecy::ExposeSecret;
-use age::stream::StreamReader;
-use age::{Decryptor, Encryptor, x25519};
 use transcript_storage::{Disk, File, Metadata, NamedInput, ReadFile, Reader};
 
+pub use crate::cipher::Recipient;
+use crate::cipher::{Identity, Stream, decrypt, encrypt};
 use crate::error::{AtPath, Error, ErrorKind};
 use crate::files::{append_all, lock, remove_if_there};
 
@@ -22,35 +20,9 @@ const BUFFER: usize = 64 << 10;
 /// The longest file with keys that is read, in bytes.
 const MAX_KEYS: u64 = 1 << 20;
 
-/// A public key of age, `age1…`: what is encrypted for it can be read with the identity that belongs to it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Recipient(x25519::Recipient);
-
-impl FromStr for Recipient {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let key = x25519::Recipient::from_str(text.trim());
-        key.map(Self)
-            .map_err(|_| "not a public key of age, which starts with age1".to_owned())
-    }
-}
-
-impl fmt::Display for Recipient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Debug for Recipient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 /// Secret keys of age, `AGE-SECRET-KEY-1…`.
 #[derive(Clone)]
-pub struct Identities(Arc<[x25519::Identity]>);
+pub struct Identities(Arc<[Identity]>);
 
 // The keys are secret.
 impl fmt::Debug for Identities {
@@ -61,24 +33,28 @@ impl fmt::Debug for Identities {
 
 impl Identities {
     /// Makes a new one.
+    #[cfg(feature = "encryption")]
     #[must_use]
     pub fn generate() -> Self {
-        Self([x25519::Identity::generate()].into())
+        Self([Identity::generate()].into())
     }
 
     /// Reads a file as `age-keygen` writes it: an identity a line, and lines that start with `#`.
     ///
     /// # Errors
-    /// When the system fails to read; [`ErrorKind::NotAKey`].
+    /// When the system fails to read; [`ErrorKind::NotAKey`]; [`ErrorKind::NoEncryption`].
     pub fn read(path: &Path) -> Result<Self, Error> {
         let mut text = String::new();
         let file = NamedInput::open(path).at(path)?;
         file.take(MAX_KEYS).read_to_string(&mut text).at(path)?;
         let lines = text.lines().map(str::trim);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-        let keys: Result<Vec<_>, _> = lines.map(x25519::Identity::from_str).collect();
+        if !cfg!(feature = "encryption") {
+            return Err(Error::new(ErrorKind::NoEncryption, path));
+        }
+        let keys: Option<Vec<_>> = lines.map(Identity::parse).collect();
         match keys {
-            Ok(keys) if !keys.is_empty() => Ok(Self(keys.into())),
+            Some(keys) if !keys.is_empty() => Ok(Self(keys.into())),
             _ => Err(Error::new(ErrorKind::NotAKey, path)),
         }
     }
@@ -87,14 +63,11 @@ impl Identities {
     ///
     /// # Errors
     /// When the file exists, or the system fails to write.
+    #[cfg(feature = "encryption")]
     pub fn write_new(&self, path: &Path) -> Result<(), Error> {
         let mut text = String::new();
         for (key, recipient) in self.0.iter().zip(self.recipients()) {
-            let key = key.to_string();
-            text.push_str(&format!(
-                "# public key: {recipient}\n{}\n",
-                key.expose_secret()
-            ));
+            text.push_str(&format!("# public key: {recipient}\n{}\n", key.secret()));
         }
         transcript_storage::RealDisk
             .write_new(path, text.as_bytes())
@@ -104,16 +77,13 @@ impl Identities {
     fn decrypt(&self, file: &Arc<dyn ReadFile>) -> io::Result<Stream> {
         let file = Arc::clone(file);
         let reader = BufReader::with_capacity(BUFFER, Reader::new(file));
-        let decryptor = Decryptor::new_buffered(reader).map_err(invalid)?;
-        let keys = self.0.iter().map(|key| key as &dyn age::Identity);
-        decryptor.decrypt(keys).map_err(invalid)
+        decrypt(&self.0, reader)
     }
 
     /// Returns their public keys.
     #[must_use]
     pub fn recipients(&self) -> Vec<Recipient> {
-        let keys = self.0.iter();
-        keys.map(|key| Recipient(key.to_public())).collect()
+        self.0.iter().map(Identity::recipient).collect()
     }
 }
 
@@ -161,7 +131,7 @@ impl Encryption {
 
     /// Encrypts bytes.
     pub(crate) fn seal(&self, bytes: &[u8]) -> io::Result<Vec<u8>> {
-        let mut writer = self.encryptor()?.wrap_output(Vec::new())?;
+        let mut writer = encrypt(&self.recipients, Vec::new())?;
         writer.write_all(bytes)?;
         writer.finish()
     }
@@ -172,7 +142,7 @@ impl Encryption {
         remove_if_there(disk, to)?;
         let file = disk.open(to, true)?.file;
         let out = BufWriter::with_capacity(16 * BUFFER, Appender(Arc::clone(&file)));
-        let mut writer = self.encryptor()?.wrap_output(out)?;
+        let mut writer = encrypt(&self.recipients, out)?;
         let mut buffer = vec![0; BUFFER];
         let mut at = 0;
         loop {
@@ -186,24 +156,11 @@ impl Encryption {
         writer.finish()?.flush()?;
         file.sync()
     }
-
-    fn encryptor(&self) -> io::Result<Encryptor> {
-        let keys = self.recipients.iter();
-        let keys = keys.map(|recipient| &recipient.0 as &dyn age::Recipient);
-        Encryptor::with_recipients(keys).map_err(|error| io::Error::other(error.to_string()))
-    }
 }
 
 pub(crate) fn sealed() -> io::Error {
     let what = "the archive is encrypted, and no key was given";
     io::Error::new(io::ErrorKind::PermissionDenied, what)
-}
-
-fn invalid(error: age::DecryptError) -> io::Error {
-    match error {
-        age::DecryptError::Io(error) => error,
-        error => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
-    }
 }
 
 /// An encrypted file, decrypted where it is read.
@@ -214,8 +171,6 @@ struct Decrypted {
     /// `None` before the first read, and after an error, as a stream cannot be read after one.
     stream: Mutex<Option<Stream>>,
 }
-
-type Stream = StreamReader<BufReader<Reader>>;
 
 impl fmt::Debug for Decrypted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

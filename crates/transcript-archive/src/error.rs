@@ -45,6 +45,8 @@ pub enum ErrorKind {
     NoLocalFolder,
     /// The file has no key, or something else.
     NotAKey,
+    /// The archive or the key needs the feature `encryption`, without which this was built.
+    NoEncryption,
     /// A name in the archive that is not written: captures never make such a one, or its way leads through a link.
     RefusedName(NameRefusal),
     /// The disk would be left with less than the reserve: the number of free bytes, and the number left to others.
@@ -175,6 +177,9 @@ impl Error {
             ErrorKind::NotAKey => f.write_str(
                 "the file is not one with keys of age; `age-keygen -o FILE` writes one",
             ),
+            ErrorKind::NoEncryption => {
+                f.write_str("encryption is not part of this build; the full form of transcript has it")
+            }
             ErrorKind::RefusedName(refusal) => write!(f, "{refusal}; it is not restored"),
             ErrorKind::LowSpace { free, reserve } => write!(
                 f,

@@ -18,6 +18,7 @@ mod archive;
 mod capture;
 mod catalogue;
 mod check;
+mod cipher;
 mod encryption;
 mod error;
 mod files;

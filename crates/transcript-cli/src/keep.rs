@@ -119,13 +119,24 @@ fn recipients(ui: &Ui, key: &str) -> Result<Vec<Recipient>> {
     }
     let file = Path::new(key);
     if !RealDisk.exists(file) {
-        let identities = Identities::generate();
-        identities.write_new(file)?;
-        ui.warn(&format!(
-            "transcript: a new key is in {key}; keep a copy elsewhere: without it nobody can read the archive"
-        ));
+        write_key(ui, file)?;
     }
     Ok(Identities::read(file)?.recipients())
+}
+
+#[cfg(feature = "encryption")]
+fn write_key(ui: &Ui, file: &Path) -> Result<()> {
+    Identities::generate().write_new(file)?;
+    ui.warn(&format!(
+        "transcript: a new key is in {}; keep a copy elsewhere: without it nobody can read the archive",
+        file.display()
+    ));
+    Ok(())
+}
+
+#[cfg(not(feature = "encryption"))]
+fn write_key(_: &Ui, _: &Path) -> Result<()> {
+    bail!("--encrypt: encryption is not part of this build; the full form of transcript has it")
 }
 
 fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<()> {

@@ -4,7 +4,9 @@
 //! libraries; this crate only has argument parsing, output and exit codes.
 
 use std::env;
-use std::io::{self, IsTerminal, Write};
+#[cfg(feature = "browse")]
+use std::io::IsTerminal;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,6 +16,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 mod append;
 mod archive;
+#[cfg(feature = "browse")]
 mod browse;
 mod closed;
 mod dash_paths;
@@ -74,6 +77,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Append(append::Args),
+    #[cfg(feature = "browse")]
     Browse(browse::Args),
     Export(export::Args),
     Fork(fork::Args),
@@ -130,6 +134,7 @@ fn main() -> ExitCode {
     };
     let result = match command {
         Command::Append(args) => append::run(&ui, &args),
+        #[cfg(feature = "browse")]
         Command::Browse(args) => browse::run(&ui, &args),
         Command::Export(args) => export::run(&mut ui, args),
         Command::Fork(args) => fork::run(&ui, args),
@@ -164,9 +169,16 @@ fn main() -> ExitCode {
 }
 
 /// Returns what `transcript` alone means on a terminal.
+#[cfg(feature = "browse")]
 fn browse_here() -> Option<Command> {
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !ui::is_dumb();
     is_terminal.then(|| Command::Browse(browse::Args::default()))
+}
+
+/// The light form only has commands with names.
+#[cfg(not(feature = "browse"))]
+fn browse_here() -> Option<Command> {
+    None
 }
 
 #[cfg(test)]

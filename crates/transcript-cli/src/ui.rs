@@ -58,6 +58,7 @@ pub(crate) struct Ui {
     pub(crate) render: RenderOptions,
     pub(crate) escaping: Escaping,
     /// Whether text for people has colours.
+    #[cfg(feature = "browse")]
     pub(crate) is_coloured: bool,
     /// Whether JSON of a transcript is shown on a terminal, so that it must not control it.
     is_json_shown: bool,
@@ -102,6 +103,7 @@ impl Ui {
             other_disk: None,
             render,
             escaping,
+            #[cfg(feature = "browse")]
             is_coloured: coloured,
             width,
             is_json_shown: is_terminal && escaping == Escaping::Visible,

@@ -10,9 +10,6 @@ use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Timestamp;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::widgets::{Sparkline, Widget};
 use transcript_engine::catalog::Catalog;
 use transcript_engine::catalog::usage::{
     self, Block, By, ClientTotal, ContextSize, Key, Report, Row, Sums, Usage, sort_by_cost,
@@ -36,7 +33,7 @@ const DAYS: usize = 30;
 /// How many rows of a summary of a session are shown.
 const PARTS: usize = 12;
 /// The height of the plot of days, in lines.
-const PLOT: u16 = 5;
+const PLOT: u64 = 5;
 /// The widest bar.
 const BAR: usize = 20;
 /// The longest key of a row.
@@ -571,20 +568,13 @@ impl Reporter<'_> {
             column.chain(std::iter::repeat_n(0, gap))
         });
         let data: Vec<u64> = scaled.collect();
-        let area = Rect::new(0, 0, u16::try_from(data.len()).unwrap_or(u16::MAX), PLOT);
-        let mut buffer = Buffer::empty(area);
-        Sparkline::default()
-            .data(&data)
-            .max(1000)
-            .render(area, &mut buffer);
         let (dim, person) = (self.ui.render.styles().dim, self.ui.render.styles().person);
         writeln!(out, "{dim}{} a day at most{dim:#}", dollars(most))?;
-        for y in 0..area.height {
-            let line: String = (0..area.width).map(|x| buffer[(x, y)].symbol()).collect();
+        for line in plot(&data, 1000) {
             writeln!(out, "{person}{}{person:#}", line.trim_end())?;
         }
         let (first, last) = (&days[0].0, &days[days.len() - 1].0);
-        let gap = usize::from(area.width).saturating_sub(first.len() + last.len());
+        let gap = data.len().saturating_sub(first.len() + last.len());
         let gap = " ".repeat(gap.max(1));
         writeln!(out, "{dim}{first}{gap}{last}{dim:#}\n")?;
         Ok(())
@@ -754,6 +744,18 @@ fn gap(theirs: Option<u128>, ours: Option<u128>) -> String {
 fn unread_files(usage: &Usage<'_>) -> Option<String> {
     let problems = usage.problems().len();
     (problems > 0).then(|| count(problems, "file"))
+}
+
+/// Returns the lines of a plot of values up to `max`: a column of blocks for each, in eighths of a line.
+fn plot(values: &[u64], max: u64) -> Vec<String> {
+    let line = |above: u64| {
+        let column = |value: &u64| {
+            let eighths = (value * PLOT * 8 / max).saturating_sub(above * 8);
+            [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][eighths.min(8) as usize]
+        };
+        values.iter().map(column).collect()
+    };
+    (0..PLOT).rev().map(line).collect()
 }
 
 /// Returns a bar of blocks whose length is the part of `cost` in `most`.
