@@ -1010,7 +1010,10 @@ impl<P: Send> PartPrinter for PartWriter<'_, '_, '_, P> {
     const TAKES_ANY_PART: bool = true;
 
     fn print(&mut self, part: &Conversation<'_>, number: usize) -> Result<()> {
-        self.writer.part(self.conversation, part, number)
+        // Where pieces end must not depend on which thread wrote a part.
+        self.writer.end_piece()?;
+        self.writer.part(self.conversation, part, number)?;
+        self.writer.end_piece()
     }
 
     fn append(&mut self, _first: &EntryRef<'_>, made: Self::Made) -> Result<bool> {
