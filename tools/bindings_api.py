@@ -251,8 +251,8 @@ PATHS = {"archive", "directory", "identity", "in", "new", "old", "out", "prices"
 NAMED_TYPES = {"policy": "Policy", "provider": "Provider"}
 # `from` is a keyword of Python, so both packages call it `start`; `in` is one, too, and an argument without a keyword.
 NEW_NAMES = {"python": {"from": "start", "in": "places"}, "node": {"from": "start"}}
-# `export` is a keyword of JavaScript.
-FUNCTION_NAMES = {"python": {}, "node": {"export": "exportSession"}}
+# `list` is a type of Python, which a star import must not hide; `export` is a keyword of JavaScript.
+FUNCTION_NAMES = {"python": {"list": "sessions"}, "node": {"export": "exportSession"}}
 # `watch(a, b)` takes its places one by one in Python.
 SPREAD = {"watch"}
 # The archive is what is listed: it comes first, and that of the user is the default.
@@ -467,7 +467,6 @@ def python_functions(schema):
     parts = [
         PYTHON_FUNCTIONS_HEAD
         + "\nfrom __future__ import annotations\n\n"
-        + ("import builtins\n" if "list" in schema["operations"] else "")
         + "import os\nfrom collections.abc import Iterable\nfrom typing import Literal\n\n"
         + "from ._records import Records, call, every, read_json\nfrom ._records import several as _several\n"
         + "from ._sdk import Policy, Provider\nfrom .records import (\n"
@@ -497,9 +496,7 @@ def python_function(operation, schema):
     if keywords and not is_spread:
         arguments.append("*")
     result = operation.record_types("python")
-    # An operation may have the name of the type.
-    list_type = "builtins.list" if "list" in schema["operations"] else "list"
-    result = {"none": "None", "one": result, "list": f"{list_type}[{result}]", "stream": f"Records[{result}]"}[operation.returns]
+    result = {"none": "None", "one": result, "list": f"list[{result}]", "stream": f"Records[{result}]"}[operation.returns]
     text = f"def {operation.function('python')}(\n"
     text += "".join(f"    {argument},\n" for argument in [*arguments, *keywords])
     text += f") -> {result}:\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import os
 from collections.abc import Iterable
 from typing import Literal
@@ -33,7 +32,7 @@ __all__ = [
     "export",
     "follow",
     "fork",
-    "list",
+    "sessions",
     "list_archived",
     "move",
     "redact",
@@ -231,7 +230,7 @@ def fork(
     return every(call("fork", options))[0]
 
 
-def list(
+def sessions(
     *,
     all: bool = False,
     archived: bool = False,
@@ -248,7 +247,7 @@ def list(
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
-) -> builtins.list[SessionRecord]:
+) -> list[SessionRecord]:
     """The sessions of all projects or of one, the last conversation first, with what a list shows of each. Reads only
     the start and the end of each file.
 
@@ -296,7 +295,7 @@ def list_archived(
     *,
     root: Path | None = None,
     identity: Path | None = None,
-) -> builtins.list[SessionRecord]:
+) -> list[SessionRecord]:
     """Lists the sessions of an archive; without ``archive`` of that of this user.
 
     - ``root``: The folder of projects; that of the client by default.
@@ -609,7 +608,7 @@ def usage(
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
-) -> builtins.list[CostRecord]:
+) -> list[CostRecord]:
     """Returns what sessions cost: a record ``row`` for each combination of the kinds in ``by``, then ``total``.
 
     - ``by``: What the rows are about: ``day``, ``week``, ``month``, ``hour5``, ``project``, ``session``, ``model``,
@@ -654,7 +653,7 @@ def verify(
     root: Path | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
-) -> builtins.list[VerifyRecord]:
+) -> list[VerifyRecord]:
     """Reports what is wrong with sessions, and what a resume would lose: a record for each session of a folder, for a
     file, or for a session that is named by its id and each of its subagents.
 
