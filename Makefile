@@ -20,8 +20,8 @@ SOAK ?= 20
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-replay: ## Build, then replay a bundled session (SESSION=path for another)
-	@$(CARGO) run --release -q --locked -p transcript-cli -- replay "$(SESSION)"
+replay: ## Build the light form, then replay a bundled session (SESSION=path for another)
+	@$(CARGO) run --profile quick -q --locked -p transcript-cli --no-default-features -- replay "$(SESSION)"
 
 test: fmt-check clippy windows words unit validator scripts doc deny ## Run everything that must pass: format, lints, tests, docs
 
@@ -155,4 +155,4 @@ bindings-test: bindings ## Test them, installed offline into fresh environments
 	@bindings/test.sh
 
 install: ## Install the `transcript` command
-	$(CARGO) install --path crates/transcript-cli --locked
+	$(CARGO) install --path crates/transcript-cli --locked --profile dist
