@@ -18,7 +18,10 @@ const manifest = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'));
 const { version, license } = manifest;
 const library = { linux: 'libtranscript_node.so', darwin: 'libtranscript_node.dylib', win32: 'transcript_node.dll' };
 
+const licences = ['LICENSE-APACHE', 'LICENSE-MIT'];
+
 function pack(folder) {
+  for (const licence of licences) copyFileSync(join(here, '..', '..', licence), join(folder, licence));
   execFileSync('npm', ['pack', '--silent', '--pack-destination', join(here, 'dist')], { cwd: folder });
 }
 
@@ -43,7 +46,7 @@ inFolder((folder) => {
     description: `The addon of the package transcript-engine for ${name}`,
     license,
     main: file,
-    files: [file],
+    files: [file, ...licences],
     ...platforms[name],
   };
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(about, null, 2)}\n`);
@@ -56,6 +59,6 @@ inFolder((folder) => {
   }
   cpSync(join(here, 'lib'), join(folder, 'lib'), { recursive: true });
   const names = Object.keys(platforms).map((name) => [`transcript-engine-${name}`, version]);
-  const about = { ...manifest, optionalDependencies: Object.fromEntries(names) };
+  const about = { ...manifest, files: [...manifest.files, ...licences], optionalDependencies: Object.fromEntries(names) };
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(about, null, 2)}\n`);
 });
