@@ -15,7 +15,7 @@ WINDOWS ?= x86_64-pc-windows-gnu
 # How many times longer than usual the soak tests run.
 SOAK ?= 20
 
-.PHONY: windows bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator scripts doc deny bench bench-check fuzz soak compat install components
+.PHONY: package windows bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator scripts doc deny bench bench-check fuzz soak compat install components
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ help: ## List the targets
 replay: ## Build the light form, then replay a bundled session (SESSION=path for another)
 	@$(CARGO) run --profile quick -q --locked -p transcript-cli --no-default-features -- replay "$(SESSION)"
 
-test: fmt-check clippy windows words unit validator scripts doc deny ## Run everything that must pass: format, lints, tests, docs
+test: fmt-check clippy windows words unit validator scripts doc package deny ## Run everything that must pass: format, lints, tests, docs
 
 lint: fmt-check clippy words ## Check format, lints and words only
 
@@ -72,6 +72,13 @@ scripts:
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+package: ## Make the archives of all published crates, and check that each is complete (PACKAGE=--verify builds them, too)
+	@if command -v python3 >/dev/null 2>&1; then \
+		echo "python3 tools/package.py $(PACKAGE)"; CARGO="$(CARGO)" python3 tools/package.py $(PACKAGE); \
+	else \
+		echo "skipped: no python3"; \
+	fi
 
 # Advisories change without us: `cargo deny check` looks at them too, this target does not.
 deny:
