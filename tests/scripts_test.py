@@ -1,18 +1,34 @@
 #!/usr/bin/env python3
 """tests/scripts_test.py
 
-Runs every script of tools and tests with --help, which must say what it does and do nothing, and looks for files that git ignores and tracks all
-the same. Exits with 1 when there are any. Needs nothing but Python and, for the latter, git."""
-import argparse, pathlib, subprocess, sys
+Runs every script of tools, experiments and tests with --help, which must say what it does and do nothing, and looks for experiments that
+experiments/README.md does not name, for Python files that are neither a script nor imported by one, and for files that git ignores and tracks all the
+same. Exits with 1 when there are any. Needs nothing but Python and, for the last, git."""
+import argparse, pathlib, re, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def scripts():
-    """the programs among the files of tools and tests"""
-    for path in sorted([*ROOT.glob("tools/*"), *ROOT.glob("tests/*"), *ROOT.glob("tests/compat/*")]):
+    """the programs among the files of tools, experiments and tests"""
+    for path in sorted(path for folder in ("tools", "experiments", "tests", "tests/compat") for path in ROOT.glob(f"{folder}/*")):
         if path.is_file() and path.read_bytes().startswith(b"#!") and b"python" in path.read_bytes().split(b"\n")[0]:
             yield path
+
+
+def used_by_nothing():
+    programs = {*scripts()}
+    for path in sorted({*ROOT.glob("tools/*.py"), *ROOT.glob("experiments/*.py")} - programs):
+        imports = re.compile(rf"^(?:import|from) {path.stem}\b", re.M)
+        if not any(imports.search(program.read_text()) for program in path.parent.glob("*.py")):
+            yield f"{path.relative_to(ROOT)}: no script, as it has no first line with #!, and no script imports it"
+
+
+def unexplained():
+    named = re.findall(r"^\| `(\w+\.py)` \|", (ROOT / "experiments/README.md").read_text(), re.M)
+    there = [path.name for path in sorted(ROOT.glob("experiments/*.py"))]
+    for name in sorted({*there} ^ {*named}):
+        yield f"experiments/README.md: its table and the folder differ in {name}"
 
 
 def without_help():
@@ -36,7 +52,7 @@ def tracked_though_ignored():
 def main():
     argparse.ArgumentParser(description=__doc__.split("\n\n")[1]).parse_args()
     assert sum(1 for _ in scripts()) > 20
-    wrong = [*without_help(), *tracked_though_ignored()]
+    wrong = [*without_help(), *used_by_nothing(), *unexplained(), *tracked_though_ignored()]
     print(*wrong, sep="\n", end="\n" if wrong else "")
     print(f"{sum(1 for _ in scripts())} scripts, {len(wrong)} faults")
     return bool(wrong)

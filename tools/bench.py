@@ -326,7 +326,7 @@ def other(o, report, data):
             report.say("| %s | %s, at most %s; the first one %s, after opening in %s | %s | %s |" % (
                 job, *(seconds(took[key]) for key in ("median", "longest", "first", "open")), *target))
     elif session:
-        skip("no %s (cargo build --release -p transcript --example turn)" % turn)
+        skip("no %s (cargo build --release -p transcript-engine --example turn)" % turn)
     bench = [*os.environ.get("CARGO", "cargo").split(), "bench", "-q", "--locked", "-p", "transcript-writer", "--bench", "append", "--",
              "one `write` per line", "`append`, no sync"]
     done = subprocess.run(bench, cwd=ROOT, capture_output=True, text=True) if shutil.which(bench[0]) else None

@@ -11,11 +11,6 @@ import struct
 import subprocess
 import tempfile
 import time
-import sys
-
-if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
-    print(__doc__)
-    sys.exit()
 
 NAMES = ["chromium", "chromium-browser", "google-chrome", "chrome", "chromium-headless-shell"]
 

@@ -5,11 +5,7 @@ Counts the instructions of each area of crates/transcript-engine/examples/counts
 tools/instructions.txt. Fails if one is more than 3 % above. `write` renews the file. Counts depend on the compiler, the C library
 and the processor: the file names the first, and the tool says when it is another. Needs Python and valgrind; `make bench-check`
 builds the program first."""
-import os, pathlib, re, subprocess, sys, tempfile
-
-if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
-    print(__doc__)
-    sys.exit()
+import argparse, os, pathlib, re, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STORED = ROOT / "tools" / "instructions.txt"
@@ -33,8 +29,9 @@ def count(area):
 
 
 def main():
-    if sys.argv[1:] not in ([], ["write"]):
-        sys.exit(__doc__)
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("write", nargs="?", choices=["write"], help="renew the stored counts")
+    o = a.parse_args()
     rustc = subprocess.run(["rustc", "--version"], capture_output=True, text=True, cwd=ROOT).stdout.strip()
     stored = dict(re.findall(r"^(\w+) +(\d+)$", STORED.read_text(), re.M)) if STORED.exists() else {}
     if stored and rustc not in STORED.read_text():
@@ -49,7 +46,7 @@ def main():
             failed.append(area)
             change += " **!**"
         print("| %s | %s | %s | %s |" % (area, f"{now:,}", f"{before:,}", change), flush=True)
-    if sys.argv[1:]:
+    if o.write:
         valgrind = subprocess.run(["valgrind", "--version"], capture_output=True, text=True).stdout.strip()
         lines = ["# Instructions of each area: make bench-check BASELINE=write", "# %s, %s, %s" % (rustc, valgrind, os.uname().machine)]
         STORED.write_text("\n".join(lines + ["%-8s %d" % pair for pair in counted.items()]) + "\n")

@@ -1,11 +1,5 @@
 """Texts that try to run, to fetch something, to leave their place or to deceive. What runs calls alert and sets window.__ran."""
 
-import sys
-
-if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
-    print(__doc__)
-    sys.exit()
-
 RUN = "alert(1),window.__ran=1"
 
 # HTML that runs a script in a page that takes it as HTML.

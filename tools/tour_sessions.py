@@ -1,11 +1,6 @@
 """The sessions that tools/tour.py shows: three long ones and nine of a nightly job, of people and projects that do not
 exist. `write(folder)` makes the same bytes each time; times are in UTC, ids are hashes of what they name."""
 import base64, datetime, hashlib, json, os, pathlib
-import sys
-
-if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
-    print(__doc__)
-    sys.exit()
 
 HOME = "/home/ada"
 

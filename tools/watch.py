@@ -5,12 +5,7 @@ Reads a growing file as Python programs commonly do, for benches/latency.rs of t
 `watchdog` reports an event. Prints "ready" after the first line. After COUNT more lines (or QUIET seconds without any) prints
 how many were read, whether they were in order, the number of wake-ups, the peak memory in KiB before and after, and for each
 line the nanoseconds from its write until it was read."""
-import sys, threading, time
-
-if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
-    print(__doc__)
-    sys.exit()
-
+import argparse, threading, time
 
 def status(name, of="self"):
     with open("/proc/%s/status" % of) as f:
@@ -55,8 +50,14 @@ def lines(path, wait, quiet):
 
 
 def main():
-    way, path, count, quiet = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    wait = wait_watchdog(path) if way == "watchdog" else wait_poll
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("way", choices=["poll", "watchdog"])
+    a.add_argument("file")
+    a.add_argument("count", type=int, help="number of lines to read")
+    a.add_argument("quiet", type=int, help="seconds without a line after which it ends")
+    o = a.parse_args()
+    path, count, quiet = o.file, o.count, o.quiet
+    wait = wait_watchdog(path) if o.way == "watchdog" else wait_poll
     seen, ordered, woken, before, waits = 0, True, [2**64 - 1] * count, 0, 0
     for line in lines(path, wait, quiet):
         now, number = time.monotonic_ns(), int(line[34:44])

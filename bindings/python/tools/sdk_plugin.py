@@ -1,6 +1,6 @@
 """Runs the tests of ``claude-agent-sdk`` with the functions of this package in the place of its own.
 
-A plugin of pytest: ``tools/bindings_sdk_tests.py`` loads it. Results become the types of the SDK, because its tests compare
+A plugin of pytest: ``experiments/bindings_sdk_tests.py`` loads it. Results become the types of the SDK, because its tests compare
 them. With ``TRANSCRIPT_SDK_NODE``, the folder of an npm project, every call goes to the npm package there.
 """
 

@@ -1,5 +1,5 @@
 //! Prints the cost of each call on standard input, one JSON object a line, in billionths of a dollar: for
-//! `tools/prices_check.py`, which compares them with those of LiteLLM.
+//! `experiments/prices_check.py`, which compares them with those of LiteLLM.
 //!
 //! ```text
 //! echo '{"model":"claude-opus-5","tokens":[10,200,0,0,3000,0],"service_tier":null,"inference_geo":"us","speed":null}' |

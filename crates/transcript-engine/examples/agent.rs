@@ -2,7 +2,7 @@
 //! starts, so the agent can be killed at any moment and continues when it is started again.
 //!
 //! ```sh
-//! cargo run -p transcript --example agent -- SESSION.jsonl 5
+//! cargo run -p transcript-engine --example agent -- SESSION.jsonl 5
 //! ```
 //!
 //! It prints the id of each entry that is safe. The model is `script`; its replies are streamed. With

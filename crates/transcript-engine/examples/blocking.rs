@@ -1,7 +1,7 @@
 //! The same without tokio: one question and one answer in a new or existing session.
 //!
 //! ```sh
-//! cargo run -p transcript --no-default-features --example blocking -- SESSION.jsonl
+//! cargo run -p transcript-engine --no-default-features --example blocking -- SESSION.jsonl
 //! ```
 
 #![expect(clippy::print_stdout, reason = "it prints what it does")]

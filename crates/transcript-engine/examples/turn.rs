@@ -1,5 +1,5 @@
 //! How long an open session takes for the request after one more turn:
-//! `cargo run --release -p transcript --example turn -- SESSION.jsonl [TURNS]`. Works on a copy next
+//! `cargo run --release -p transcript-engine --example turn -- SESSION.jsonl [TURNS]`. Works on a copy next
 //! to the file, and prints one JSON object with times in seconds.
 
 #![expect(clippy::print_stdout, reason = "a program")]

@@ -7,7 +7,7 @@
 //! three are damaged in one to four ways at once, the others in one way of which the result is
 //! known. Names each file that fails by its seed, and `--write` keeps it in DIR. `--keep` keeps all:
 //! `damaged/SEED_KIND+KIND.jsonl`, and the session before under the same name in `healthy`, for other
-//! readers (`tools/sdk_check.py`, `tools/doctor_check.py`).
+//! readers (`tools/sdk_check.py`, `experiments/doctor_check.py`).
 
 #![expect(clippy::print_stdout, reason = "the table is the point")]
 #![expect(clippy::unwrap_used, reason = "an example may stop at the first error")]

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use transcript_catalog::usage::{Prices, PricesError, Terms, Tokens};
 
 static TABLE: &str = include_str!("../../data/prices.tsv");
-/// Made by `tools/prices_check.py --sample`. Each line has a call, and what is right by LiteLLM or by the public price
+/// Made by `experiments/prices_check.py --sample`. Each line has a call, and what is right by LiteLLM or by the public price
 /// page where `cause` says why they differ:
 ///
 /// - An hour's cache writes in a batch: LiteLLM takes the price of five minutes; by the page it is half of that of an hour.

@@ -3,7 +3,7 @@
 //! a follower, and what it all cost.
 //!
 //! ```sh
-//! cargo run -p transcript --example toy -- SESSION.jsonl
+//! cargo run -p transcript-engine --example toy -- SESSION.jsonl
 //! ```
 #![expect(clippy::print_stdout, reason = "it shows what happens")]
 

@@ -6,7 +6,7 @@ does. The hook reads the last answer of the session, once with `transcript tail 
 the sessions have an equal text in an earlier turn, so that a stale read is detected by the id of the entry and not by its
 text.
 
-    python3 tools/hook_race.py --bin target/release/transcript --runs 1000
+    python3 experiments/hook_race.py --bin target/release/transcript --runs 1000
 """
 
 import argparse

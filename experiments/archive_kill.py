@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """Kills `transcript keep` and `transcript restore` at random moments, on the disk of this machine.
 
-    tools/archive_kill.py BINARY [ROUNDS]
+    experiments/archive_kill.py BINARY [ROUNDS]
 
 Each round changes some sessions (appends, tears, cuts, replaces, forks), starts a capture, and kills it after a random time. Then the
 archive must have no damage, and each session must be restored as it was at the last capture that ended by itself, or as it is
 now. Restores are killed as well: no file of theirs may be there in part.
 """
-import os, random, shutil, subprocess, sys, tempfile, time, uuid
+import argparse, os, random, shutil, subprocess, tempfile, uuid
 
-if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
-    print(__doc__)
-    sys.exit()
-
-binary, rounds = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 200
+arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+arguments.add_argument("binary", help="the command transcript")
+arguments.add_argument("rounds", nargs="?", type=int, default=200)
+given = arguments.parse_args()
+binary, rounds = given.binary, given.rounds
 rng = random.Random(1)
 place = tempfile.mkdtemp()
 root = os.path.join(place, "projects")

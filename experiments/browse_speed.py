@@ -1,18 +1,14 @@
 #!/usr/bin/env python3
 """Measures full-screen programs on a terminal: the time to the first screen, to each key, and the memory.
 
-    tools/browse_speed.py target/release/transcript SESSION.jsonl [less claude-history=fork …]
+    experiments/browse_speed.py target/release/transcript SESSION.jsonl [less claude-history=fork …]
 
 Each program runs on a pseudo-terminal of 100 columns and 40 rows, seven times, or as often as a minute allows. The
 first screen is complete when nothing was written for 30 ms after something of the text was; the time is that of the last
 write. A key is answered when the program writes again. Other programs get the path of the file as their argument; after
 `=` is a word of their first screen, for those that write something else before.
 """
-import fcntl, os, pty, select, signal, statistics, struct, subprocess, sys, termios, time
-
-if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
-    print(__doc__)
-    sys.exit()
+import argparse, fcntl, os, pty, select, signal, statistics, struct, subprocess, termios, time
 
 KEYS = ["k", "k", "b", "b", "k", " ", "u", "d", "b", "b", "j", "k"]
 
@@ -72,7 +68,12 @@ def run(command, mark):
 
 
 def main():
-    binary, path, others = sys.argv[1], sys.argv[2], sys.argv[3:]
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("binary", help="the command transcript")
+    a.add_argument("session")
+    a.add_argument("others", nargs="*", metavar="program[=word]", help="programs to compare with")
+    o = a.parse_args()
+    binary, path, others = o.binary, o.session, o.others
     with open(path, "rb") as file:
         lines = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
     print(f"{path}: {os.path.getsize(path)} bytes, {lines} lines; "

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """Compares the archive with restic, borg and `zstd -3` a file, in one run: sizes, times, peak memory.
 
-    tools/archive_compare.py BINARY TREE…
+    experiments/archive_compare.py BINARY TREE…
 
 Each TREE is a folder of projects. restic and borg are taken from PATH, and left out where they are missing; both compress with zstd, restic
 by its default (`--compression auto`) and borg with `zstd,3`; borg does not encrypt. Times are medians of three rounds; what one program did is removed before
 the next one starts.
 """
-import os, random, shutil, statistics, subprocess, sys, tempfile, time
+import argparse, os, random, shutil, statistics, subprocess, sys, tempfile, time
 
-if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
-    print(__doc__)
-    sys.exit()
-
-binary, trees = os.path.abspath(sys.argv[1]), sys.argv[2:]
+arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+arguments.add_argument("binary", help="the command transcript")
+arguments.add_argument("trees", nargs="+", metavar="tree", help="a folder of projects")
+given = arguments.parse_args()
+binary, trees = os.path.abspath(given.binary), given.trees
 ROUNDS = 3
 place = tempfile.mkdtemp()
 environment = dict(

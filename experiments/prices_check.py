@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares our costs of random calls with those of LiteLLM: all models of Anthropic, or with --all every model of the table.
 
-    python3 tools/prices_check.py [--calls N] [--seed S] [--all] [--bin PROGRAM] [--sample FILE]
+    python3 experiments/prices_check.py [--calls N] [--seed S] [--all] [--bin PROGRAM] [--sample FILE]
 
 Needs the package `litellm`, of the version that the table was made from; uses no network. PROGRAM is the example `prices` of the crate
 transcript-catalog, target/release/examples/prices if not given. --sample writes some of the calls with LiteLLM's answers, for the tests.
@@ -158,7 +158,7 @@ def cause(call, row, ours):
 # The comparison.
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--all", action="store_true")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/growth.py [--bin PATH] [--sizes N,N,N] [--group NAMES] [--only SHAPES] [--command TEXT] [--quiet]
+"""experiments/growth.py [--bin PATH] [--sizes N,N,N] [--group NAMES] [--only SHAPES] [--command TEXT] [--quiet]
 
 Makes sessions of hostile and of plain shapes at several sizes, runs commands on them, and prints the processor time (user and system), the peak
 memory, and the factor by which the time grows with each doubling of the size: about 2 is linear, 4 is quadratic. Times too short to

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/tail_many.py [--bin BINARY] [--files 24000] [--lines 300] [--seed 1]
+"""experiments/tail_many.py [--bin BINARY] [--files 24000] [--lines 300] [--seed 1]
 
 Follows a folder of many sessions with `transcript tail -f --json -n 0`, and appends lines to random ones: first while they are still being
 opened, then when they are. Prints how many lines were lost or told twice, how long it took to open the files, the time from a write until

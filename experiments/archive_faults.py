@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """Fails each system call of `transcript keep`, `restore` and `prune` once, on the disk of this machine.
 
-    tools/archive_faults.py BINARY [EVERY]
+    experiments/archive_faults.py BINARY [EVERY]
 
-strace makes the nth call of one kind fail, for each kind and n (with EVERY only each so manieth), with EIO and with ENOSPC. What happens
+strace makes the nth call of one kind fail, for each kind and n (with EVERY only each EVERYth), with EIO and with ENOSPC. What happens
 then may be anything but a loss: the archive gives back what it had, no live file changes, none goes without its copy, none of a restore
 is there in part, and the same command completes the work afterwards. Needs strace and faketime.
 """
-import collections, os, re, shutil, subprocess, sys, tempfile, time
+import argparse, collections, os, re, shutil, subprocess, sys, tempfile, time
 
-if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
-    print(__doc__)
-    sys.exit()
-
-binary, every = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1
+arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+arguments.add_argument("binary", help="the command transcript")
+arguments.add_argument("every", nargs="?", type=int, default=1, help="fail each system call with this distance only")
+given = arguments.parse_args()
+binary, every = given.binary, given.every
 # A process without memory, threads or program code does nothing.
 NOT_FAILED = set("""arch_prctl brk clone clone3 execve exit exit_group futex getrandom ioctl madvise mmap mprotect munmap mremap poll prlimit64
     restart_syscall rseq rt_sigaction rt_sigprocmask rt_sigreturn sched_getaffinity sched_yield set_robust_list set_tid_address sigaltstack

@@ -1,8 +1,9 @@
+#!/usr/bin/env python3
 """Reads damaged sessions through a binding for a while, and watches its memory.
 
 Usage: bindings_soak.py [--seconds N] [--rounds N] [--node FOLDER] PATH ...
 
-Runs in a Python that has the package `transcript`; with --node, in an npm project that has the package of that name.
+Runs in a Python that has the package `transcript-engine`; with --node, in an npm project that has the package of that name.
 A round is one function on one damaged copy of a session of PATH. Exits with 1 when the process ends early, a function
 fails as a defect of the package, or the memory still grows in the second half of the rounds.
 """
@@ -10,6 +11,7 @@ fails as a defect of the package, or the memory still grows in the second half o
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import subprocess
 import sys
@@ -17,13 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
-    print(__doc__)
-    sys.exit()
-
 from bindings_agree import FUNCTIONS, OUT, REPEATER, damaged, in_python
-
-import json
 
 # A copy is used by every function; then there is another one.
 FILES = 40

@@ -1,9 +1,10 @@
+#!/usr/bin/env python3
 """Runs the tests that claude-agent-sdk has of its session functions with ours in their place.
 
 Usage: bindings_sdk_tests.py [--sdk VERSION] [--wheel FILE] [--node FOLDER]
 
 Takes SDK and tests from PyPI, the newest ones without --sdk, into a temporary folder; they are not part of this repository. The
-wheel is that in bindings/python/dist. With --node, an npm project that has the package `transcript`, every call goes to that package.
+wheel is that in bindings/python/dist. With --node, an npm project that has the package `transcript-engine`, every call goes to that package.
 """
 
 from __future__ import annotations

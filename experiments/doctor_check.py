@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/doctor_check.py CAMPAIGN [--bin PATH] [--cozempic PATH] [--files N]
+"""experiments/doctor_check.py CAMPAIGN [--bin PATH] [--cozempic PATH] [--files N]
 
 What `cozempic doctor` (PyPI) and `transcript verify` find in the same damaged sessions, by kind of damage: those of `repair_campaign --keep
 CAMPAIGN` that are damaged in one known way, and the fixtures. Damage is found when a check of the damaged file reports something that it does
@@ -47,7 +47,7 @@ def verify(binary, paths):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[2])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("campaign", type=pathlib.Path)
     parser.add_argument("--bin", default="target/release/transcript")
     parser.add_argument("--cozempic", default="cozempic")

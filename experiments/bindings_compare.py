@@ -1,8 +1,9 @@
+#!/usr/bin/env python3
 """Prints the table of docs/bindings.md: the packages beside the official SDKs, in one run.
 
 Usage: bindings_compare.py --python PYTHON --node FOLDER --large FILE --store FOLDER [--rounds N] [--without-sdks]
 
-PYTHON has the packages `transcript` and `claude-agent-sdk`; FOLDER is an npm project with `transcript` and
+PYTHON has the packages `transcript-engine` and `claude-agent-sdk`; FOLDER is an npm project with `transcript-engine` and
 `@anthropic-ai/claude-agent-sdk`. FILE is a session of about 1 GB, the store a folder with `projects` of 2,000 sessions
 (/shared/bench/gen.py makes both). Each value is the median of the rounds, each in a process of its own; memory is the
 largest resident size of that process.

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures `transcript search` over a tree of sessions, beside ripgrep and other programs.
 
-    tools/search_speed.py make TREE SESSIONS [--gen gen.py]
-    tools/search_speed.py run BINARY TREE [--rounds N] [--cold] [--only NAME …] [--peer 'NAME=COMMAND {}' …]
+    experiments/search_speed.py make TREE SESSIONS [--gen gen.py]
+    experiments/search_speed.py run BINARY TREE [--rounds N] [--cold] [--only NAME …] [--peer 'NAME=COMMAND {}' …]
 
 `make` writes sessions of about 1.1 MB each with the lines of gen.py. Their words come from 3,000 topics with 150 words each, out of 60,000
 made-up ones; a session has 12 of them. `needle00042` is in one session, `crimsonwharf` in one of 100, a phrase and a Japanese one in one of

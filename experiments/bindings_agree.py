@@ -1,8 +1,9 @@
+#!/usr/bin/env python3
 """Compares what the command, the Python package and the npm package say about the same sessions.
 
 Usage: bindings_agree.py --command PATH --node FOLDER [--generate N] [--damage N] [PATH ...]
 
-Runs in a Python that has the package `transcript`; FOLDER is an npm project that has the package of that name. PATH are
+Runs in a Python that has the package `transcript-engine`; FOLDER is an npm project that has the package of that name. PATH are
 sessions, or folders of them. Also compares N generated sessions, and N damaged copies of sessions.
 
 For each session the messages (`replay`), the request (`resume`), the usage, a search and the findings (`verify`) are
@@ -20,11 +21,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
-    print(__doc__)
-    sys.exit()
-
-import transcript_engine as transcript
+try:
+    import transcript_engine as transcript
+except ModuleNotFoundError:
+    if not {"-h", "--help"} & set(sys.argv[1:]):
+        raise
 
 REPEATER = """
 const readline = require('node:readline');
@@ -73,7 +74,7 @@ FUNCTIONS: dict[str, Any] = {
     "request": lambda file: [transcript.request(file)],
     "usage": lambda file: transcript.usage([file], by=["model"], timezone="UTC", cache=False),
     "search": lambda file: list(transcript.search("a", [file], cache=False)),
-    "verify": transcript.verify,
+    "verify": lambda file: transcript.verify(file),
     "html": lambda file: written(file, "html"),
     "markdown": lambda file: written(file, "markdown"),
 }
