@@ -15,7 +15,7 @@ WINDOWS ?= x86_64-pc-windows-gnu
 # How many times longer than usual the soak tests run.
 SOAK ?= 20
 
-.PHONY: package windows bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator scripts doc deny bench bench-check fuzz soak compat install components
+.PHONY: package skipped windows bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator scripts doc deny bench bench-check fuzz soak compat install components
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ help: ## List the targets
 replay: ## Build the light form, then replay a bundled session (SESSION=path for another)
 	@$(CARGO) run --profile quick -q --locked -p transcript-cli --no-default-features -- replay "$(SESSION)"
 
-test: fmt-check clippy windows words unit validator scripts doc package deny ## Run everything that must pass: format, lints, tests, docs
+test: fmt-check clippy windows words unit validator scripts doc package deny skipped ## Run everything that must pass: format, lints, tests, docs
 
 lint: fmt-check clippy words ## Check format, lints and words only
 
@@ -51,8 +51,14 @@ windows: components ## Check that it compiles for Windows (skipped where `rustup
 		$(CARGO) clippy --locked --target $(WINDOWS) -p transcript-engine --no-default-features --features async,follow,search -- $(RUSTC_LINTS); \
 	fi
 
+# What a passed test prints is dropped, but for the reasons of tests that skipped something.
 unit:
-	$(CARGO) test --workspace --locked
+	@if command -v python3 >/dev/null 2>&1; then \
+		echo "$(CARGO) test --workspace --locked"; \
+		python3 tools/skipped_tests.py $(CARGO) test --workspace --locked -- --show-output; \
+	else \
+		echo "$(CARGO) test --workspace --locked"; $(CARGO) test --workspace --locked; \
+	fi
 	$(CARGO) test --locked -p transcript-writer --features shuttle --test shuttle
 
 validator:
@@ -79,6 +85,9 @@ package: ## Make the archives of all published crates, and check that each is co
 	else \
 		echo "skipped: no python3"; \
 	fi
+
+skipped: # What the tests of `make unit` skipped, by reason
+	@if command -v python3 >/dev/null 2>&1; then python3 tools/skipped_tests.py; fi
 
 # Advisories change without us: `cargo deny check` looks at them too, this target does not.
 deny:

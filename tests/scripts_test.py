@@ -3,8 +3,8 @@
 
 Runs every script of tools, experiments and tests with --help, which must say what it does and do nothing, and looks for experiments that
 experiments/README.md does not name, for Python files that are neither a script nor imported by one, and for files that git ignores and tracks all the
-same. Exits with 1 when there are any. Needs nothing but Python and, for the last, git."""
-import argparse, pathlib, re, subprocess, sys
+same. Exits with 1 when there are any, or when the count of skipped tests is wrong. Needs nothing but Python and, for the last, git."""
+import argparse, os, pathlib, re, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -38,6 +38,44 @@ def without_help():
             yield f"{path.relative_to(ROOT)}: --help prints no help: {(asked.stderr or asked.stdout).strip()[-100:]}"
 
 
+TESTED = """
+running 3 tests
+test a ... ok
+
+successes:
+
+---- a stdout ----
+skipped: no shared data
+skipped: no shared data
+
+---- b stdout ----
+skipped: no shared data
+
+successes:
+    a
+    b
+
+failures:
+
+---- c stdout ----
+skipped: no python3
+
+test result: FAILED
+"""
+
+
+def miscounted():
+    """what tools/skipped_tests.py makes of the output of tests: those that passed and those that failed"""
+    with tempfile.TemporaryDirectory() as folder:
+        script = [sys.executable, "-B", ROOT / "tools/skipped_tests.py"]
+        environment = {**os.environ, "CARGO_TARGET_DIR": folder}
+        run = [sys.executable, "-c", f"import sys; print({TESTED!r}, end=''); sys.exit(101)"]
+        ran = subprocess.run([*script, *run], env=environment, capture_output=True, text=True)
+        counts = subprocess.run(script, env=environment, capture_output=True, text=True).stdout
+    if ran.returncode != 101 or "shared data" in ran.stdout or "no python3" not in ran.stdout or counts != "skipped in 2 tests: no shared data\n":
+        yield f"tools/skipped_tests.py: exit code {ran.returncode}, {ran.stdout!r}, {counts!r}"
+
+
 def tracked_though_ignored():
     listed = ["git", "-C", str(ROOT), "ls-files", "--cached", "--ignored", "--exclude-standard"]
     try:
@@ -52,7 +90,7 @@ def tracked_though_ignored():
 def main():
     argparse.ArgumentParser(description=__doc__.split("\n\n")[1]).parse_args()
     assert sum(1 for _ in scripts()) > 20
-    wrong = [*without_help(), *used_by_nothing(), *unexplained(), *tracked_though_ignored()]
+    wrong = [*without_help(), *used_by_nothing(), *unexplained(), *miscounted(), *tracked_though_ignored()]
     print(*wrong, sep="\n", end="\n" if wrong else "")
     print(f"{sum(1 for _ in scripts())} scripts, {len(wrong)} faults")
     return bool(wrong)
