@@ -47,3 +47,8 @@ pub use error::{Error, ErrorKind, Existing};
 pub use prune::{KeepReason, KeptSession, PruneOptions, Pruned, PrunedSession};
 pub use read_disk::ArchiveDisk;
 pub use restore::{RestoreOptions, Restored};
+
+/// The README, as a doctest, so that its examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

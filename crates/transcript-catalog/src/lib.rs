@@ -54,3 +54,8 @@ pub use files::{Catalog, CatalogSession};
 pub use hit::{Copy, Hit, SearchError};
 pub use query::{Field, Query, QueryError, ReadTime, Role};
 pub use search::{End, Search, SearchOptions, Sort};
+
+/// The README, as a doctest, so that its examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

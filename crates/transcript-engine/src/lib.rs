@@ -110,7 +110,8 @@ pub use transcript_manage::*;
 pub use transcript_ops::{sdk, serve, wire};
 pub use transcript_session::*;
 
-/// The README, as a doctest, so that its examples compile.
+/// The README of the repository and that of the crate, as doctests, so that their examples compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

@@ -102,3 +102,8 @@ pub use tree::decision::{Confidence, Decision, Evidence, GapReason, LeafReason, 
 pub use tree::timeline::is_queued;
 pub use tree::{KeptEntries, NodeId, Parent, Policy, Tree};
 pub use unknown_keys::UnknownKey;
+
+/// The README, as a doctest, so that its examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

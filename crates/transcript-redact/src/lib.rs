@@ -193,3 +193,8 @@ impl RedactOptions {
         self
     }
 }
+
+/// The README, as a doctest, so that its examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

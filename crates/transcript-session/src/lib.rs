@@ -162,3 +162,8 @@ pub use transcript_writer::{
     RecordOptions, RecordOutcome, Repair, Rescue, SkipReason, Skipped, SyncPolicy, Ticket, TurnEnd,
     Writer, Written,
 };
+
+/// The README, as a doctest, so that its examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -72,3 +72,8 @@ pub use session_files::SideFile;
 pub use session_layout::SessionLayout;
 pub use sys::{ignore_file_size_signal, reports_changes};
 pub use temporary::TemporaryFile;
+
+/// The README, as a doctest, so that its examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

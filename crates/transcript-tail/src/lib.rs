@@ -69,3 +69,8 @@ pub use source::Polling;
 pub use start::{StartAt, Trailing, offset_of_last};
 pub use transcript_reader::{Error, ErrorKind};
 pub use watcher::Watcher;
+
+/// The README, as a doctest, so that its examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -64,3 +64,8 @@ pub use options::{OnBusy, SyncPolicy, WriterOptions};
 pub use record::{RecordOptions, RecordOutcome, SkipReason, Skipped, Tombstoned};
 pub use sync::Rescue;
 pub use writer::{Stats, Ticket, Writer, Written};
+
+/// The README, as a doctest, so that its examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
