@@ -15,7 +15,7 @@ WINDOWS ?= x86_64-pc-windows-gnu
 # How many times longer than usual the soak tests run.
 SOAK ?= 20
 
-.PHONY: package skipped windows bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator scripts doc deny bench bench-check fuzz soak compat install components
+.PHONY: features package skipped windows bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator scripts doc deny bench bench-check fuzz soak compat install components
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ scripts:
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+features: components ## Check each published crate without features, and with each one alone
+	@if command -v python3 >/dev/null 2>&1; then CARGO="$(CARGO)" python3 tools/features.py; else echo "skipped: no python3"; fi
 
 package: ## Make the archives of all published crates, and check that each is complete (PACKAGE=--verify builds them, too)
 	@if command -v python3 >/dev/null 2>&1; then \
