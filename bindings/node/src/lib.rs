@@ -20,10 +20,10 @@ fn error(failure: &Failure) -> Error {
 /// The answer, if a string of JavaScript can have it: one that is too long would end the process, as nothing could catch
 /// the error.
 fn text(answer: String) -> Reply {
-    /// The length of the longest string of V8, in units of UTF-16.
-    const LONGEST: usize = (1 << 29) - 24;
+    /// The maximum length of a string of V8, in units of UTF-16.
+    const MAX_STRING_UNITS: usize = (1 << 29) - 24;
     // A unit needs at most 3 bytes, and a byte is at most one unit.
-    if answer.len() > LONGEST && answer.encode_utf16().count() > LONGEST {
+    if answer.len() > MAX_STRING_UNITS && answer.encode_utf16().count() > MAX_STRING_UNITS {
         return Err(Failure::too_large(&format!(
             "the answer has {} bytes, more than a string of JavaScript can have",
             answer.len()

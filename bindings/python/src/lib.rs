@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use transcript_bindings::{self as shared, Failure, Next, Reply};
 
-/// How long a call waits before it looks whether it was interrupted.
-const INTERRUPT: Duration = Duration::from_millis(100);
+/// The interval at which a waiting call checks for interrupts.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
 
 #[pymodule]
 mod _transcript {
@@ -81,7 +81,7 @@ impl Records {
     /// Waits for the next batch; `None` after the last.
     fn wait<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         loop {
-            match py.detach(|| self.0.wait_for(INTERRUPT)) {
+            match py.detach(|| self.0.wait_for(INTERRUPT_INTERVAL)) {
                 Some(next) => {
                     let next = next.map_err(|failure| raised(py, &failure))?;
                     return Ok(next.map(|batch| PyBytes::new(py, &batch)));
@@ -93,7 +93,7 @@ impl Records {
 
     /// Waits until the function has started.
     fn wait_ready(&self, py: Python<'_>) -> PyResult<()> {
-        while !py.detach(|| self.0.wait_ready(INTERRUPT)) {
+        while !py.detach(|| self.0.wait_ready(INTERRUPT_INTERVAL)) {
             py.check_signals()?;
         }
         Ok(())
@@ -199,7 +199,7 @@ impl Session {
         loop {
             let wait = || {
                 let answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
-                answer.recv_timeout(INTERRUPT)
+                answer.recv_timeout(INTERRUPT_INTERVAL)
             };
             match py.detach(wait) {
                 Ok(reply) => return reply.map_err(|failure| raised(py, &failure)),

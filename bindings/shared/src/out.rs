@@ -10,8 +10,8 @@ use crate::records::{Closed, Sender};
 
 /// The first batch has one record, so that it arrives early; each later one is twice as large as the one
 /// before, up to this many bytes.
-const LARGEST: usize = 512 << 10;
-const SECOND: usize = 4 << 10;
+const MAX_BATCH_LEN: usize = 512 << 10;
+const SECOND_BATCH_LEN: usize = 4 << 10;
 
 /// Where the records of a function go.
 pub(crate) struct Out {
@@ -58,7 +58,7 @@ impl Out {
         if self.is_held || self.head.len() + self.texts.len() < self.full {
             return Ok(());
         }
-        self.full = (self.full * 2).clamp(SECOND, LARGEST);
+        self.full = (self.full * 2).clamp(SECOND_BATCH_LEN, MAX_BATCH_LEN);
         self.flush()
     }
 

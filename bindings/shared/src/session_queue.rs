@@ -13,8 +13,9 @@ use crate::session_handle::{Reply, SessionHandle, appended};
 use crate::stream_reply::StreamReply;
 use transcript_ops::Failure;
 
-/// How long [`SessionQueue::ask`] waits for an answer: an append takes less, and to wake an event loop takes more.
-const WAIT: Duration = Duration::from_micros(50);
+/// The maximum time that [`SessionQueue::ask`] waits for an answer: an append takes less, and to wake an event loop
+/// takes more.
+const MAX_WAIT: Duration = Duration::from_micros(50);
 
 /// One answer out of this number is passed through the event loop: a program that appends in a loop and is always answered at once
 /// would keep everything else in the event loop waiting.
@@ -295,7 +296,7 @@ impl Slot {
     /// Returns the answer, or leaves the callback for it.
     fn wait(&self, then: impl FnOnce(Reply) + Send + 'static) -> Option<Reply> {
         let start = Instant::now();
-        while !self.is_full.load(Ordering::Acquire) && start.elapsed() < WAIT {
+        while !self.is_full.load(Ordering::Acquire) && start.elapsed() < MAX_WAIT {
             std::hint::spin_loop();
         }
         let mut content = self.content.lock().unwrap_or_else(PoisonError::into_inner);

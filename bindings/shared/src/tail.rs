@@ -13,10 +13,10 @@ use crate::out::Out;
 use crate::records::Records;
 
 /// The number of bytes of entries that are sent together while more are there.
-const BATCH: usize = 64 << 10;
+const BATCH_BYTES: usize = 64 << 10;
 
 /// The maximum number of events in one step before it is known where the files end.
-const EVENTS: usize = 1_000;
+const MAX_EVENTS: usize = 1_000;
 
 /// Starts an operation that follows files.
 pub(crate) fn start(operation: Operation, place: Place) -> std::result::Result<Records, Failure> {
@@ -93,7 +93,7 @@ impl Tail {
             {
                 following.write(&event, out)?;
                 events += 1;
-                if events == EVENTS {
+                if events == MAX_EVENTS {
                     return Ok(Next::Again);
                 }
             }
@@ -105,7 +105,7 @@ impl Tail {
             return Ok(Next::Wait);
         }
         let mut bytes = 0;
-        while bytes < BATCH {
+        while bytes < BATCH_BYTES {
             let polled = if following.is_once {
                 try_next(&mut following.files)?.map_or(Polling::Stopped, Polling::Event)
             } else {

@@ -24,14 +24,14 @@ const FORMAT: &str = "transcript-archive";
 const VERSION: u32 = 1;
 /// The longest marker file that is read, in bytes.
 const MAX_MARKER: usize = 4096;
-/// The maximum size of the frames' content that is kept in memory, in bytes.
-const CACHE: usize = 24 << 20;
+/// The maximum total size of the cached content of frames, in bytes.
+const MAX_CACHED_BYTES: usize = 24 << 20;
 /// The longest dictionary that is read, in bytes.
 const MAX_DICTIONARY: usize = 64 << 20;
 /// The minimum of free space that is left on a disk, in bytes.
 const MIN_FREE: u64 = 64 << 20;
 /// The maximum number of packs that are kept open.
-const OPEN: usize = 64;
+const MAX_OPEN_PACKS: usize = 64;
 
 /// How an archive is opened.
 #[derive(Clone)]
@@ -136,7 +136,7 @@ impl Contents {
         let old = self.frames.insert(key, (Arc::clone(content), self.clock));
         self.bytes += content.len();
         self.bytes -= old.map_or(0, |(old, _)| old.len());
-        while self.bytes > CACHE && self.frames.len() > 1 {
+        while self.bytes > MAX_CACHED_BYTES && self.frames.len() > 1 {
             let oldest = self.frames.iter().min_by_key(|(_, (_, used))| *used);
             let Some(oldest) = oldest.map(|(key, _)| *key) else {
                 break;
@@ -329,7 +329,7 @@ impl Archive {
         let id = id.ok_or(io::ErrorKind::NotFound)?.id;
         let file = self.layout.open_pack(&*self.disk, id)?;
         let mut open = lock(&self.open);
-        if open.len() >= OPEN {
+        if open.len() >= MAX_OPEN_PACKS {
             open.clear();
         }
         open.insert(pack, Arc::clone(&file));

@@ -22,31 +22,31 @@ use crate::packer::{Limits, Packer};
 use crate::record::{Before, Hash, Hasher, State, Version};
 use crate::repack::MIN_PACKS_TO_JOIN;
 
-/// A file that was changed within this time may change again without another time.
-const SETTLED: Duration = Duration::from_secs(2);
+/// The minimum age of the last change of a file. A younger file may change again without a new modification time.
+const SETTLED_AGE: Duration = Duration::from_secs(2);
 /// The size of reads, in bytes.
-const READ: usize = 2 << 20;
-/// Shorter additions are not searched for lines that are stored already, in bytes.
-const LITTLE: u64 = 4 << 10;
+const READ_SIZE: usize = 2 << 20;
+/// The minimum length of an addition that is searched for lines that are stored already, in bytes.
+const MIN_SEARCHED_ADDITION: u64 = 4 << 10;
 /// Lines are cut into parts of this size where files have longer ones, in bytes.
 const MAX_LINE: usize = 32 << 20;
 /// The minimum number of bytes for which a dictionary is made.
 const MIN_TRAINING: u64 = 1 << 20;
 /// The length of a dictionary: this part of what is stored with it, and its limits, in bytes.
 const DICTIONARY_PART: u64 = 384;
-const DICTIONARY: (u64, u64) = (16 << 10, 1 << 20);
-/// Another one is made when it would be longer by this factor.
-const GROWN: u64 = 4;
-/// The number of bytes that are looked at for each byte of a dictionary.
-const SAMPLES: u64 = 6;
-/// The size of a sample, in bytes.
-const SAMPLE: u64 = 16 << 10;
-/// A pack ends after the file with which it reaches this length, in bytes.
-const PACK: u64 = 256 << 20;
-/// The number of new bytes that is much at once.
-const MUCH: u64 = 128 << 20;
-/// The maximum number of times that a file is read again because it was changed while it was read.
-const ATTEMPTS: usize = 3;
+const DICTIONARY_LIMITS: (u64, u64) = (16 << 10, 1 << 20);
+/// The growth that makes a new dictionary worthwhile: its length as a multiple of the last one.
+const DICTIONARY_GROWTH: u64 = 4;
+/// The number of sampled bytes for each byte of a dictionary.
+const SAMPLE_BYTES_PER_DICTIONARY_BYTE: u64 = 6;
+/// The length of a sample, in bytes.
+const SAMPLE_LEN: u64 = 16 << 10;
+/// The default length of a pack, in bytes: a pack ends after the file with which it reaches this length.
+const DEFAULT_PACK_LEN: u64 = 256 << 20;
+/// The number of new bytes from which a capture compresses fast.
+const FAST_EFFORT_BYTES: u64 = 128 << 20;
+/// The maximum number of attempts to read a file that changes while it is read.
+const MAX_ATTEMPTS: usize = 3;
 
 /// Describes a file for [`CaptureOptions::summarize`].
 type Summarize = dyn Fn(&Path) -> Vec<u8> + Send + Sync;
@@ -222,13 +222,13 @@ impl Archive {
             file.metadata.len - kept
         });
         let effort = match new.sum::<u64>() {
-            MUCH.. => Effort::Fast,
+            FAST_EFFORT_BYTES.. => Effort::Fast,
             _ => Effort::Dense,
         };
         let written = thread::scope(|scope| {
             let limits = Limits {
                 threads,
-                pack_len: options.pack_len.unwrap_or(PACK),
+                pack_len: options.pack_len.unwrap_or(DEFAULT_PACK_LEN),
                 effort,
             };
             let mut packer = Packer::start(scope, self, dictionary, time, limits);
@@ -425,12 +425,12 @@ impl Archive {
                 new += file.metadata.len - from.map_or(0, |(_, keep)| keep);
             }
         }
-        let len = (new / DICTIONARY_PART).clamp(DICTIONARY.0, DICTIONARY.1);
+        let len = (new / DICTIONARY_PART).clamp(DICTIONARY_LIMITS.0, DICTIONARY_LIMITS.1);
         let known = longest.as_ref().map_or(0, |known| known.bytes.len() as u64);
-        if new < MIN_TRAINING || known > 0 && known >= len / GROWN {
+        if new < MIN_TRAINING || known > 0 && known >= len / DICTIONARY_GROWTH {
             return Ok(longest);
         }
-        let (samples, sizes) = self.samples(&files, total, len * SAMPLES);
+        let (samples, sizes) = self.samples(&files, total, len * SAMPLE_BYTES_PER_DICTIONARY_BYTE);
         // Too few or too similar samples are no error: then there is no dictionary yet.
         let dictionary = zstd::dict::from_continuous(&samples, &sizes, len as usize);
         match dictionary.ok().filter(|dictionary| !dictionary.is_empty()) {
@@ -442,7 +442,7 @@ impl Archive {
     /// Reads parts of files at equal distances.
     fn samples(&self, files: &[&LiveFile], total: u64, wanted: u64) -> (Vec<u8>, Vec<usize>) {
         let (mut samples, mut sizes) = (Vec::new(), Vec::new());
-        let distance = (total / (wanted / SAMPLE).max(1)).max(SAMPLE);
+        let distance = (total / (wanted / SAMPLE_LEN).max(1)).max(SAMPLE_LEN);
         // Where the next sample is, from the start of the file.
         let mut next = 0;
         for file in files {
@@ -451,7 +451,7 @@ impl Archive {
             if let Some(Ok(live)) = live {
                 let mut at = next;
                 while at < len {
-                    let mut sample = vec![0; SAMPLE.min(len - at) as usize];
+                    let mut sample = vec![0; SAMPLE_LEN.min(len - at) as usize];
                     if let Ok(read) = live.fill(at, &mut sample) {
                         samples.extend(&sample[..read]);
                         sizes.push(read);
@@ -518,7 +518,7 @@ fn try_add_file(
 ) -> Result<u64, Problem> {
     let of_file = |error| Problem::OfFile(Error::io(&file.path, error));
     let (mut metadata, mut from) = (file.metadata, from);
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_ATTEMPTS {
         let live = packer
             .archive()
             .disk
@@ -594,14 +594,14 @@ fn read_file(
     buffer: &mut Vec<u8>,
 ) -> Result<Option<u64>, Problem> {
     let is_lines = file.name.ends_with(".jsonl");
-    let search = start == 0 || len - start >= LITTLE;
+    let search = start == 0 || len - start >= MIN_SEARCHED_ADDITION;
     let mut at = start;
     let mut partial = 0;
     // What precedes it in the buffer is the start of a line.
     buffer.clear();
     while at < len {
         let kept = buffer.len();
-        let wanted = usize::try_from(len - at).map_or(READ, |left| left.min(READ));
+        let wanted = usize::try_from(len - at).map_or(READ_SIZE, |left| left.min(READ_SIZE));
         buffer.resize(kept + wanted, 0);
         let read = live.fill(at, &mut buffer[kept..]);
         let read = read.map_err(|error| Problem::OfFile(Error::io(&file.path, error)));
@@ -638,10 +638,10 @@ fn read_file(
 /// Returns the hash of the first `len` bytes of a file.
 fn fingerprint(file: &dyn ReadFile, len: u64) -> io::Result<Hash> {
     let mut hasher = Hasher::default();
-    let mut buffer = vec![0; READ];
+    let mut buffer = vec![0; READ_SIZE];
     let mut at = 0;
     while at < len {
-        let wanted = usize::try_from(len - at).map_or(READ, |left| left.min(READ));
+        let wanted = usize::try_from(len - at).map_or(READ_SIZE, |left| left.min(READ_SIZE));
         let read = file.fill(at, &mut buffer[..wanted])?;
         if read < wanted {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -669,7 +669,7 @@ pub(crate) fn state_of(metadata: &Metadata, now: SystemTime) -> State {
             }
         }
     };
-    let is_older = |time: SystemTime| now.duration_since(time).is_ok_and(|age| age > SETTLED);
+    let is_older = |time: SystemTime| now.duration_since(time).is_ok_and(|age| age > SETTLED_AGE);
     let times = [metadata.modified, metadata.changed];
     State {
         modified: metadata.modified.map(parts),

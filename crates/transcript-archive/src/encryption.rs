@@ -16,7 +16,7 @@ use crate::error::{AtPath, Error, ErrorKind};
 use crate::files::{append_all, lock, remove_if_there};
 
 /// The size of reads and writes, in bytes.
-const BUFFER: usize = 64 << 10;
+const BUFFER_SIZE: usize = 64 << 10;
 /// The longest file with keys that is read, in bytes.
 const MAX_KEYS: u64 = 1 << 20;
 
@@ -76,7 +76,7 @@ impl Identities {
 
     fn decrypt(&self, file: &Arc<dyn ReadFile>) -> io::Result<Stream> {
         let file = Arc::clone(file);
-        let reader = BufReader::with_capacity(BUFFER, Reader::new(file));
+        let reader = BufReader::with_capacity(BUFFER_SIZE, Reader::new(file));
         decrypt(&self.0, reader)
     }
 
@@ -141,9 +141,9 @@ impl Encryption {
         let source = disk.open_to_read(from)?;
         remove_if_there(disk, to)?;
         let file = disk.open(to, true)?.file;
-        let out = BufWriter::with_capacity(16 * BUFFER, Appender(Arc::clone(&file)));
+        let out = BufWriter::with_capacity(16 * BUFFER_SIZE, Appender(Arc::clone(&file)));
         let mut writer = encrypt(&self.recipients, out)?;
-        let mut buffer = vec![0; BUFFER];
+        let mut buffer = vec![0; BUFFER_SIZE];
         let mut at = 0;
         loop {
             let read = source.fill(at, &mut buffer)?;

@@ -13,13 +13,13 @@ pub(crate) type Feature = u64;
 
 /// Shorter texts identify no line, in bytes.
 const MIN_TEXT: usize = 64;
-/// The number of bytes at the start and at the end of a text that count.
-const HEAD: usize = 192;
-const TAIL: usize = 64;
-/// The number of places at which two lines are compared.
-const PLACES: usize = 32;
-/// The number of bytes that are compared at each.
-const WIDTH: usize = 8;
+/// The length of the start and of the end of a text that count, in bytes.
+const HEAD_LEN: usize = 192;
+const TAIL_LEN: usize = 64;
+/// The maximum number of positions at which two lines are compared.
+const MAX_SAMPLES: usize = 32;
+/// The number of bytes that are compared at each position.
+const SAMPLE_LEN: usize = 8;
 
 /// Returns the feature of a line, if it has a text that is long enough.
 pub(crate) fn feature(line: &[u8]) -> Option<Feature> {
@@ -27,8 +27,8 @@ pub(crate) fn feature(line: &[u8]) -> Option<Feature> {
     if longest.len() < MIN_TEXT {
         return None;
     }
-    let head = &longest[..longest.len().min(HEAD)];
-    let tail = &longest[longest.len() - TAIL..];
+    let head = &longest[..longest.len().min(HEAD_LEN)];
+    let tail = &longest[longest.len() - TAIL_LEN..];
     Some(mix(mix(longest.len() as u64, head), tail))
 }
 
@@ -66,17 +66,17 @@ pub(crate) fn is_similar(line: &[u8], other: &[u8]) -> bool {
     if line == other {
         return true;
     }
-    if line.len() < WIDTH * 2 || line.len().abs_diff(other.len()) > 512 + line.len() / 4 {
+    if line.len() < SAMPLE_LEN * 2 || line.len().abs_diff(other.len()) > 512 + line.len() / 4 {
         return false;
     }
-    let last = line.len() - WIDTH;
-    let places = (line.len() / WIDTH).min(PLACES);
+    let last = line.len() - SAMPLE_LEN;
+    let places = (line.len() / SAMPLE_LEN).min(MAX_SAMPLES);
     let same = (0..places).filter(|place| {
         let at = last * place / (places - 1).max(1);
-        let bytes = &line[at..at + WIDTH];
+        let bytes = &line[at..at + SAMPLE_LEN];
         let from_end = (other.len() + at).checked_sub(line.len());
-        other.get(at..at + WIDTH) == Some(bytes)
-            || from_end.is_some_and(|at| other.get(at..at + WIDTH) == Some(bytes))
+        other.get(at..at + SAMPLE_LEN) == Some(bytes)
+            || from_end.is_some_and(|at| other.get(at..at + SAMPLE_LEN) == Some(bytes))
     });
     same.count() * 2 > places
 }

@@ -12,7 +12,7 @@ use crate::catalogue::VersionId;
 use crate::names::{below_project, is_own, project_of, session_of};
 
 /// The size of reads, in bytes.
-const READ: usize = 256 << 10;
+const READ_SIZE: usize = 256 << 10;
 
 /// A file of a session: its path in the archive, and a version.
 type File<'a> = (&'a str, VersionId);
@@ -108,10 +108,10 @@ impl Archive {
         let (Ok(pieces), Ok(other_pieces)) = (self.pieces(one.1), self.pieces(other.1)) else {
             return false;
         };
-        let (mut of_one, mut of_other) = (vec![0; READ], vec![0; READ]);
+        let (mut of_one, mut of_other) = (vec![0; READ_SIZE], vec![0; READ_SIZE]);
         let mut at = 0;
         while at < len {
-            let part = usize::try_from(len - at).map_or(READ, |left| left.min(READ));
+            let part = usize::try_from(len - at).map_or(READ_SIZE, |left| left.min(READ_SIZE));
             let read = self.fill(&pieces, at, &mut of_one[..part]);
             let other_read = self.fill(&other_pieces, at, &mut of_other[..part]);
             let is_read = matches!((read, other_read), (Ok(read), Ok(other)) if read == part && other == part);
@@ -156,9 +156,9 @@ impl Archive {
         let (Some(len), Ok(pieces)) = (self.len(file), self.pieces(file.1)) else {
             return false;
         };
-        let (mut at, mut buffer, mut line) = (from, vec![0; READ], Vec::new());
+        let (mut at, mut buffer, mut line) = (from, vec![0; READ_SIZE], Vec::new());
         while at < len {
-            let part = usize::try_from(len - at).map_or(READ, |left| left.min(READ));
+            let part = usize::try_from(len - at).map_or(READ_SIZE, |left| left.min(READ_SIZE));
             if !matches!(self.fill(&pieces, at, &mut buffer[..part]), Ok(read) if read == part) {
                 return false;
             }

@@ -23,32 +23,32 @@ use crate::record::{
     hash,
 };
 
-/// A frame ends when its content has this length, in bytes.
-const FRAME: usize = 1 << 20;
-/// Files shorter than this share a frame, in bytes. Longer ones do not, as each of them is read alone.
-const SHARED: usize = 256 << 10;
+/// The length of the content at which a frame ends, in bytes.
+const FRAME_LEN: usize = 1 << 20;
+/// The length of the content, in bytes, from which no other file shares a frame. Longer files are read alone.
+const SHARED_FRAME_LEN: usize = 256 << 10;
 /// Longer lines are cut, as a frame holds less than 4 GiB.
 const MAX_LINE: usize = 32 << 20;
 /// A pack of this length has a copy of its dictionary, in bytes.
 const WITH_COPY: u64 = 64 << 20;
-/// The maximum number of frames that are compressed or wait for it, for each thread.
-const WAITING: usize = 3;
+/// The maximum number of frames for each thread that are being compressed or wait for it.
+const WAITING_FRAMES_PER_THREAD: usize = 3;
 /// The maximum number of frames that are kept to compare lines with.
-const ACTIVE: usize = 6;
+const MAX_ACTIVE_FRAMES: usize = 6;
 /// One of this number of features is kept; more are kept of the first lines of a file.
 const SAMPLE: Feature = 16;
 const FIRST_LINES: usize = 4;
-/// The minimum number of lines of a file that may be in a frame before the frame is read to compare lines with it.
-const HITS: u32 = 2;
+/// The minimum number of lines of a file in a frame before the frame is read to compare lines with it.
+const MIN_HITS: u32 = 2;
 /// After this number of copied lines in a row the next frame is expected to have the next one.
 const LONG_RUN: u32 = 16;
 /// The number of frames that are read to compare lines with: these, one more for each `READ_EVERY` bytes, and one more
 /// for each `READ_FOR_FOUND` bytes that were found.
-const READS: u64 = 8;
+const BASE_READS: u64 = 8;
 const READ_EVERY: u64 = 512 << 10;
 const READ_FOR_FOUND: u64 = 32 << 10;
-/// The number that stands for the pack that is being written.
-const THIS: u32 = u32::MAX;
+/// The number of the pack that is being written.
+const THIS_PACK: u32 = u32::MAX;
 
 /// A frame to which content is added.
 #[derive(Debug, Default)]
@@ -170,7 +170,7 @@ impl<'a> Packer<'a> {
         let Limits {
             threads, effort, ..
         } = limits;
-        let most_waiting = threads * WAITING;
+        let most_waiting = threads * WAITING_FRAMES_PER_THREAD;
         let (jobs, waiting) = sync_channel::<Job>(most_waiting);
         let (finished, done) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
@@ -222,7 +222,7 @@ impl<'a> Packer<'a> {
 
     /// Returns the number by which the pack that is being written refers to a pack.
     pub(crate) fn refer_to(&mut self, pack: u32) -> u32 {
-        if pack == THIS {
+        if pack == THIS_PACK {
             return 0;
         }
         let Some(pack) = self.archive.catalogue.packs.get(pack as usize) else {
@@ -264,7 +264,7 @@ impl<'a> Packer<'a> {
             self.add_extent(number, self.repeated.content.len(), line);
             self.repeated.content.extend(line);
             let is_full =
-                self.repeated.content.len() >= FRAME || self.repeated.prefix.len() >= FRAME;
+                self.repeated.content.len() >= FRAME_LEN || self.repeated.prefix.len() >= FRAME_LEN;
             return if is_full {
                 self.close(Which::Repeated)
             } else {
@@ -283,13 +283,13 @@ impl<'a> Packer<'a> {
                 self.known.new.extend(number.to_le_bytes());
                 self.known.new.extend((start as u32).to_le_bytes());
                 // The first of several copies: then those of a file are together.
-                let place = (THIS, number, start as u32);
+                let place = (THIS_PACK, number, start as u32);
                 self.known.places.entry(key).or_insert(place);
             }
         }
         self.add_extent(number, start, line);
         self.lines.content.extend(line);
-        if self.lines.content.len() >= FRAME {
+        if self.lines.content.len() >= FRAME_LEN {
             self.close(Which::Lines)
         } else {
             Ok(())
@@ -298,11 +298,11 @@ impl<'a> Packer<'a> {
 
     /// Adds bytes of a file that is not lines.
     pub(crate) fn add_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        for part in bytes.chunks(FRAME) {
+        for part in bytes.chunks(FRAME_LEN) {
             let number = self.number_of(Which::Other);
             self.add_extent(number, self.other.content.len(), part);
             self.other.content.extend(part);
-            if self.other.content.len() >= FRAME {
+            if self.other.content.len() >= FRAME_LEN {
                 self.close(Which::Other)?;
             }
         }
@@ -339,7 +339,7 @@ impl<'a> Packer<'a> {
             self.lines.content.push(b'\n');
         }
         self.add_version(version, summary);
-        if self.lines.content.len() >= SHARED {
+        if self.lines.content.len() >= SHARED_FRAME_LEN {
             self.close(Which::Lines)?;
         }
         let is_full = self.len >= self.limits.pack_len || self.is_index_full();
@@ -376,7 +376,7 @@ impl<'a> Packer<'a> {
         };
         let start = open.content.len() as u32;
         open.content.extend(content);
-        if open.content.len() >= FRAME {
+        if open.content.len() >= FRAME_LEN {
             self.close(which)?;
         }
         Ok(Place { frame, start })
@@ -398,7 +398,7 @@ impl<'a> Packer<'a> {
         let frame = self.number_of(Which::Repeated);
         let start = self.repeated.content.len() as u32;
         self.repeated.content.extend(content);
-        if self.repeated.content.len() >= FRAME || self.repeated.prefix.len() >= FRAME {
+        if self.repeated.content.len() >= FRAME_LEN || self.repeated.prefix.len() >= FRAME_LEN {
             self.close(Which::Repeated)?;
         }
         Ok(Place { frame, start })
@@ -488,7 +488,7 @@ impl<'a> Packer<'a> {
         };
         let hits = self.known.hits.entry((pack, frame)).or_default();
         *hits += 1;
-        if *hits < HITS || !self.activate(pack, frame)? {
+        if *hits < MIN_HITS || !self.activate(pack, frame)? {
             return Ok(None);
         }
         self.known.hits.remove(&(pack, frame));
@@ -503,9 +503,9 @@ impl<'a> Packer<'a> {
             return Ok(true);
         }
         // The frame that is being filled repeats its own lines without help.
-        let is_open = pack == THIS && self.lines.number == Some(frame);
+        let is_open = pack == THIS_PACK && self.lines.number == Some(frame);
         let known = &self.known;
-        let most = READS + known.searched / READ_EVERY + known.found / READ_FOR_FOUND;
+        let most = BASE_READS + known.searched / READ_EVERY + known.found / READ_FOR_FOUND;
         if is_open || known.reads > most {
             return Ok(false);
         }
@@ -516,7 +516,7 @@ impl<'a> Packer<'a> {
         };
         let lines = Arc::new(FrameLines::new(content));
         self.known.active.push_front((pack, frame, lines));
-        self.known.active.truncate(ACTIVE);
+        self.known.active.truncate(MAX_ACTIVE_FRAMES);
         Ok(true)
     }
 
@@ -542,7 +542,7 @@ impl<'a> Packer<'a> {
 
     /// Returns the content of a frame, which may be in the pack that is being written.
     fn content(&mut self, pack: u32, frame: u32) -> Result<io::Result<Arc<[u8]>>, Error> {
-        if pack != THIS {
+        if pack != THIS_PACK {
             return Ok(if self.archive.is_with_prefix(pack, frame) {
                 // Nothing repeats a line that repeats another one.
                 Err(io::ErrorKind::InvalidData.into())
@@ -790,17 +790,17 @@ impl<'a> Packer<'a> {
             archive.catalogue.problems.push(error);
         }
         for place in self.known.places.values_mut() {
-            if place.0 == THIS {
+            if place.0 == THIS_PACK {
                 place.0 = number;
             }
         }
         for (pack, _, _) in &mut self.known.active {
-            if *pack == THIS {
+            if *pack == THIS_PACK {
                 *pack = number;
             }
         }
         if let Some((pack, _, _)) = &mut self.known.next
-            && *pack == THIS
+            && *pack == THIS_PACK
         {
             *pack = number;
         }

@@ -15,9 +15,9 @@ use crate::live_files::{LiveFile, LiveFiles, aside};
 use crate::names::{project_of, session_of};
 
 /// The size of reads, in bytes.
-const READ: usize = 1 << 20;
-/// The minimum age of a version before its file may go.
-const HOLD: Duration = Duration::from_secs(7 * 86_400);
+const READ_SIZE: usize = 1 << 20;
+/// The default minimum age of a version before its file may be removed.
+const DEFAULT_HOLD: Duration = Duration::from_secs(7 * 86_400);
 
 /// Which live files are removed.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl PruneOptions {
     pub fn new() -> Self {
         Self {
             older_than: Duration::from_secs(30 * 86_400),
-            hold: HOLD,
+            hold: DEFAULT_HOLD,
             removes: false,
         }
     }
@@ -254,7 +254,7 @@ impl Archive {
         }
         let pieces = self.pieces(id);
         let pieces = pieces.map_err(|_| Stop::Keep(KeepReason::Unreadable))?;
-        let (mut one, mut other) = (vec![0; READ], vec![0; READ]);
+        let (mut one, mut other) = (vec![0; READ_SIZE], vec![0; READ_SIZE]);
         let mut at = 0;
         while at < version.len {
             let read = self.fill(&pieces, at, &mut one);

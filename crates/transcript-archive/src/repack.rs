@@ -20,7 +20,7 @@ use crate::record::{
 
 /// Packs shorter than the first length are joined with each other, those shorter than the second, and so on, in bytes. Longer ones
 /// stay as they are.
-const LENGTHS: [u64; 3] = [128 << 10, 1 << 20, 8 << 20];
+const LENGTH_CLASSES: [u64; 3] = [128 << 10, 1 << 20, 8 << 20];
 /// The minimum number of packs of about the same length that are joined.
 pub(crate) const MIN_PACKS_TO_JOIN: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
@@ -63,11 +63,11 @@ impl Archive {
     fn small_packs(&self, many: NonZeroUsize) -> Option<Vec<u32>> {
         // One alone cannot be joined.
         let many = many.get().max(2);
-        let mut by_length: [Vec<u32>; LENGTHS.len()] = Default::default();
+        let mut by_length: [Vec<u32>; LENGTH_CLASSES.len()] = Default::default();
         for (number, pack) in (0..).zip(&self.catalogue.packs) {
             let frames = pack.index.frames.iter();
             let len: u64 = frames.map(|frame| u64::from(frame.stored)).sum();
-            let place = LENGTHS.iter().position(|most| len < *most);
+            let place = LENGTH_CLASSES.iter().position(|most| len < *most);
             if let Some(place) = place
                 && pack.is_there
                 && !self.catalogue.is_replaced(number)

@@ -20,7 +20,7 @@ use crate::record::hash;
 /// The maximum number of sessions that are restored at a time. Most of the time is spent waiting for the disk.
 const THREADS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 /// The size of writes, in bytes.
-const WRITE: usize = 1 << 20;
+const WRITE_SIZE: usize = 1 << 20;
 
 /// Which sessions are restored, and to where.
 #[derive(Clone, Debug, Default)]
@@ -307,7 +307,7 @@ impl Archive {
         }
         let file = self.disk.open_to_read(path).at(path)?;
         let pieces = self.pieces(version).at(path)?;
-        let (mut one, mut two) = (vec![0; WRITE], vec![0; WRITE]);
+        let (mut one, mut two) = (vec![0; WRITE_SIZE], vec![0; WRITE_SIZE]);
         let mut at = 0;
         while at < archived {
             let read = self.fill(&pieces, at, &mut one).at(path)?;
@@ -375,7 +375,7 @@ impl Archive {
         remove_if_there(&*self.disk, path).at(path)?;
         let file = self.disk.open(path, true).at(path)?.file;
         let mut at = 0;
-        let mut buffer = vec![0; WRITE];
+        let mut buffer = vec![0; WRITE_SIZE];
         while at < len {
             let read = self.fill(pieces, at, &mut buffer).at(path)?;
             if read == 0 {

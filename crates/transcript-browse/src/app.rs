@@ -16,10 +16,10 @@ use crate::messages::{Answer, Facts, Key, OutlineRow, Request, Search, Target};
 use crate::needle::Needle;
 use crate::reach::in_stored;
 
-/// From this width on, list and conversation are side by side.
-const WIDE: u16 = 90;
-/// After a file grew, reading it again may take this share of the time.
-const SHARE: u32 = 4;
+/// The minimum width for the list and the conversation side by side, in columns.
+const MIN_SPLIT_WIDTH: u16 = 90;
+/// The pause between two reads of a growing file, as a multiple of the time that the first of them took.
+const RELOAD_BACKOFF: u32 = 4;
 
 /// What the keys do, in the order of the help screen. At most 17 rows, so that it fits on a small one.
 pub(crate) const KEYS: [(&str, &str, &str, &str); 17] = [
@@ -201,7 +201,7 @@ impl App {
     }
 
     pub(crate) fn is_wide(&self) -> bool {
-        self.size.0 >= WIDE
+        self.size.0 >= MIN_SPLIT_WIDTH
     }
 
     /// Returns the width of the list: the side that one looks at has more room.
@@ -378,7 +378,7 @@ impl App {
         let is_old = |open: &&mut Open| open.has_grown && open.newer.is_none();
         if let Some(open) = self.open.as_mut().filter(is_old) {
             open.has_grown = false;
-            let wait = open.document.facts.took * SHARE;
+            let wait = open.document.facts.took * RELOAD_BACKOFF;
             self.read_newer(wait);
         }
     }

@@ -8,10 +8,10 @@ use crate::messages::{Block, Facts, Folds, Key, Layout, Page, Request};
 use crate::needle::{Needle, lines_with};
 use transcript_render::{Detail, StyledLine};
 
-/// How many bytes of pages are kept, counted by their texts.
-const CACHE: usize = 4 << 20;
-/// How many lines are kept between the cursor and the edge of the screen.
-const MARGIN: usize = 2;
+/// The maximum size of the pages that are kept, in bytes of their texts.
+const MAX_CACHED_BYTES: usize = 4 << 20;
+/// The number of lines between the cursor and the edge of the screen.
+const MARGIN_LINES: usize = 2;
 
 /// A step of the cursor, done as soon as the pages that it needs are there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -232,7 +232,7 @@ impl Document {
     fn drop_old(&mut self) {
         let mut bytes: usize = self.pages.values().map(|laid| laid.bytes).sum();
         let near = self.part.saturating_sub(1)..=self.part + 1;
-        while bytes > CACHE {
+        while bytes > MAX_CACHED_BYTES {
             let far = self.pages.iter().filter(|(part, _)| !near.contains(part));
             let Some(oldest) = far.min_by_key(|(_, laid)| laid.used).map(|(part, _)| *part) else {
                 return;
@@ -386,7 +386,7 @@ impl Document {
             Motion::Lines(lines) => {
                 let moved = self.step(lines)?;
                 let row = self.row as i64 + moved;
-                let low = MARGIN.min(self.height / 2) as i64;
+                let low = MARGIN_LINES.min(self.height / 2) as i64;
                 let high = (self.height as i64 - 1 - low).max(low);
                 self.row = usize::try_from(row.clamp(low, high)).unwrap_or_default();
             }
@@ -480,8 +480,11 @@ impl Document {
                 wanted.next_back()
             };
             if let Some(found) = found {
-                (self.part, self.line, self.row) =
-                    (part, landing(page, found), MARGIN.min(self.height / 3));
+                (self.part, self.line, self.row) = (
+                    part,
+                    landing(page, found),
+                    MARGIN_LINES.min(self.height / 3),
+                );
                 return Ok(());
             }
             let next = if is_down {

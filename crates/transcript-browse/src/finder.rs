@@ -22,10 +22,10 @@ use crate::needle::{Around, Needle};
 
 /// How many hits are kept.
 pub(crate) const HITS: usize = 200;
-/// How often progress is reported.
-const OFTEN: Duration = Duration::from_millis(200);
-/// How many copies of a hit are named.
-const COPIES: usize = 2;
+/// The interval between two reports of the progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
+/// The maximum number of copies of a hit that are named.
+const MAX_NAMED_COPIES: usize = 2;
 /// How much of an id is shown, in characters.
 const SHORT_ID: usize = 8;
 
@@ -107,7 +107,7 @@ fn search(
         // Ends when this is dropped.
         let (done, is_done) = channel::<()>();
         scope.spawn(move || {
-            while is_done.recv_timeout(OFTEN) == Err(RecvTimeoutError::Timeout) {
+            while is_done.recv_timeout(PROGRESS_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 let all = all.load(Ordering::Relaxed);
                 let bytes = bytes.load(Ordering::Relaxed).min(all);
                 reply(Finding::Searching { bytes, all });
@@ -185,9 +185,9 @@ fn found(sessions: &Sessions, query: &str, hit: &Hit) -> Found {
     let agent = hit.agent_id.as_ref();
     let also = (!hit.also.is_empty()).then(|| {
         let short = |id: &str| id.chars().take(SHORT_ID).collect::<String>();
-        let named = hit.also.iter().take(COPIES);
+        let named = hit.also.iter().take(MAX_NAMED_COPIES);
         let named: Vec<String> = named.map(|copy| short(&copy.session_id)).collect();
-        let more = and_more(hit.also.len(), COPIES);
+        let more = and_more(hit.also.len(), MAX_NAMED_COPIES);
         format!("also {}{more}", named.join(", "))
     });
     let about = [

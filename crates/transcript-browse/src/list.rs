@@ -12,8 +12,8 @@ use transcript_render::{Escaping, clock, count};
 
 use crate::find::step;
 
-/// Titles that start with this number of equal bytes look the same in a narrow list.
-const ALIKE: usize = 20;
+/// The number of equal bytes at the start of two titles that makes them look the same in a narrow list.
+const ALIKE_PREFIX_LEN: usize = 20;
 
 /// A session of the list, escaped.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -97,7 +97,7 @@ pub(crate) fn sessions(
             let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
             let beside = beside.filter_map(|at| titles.get(at));
             let alike = beside.map(|other| common(title, other)).max().unwrap_or(0);
-            if alike >= ALIKE {
+            if alike >= ALIKE_PREFIX_LEN {
                 let start = title[..alike].rfind(' ').map_or(0, |at| at + 1);
                 name = format!("…{} · {}", line(&title[start..]), line(title));
             }

@@ -180,21 +180,25 @@ pub(crate) struct Around {
     before: Vec<char>,
 }
 
-/// How many characters around a hit are compared.
-const AROUND: usize = 48;
-/// Texts with this number of equal characters around a hit, or all of them, are the same.
-const SAME: usize = 16;
+/// The number of characters on each side of a hit that are compared.
+const COMPARED_CHARS: usize = 48;
+/// The minimum number of equal characters around two equal hits, if there are that many around one.
+const MIN_EQUAL_CHARS: usize = 16;
 
 impl Around {
     pub(crate) fn new(before: &str, after: &str) -> Self {
         let is_compared = |c: &char| c.is_alphanumeric();
         Self {
-            after: after.chars().filter(is_compared).take(AROUND).collect(),
+            after: after
+                .chars()
+                .filter(is_compared)
+                .take(COMPARED_CHARS)
+                .collect(),
             before: before
                 .chars()
                 .rev()
                 .filter(is_compared)
-                .take(AROUND)
+                .take(COMPARED_CHARS)
                 .collect(),
         }
     }
@@ -222,7 +226,7 @@ pub(crate) fn most_alike(
         let here = Around::new(&text[..range.start], &text[range.start..]);
         (around.score(&here), Reverse(hit))
     });
-    let least = SAME.min(around.after.len() + around.before.len());
+    let least = MIN_EQUAL_CHARS.min(around.after.len() + around.before.len());
     let best = scored.max();
     best.map(|(score, Reverse(hit))| (hit, score >= least))
 }

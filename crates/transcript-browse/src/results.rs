@@ -18,8 +18,8 @@ const SYNTAX: [(&str, &str); 8] = [
     ("project:NAME", "also branch: session: agent: model:"),
     ("since:2d until:3h", "or a date"),
 ];
-/// On a screen with fewer rows a hit has one line of text.
-const TALL: u16 = 30;
+/// The minimum height of the screen for a second line of text for each hit, in lines.
+const MIN_TALL_HEIGHT: u16 = 30;
 
 /// A row of the results: texts in styles.
 type Spans = Vec<(String, Style)>;
@@ -65,7 +65,11 @@ pub(crate) fn draw_find(find: &Find, canvas: &mut Canvas<'_>) {
         }
         return;
     }
-    let lines = if canvas.area.height >= TALL { 2 } else { 1 };
+    let lines = if canvas.area.height >= MIN_TALL_HEIGHT {
+        2
+    } else {
+        1
+    };
     let (rows, selected) = rows(find, theme, width, lines);
     // As much of the selected hit as there is room for, and what is above it.
     let height = canvas.height();

@@ -34,11 +34,11 @@ use crate::session::{self, Storage};
 use crate::signals;
 use crate::view::draw;
 
-/// How long a frame waits for a page that is being laid out.
-const SOON: Duration = Duration::from_millis(10);
+/// The maximum time that a frame waits for a page that is being laid out.
+const LAYOUT_WAIT: Duration = Duration::from_millis(10);
 
-/// How long a query must stay the same before it is searched for.
-const TYPING: Duration = Duration::from_millis(150);
+/// The time that a query must stay the same before it is searched for.
+const TYPING_PAUSE: Duration = Duration::from_millis(150);
 
 /// What [`browse`] needs to know.
 #[derive(Clone, Debug)]
@@ -202,7 +202,7 @@ impl Runtime<'_> {
                 terminal.draw(|frame| draw(&app, theme, frame.area(), frame.buffer_mut()))?;
                 events.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else {
-                events.recv_timeout(SOON)
+                events.recv_timeout(LAYOUT_WAIT)
             };
             let next = match next {
                 Err(RecvTimeoutError::Timeout) => {
@@ -332,7 +332,13 @@ impl Runtime<'_> {
         let reply = move |finding| {
             let _ = sender.send(Happened::App(Event::Found(number, finding)));
         };
-        finder::start(sessions, query, TYPING, Arc::clone(&self.cancel), reply);
+        finder::start(
+            sessions,
+            query,
+            TYPING_PAUSE,
+            Arc::clone(&self.cancel),
+            reply,
+        );
     }
 
     fn list(&self) {

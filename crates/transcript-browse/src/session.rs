@@ -21,15 +21,15 @@ use transcript_storage::{ReadDisk, RealDisk};
 use crate::divide::divide;
 use crate::messages::{Answer, Facts, Key, OutlineRow, Reply, Request, Search, said};
 
-/// How much of the end of a file is shown before all of it is indexed. Smaller files are read at
+/// The length of the end of a file that is shown before all of it is indexed, in bytes. Smaller files are read at
 /// once.
-const FIRST: u64 = 256 << 10;
+const INITIAL_TAIL_LEN: u64 = 256 << 10;
 /// The longest last line for which that is tried.
 const MAX_FIRST: u64 = 8 << 20;
 /// A raw line is shown up to this many bytes.
 const MAX_RAW: u64 = 1 << 20;
-/// How much of a prompt the outline has, in characters.
-const OUTLINE: usize = 160;
+/// The maximum length of a prompt in the outline, in characters.
+const MAX_OUTLINE_CHARS: usize = 160;
 /// How many rows of an outline are sent at once.
 const OUTLINE_ROWS: usize = 500;
 
@@ -73,7 +73,7 @@ pub(crate) fn open(
 /// Returns whether a file is so large that its end is shown first.
 pub(crate) fn is_large(storage: &Storage, path: &Path) -> bool {
     let found = storage.disk.metadata(path);
-    found.is_ok_and(|found| found.len > 4 * FIRST)
+    found.is_ok_and(|found| found.len > 4 * INITIAL_TAIL_LEN)
 }
 
 fn serve(
@@ -115,7 +115,7 @@ fn serve(
 
 /// Returns the last lines of a file as a source of its own, and their offset.
 fn end_of(source: &Source) -> Result<(Source, u64), transcript_reader::Error> {
-    let mut size = FIRST;
+    let mut size = INITIAL_TAIL_LEN;
     loop {
         let start = source.len().saturating_sub(size);
         let mut bytes = source.bytes(start..source.len())?;
@@ -323,7 +323,7 @@ impl<'s> Session<'s> {
             let Some(text) = Said::of(&text).typed() else {
                 continue;
             };
-            let start: String = text.chars().take(OUTLINE).collect();
+            let start: String = text.chars().take(MAX_OUTLINE_CHARS).collect();
             rows.push(OutlineRow {
                 offset: self.base + entry.offset(),
                 line: entry.known_line().unwrap_or(0),

@@ -45,8 +45,8 @@ mod platform {
 
     use signal_hook::consts::SIGINT;
 
-    /// How long a signal waits. No signal interrupts a thread here.
-    const PAUSE: Duration = Duration::from_millis(100);
+    /// The interval at which signals are polled, as no signal interrupts a thread here.
+    const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
     /// Calls `take` on a thread with each signal that asks to end, until it returns false.
     ///
@@ -57,7 +57,7 @@ mod platform {
         signal_hook::flag::register(SIGINT, Arc::clone(&asked))?;
         thread::spawn(move || {
             loop {
-                thread::sleep(PAUSE);
+                thread::sleep(POLL_INTERVAL);
                 if asked.swap(false, Ordering::Relaxed) && !take(SIGINT) {
                     break;
                 }

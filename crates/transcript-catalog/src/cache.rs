@@ -17,18 +17,18 @@ use crate::sidecar::{Found, Kind, Piece, Record, Records, Sidecar, State, Stored
 
 /// The size of the part of a file about which is kept what was found out, in bytes.
 const PIECE: u64 = 1 << 20;
-/// A file that changed within this time may change again without getting another time.
-const SETTLED: Duration = Duration::from_secs(2);
-/// Less than this at the end of a file that is being written is read each time, in bytes.
-const LITTLE: u64 = 64 << 10;
-/// A file that did not change for this time is not being written.
-const QUIET: Duration = Duration::from_secs(60);
+/// The minimum age of the last change of a file. A younger file may change again without a new modification time.
+const SETTLED_AGE: Duration = Duration::from_secs(2);
+/// The minimum length of the rest of a file that is being written, in bytes. A shorter one is read each time.
+const MIN_KEPT_REST: u64 = 64 << 10;
+/// The age of the last change from which a file counts as not being written.
+const QUIET_AGE: Duration = Duration::from_secs(60);
 /// The most pieces of a record.
 const MAX_PIECES: usize = 64;
-/// The size of reads of what is compared, in bytes.
-const READ: usize = 256 << 10;
-/// The number of bytes of records that are written at a time.
-const BATCH: usize = 1 << 20;
+/// The size of reads for comparisons, in bytes.
+const READ_SIZE: usize = 256 << 10;
+/// The length at which a batch of records is written, in bytes.
+const BATCH_LEN: usize = 1 << 20;
 
 /// What is kept about the files of a catalog.
 pub(crate) struct Cache<'c, K> {
@@ -286,7 +286,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
             state,
             pieces,
             is_same,
-            is_quiet: is_older(metadata.modified, self.now, QUIET),
+            is_quiet: is_older(metadata.modified, self.now, QUIET_AGE),
             newest: newest.checksum,
         })
     }
@@ -295,7 +295,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
     pub(crate) fn rest(&self, known: &KnownFile<K>) -> (u64, Option<Build>) {
         let end = known.pieces.last().map_or(0, |piece| piece.end);
         // In the same state it is a line without an end.
-        if known.is_same || known.rest < LITTLE && !known.is_quiet {
+        if known.is_same || known.rest < MIN_KEPT_REST && !known.is_quiet {
             return (end, None);
         }
         // A short piece is made again together with what follows.
@@ -310,12 +310,12 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
     /// changed in its middle as well, and then nothing but its content shows it.
     fn has_all(&self, file: usize, pieces: &[Stored<K>]) -> Result<bool, Error> {
         let source = Source::open_on(&self.catalog.disk, &self.catalog.files[file].path)?;
-        let mut buffer = vec![0; READ];
+        let mut buffer = vec![0; READ_SIZE];
         for piece in pieces {
             let mut content = Content::default();
             while piece.start + content.len() < piece.end {
                 let left = piece.end - piece.start - content.len();
-                let most = usize::try_from(left).unwrap_or(READ).min(READ);
+                let most = usize::try_from(left).unwrap_or(READ_SIZE).min(READ_SIZE);
                 let read = source.read_at(piece.start + content.len(), &mut buffer[..most])?;
                 if read == 0 {
                     return Ok(false);
@@ -365,7 +365,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         }
         let mut pieces = mem::take(&mut *lock(&build.pieces));
         pieces.sort_unstable_by_key(|piece| piece.start);
-        let is_settled = after == state && is_older(found.modified, self.now, SETTLED);
+        let is_settled = after == state && is_older(found.modified, self.now, SETTLED_AGE);
         let mut record = Record {
             path: path.as_bytes().to_vec(),
             state,
@@ -409,7 +409,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         let record = Record {
             path: path.as_bytes().to_vec(),
             state: build.state,
-            is_settled: is_older(found.modified, self.now, SETTLED),
+            is_settled: is_older(found.modified, self.now, SETTLED_AGE),
             is_damaged: true,
             base: 0,
             keep: 0,
@@ -468,7 +468,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
     fn add(&self, folder: &Folder<K>, bytes: &[u8]) {
         let mut new = lock(&folder.new);
         new.bytes.extend_from_slice(bytes);
-        if new.bytes.len() >= BATCH {
+        if new.bytes.len() >= BATCH_LEN {
             self.write(folder, &mut new);
         }
     }

@@ -11,8 +11,8 @@ use transcript_reader::{
 };
 use transcript_storage::{Metadata, ReadDisk, RealDisk, parallel};
 
-/// The number of files that a thread asks for at a time.
-const BLOCK: usize = 64;
+/// The number of files that a thread takes at a time.
+const BLOCK_FILES: usize = 64;
 
 /// The sessions of a store, or some of them.
 #[derive(Debug)]
@@ -204,7 +204,7 @@ impl Catalog {
     /// Asks the disk for the properties of the files that are not known yet, and drops those that have none.
     fn measure(&mut self) {
         let numbers: Vec<usize> = (0..self.files.len()).collect();
-        let blocks: Vec<&[usize]> = numbers.chunks(BLOCK).collect();
+        let blocks: Vec<&[usize]> = numbers.chunks(BLOCK_FILES).collect();
         let (disk, files) = (&self.disk, &self.files);
         let found = parallel::map(&blocks, None, || {
             |block| {

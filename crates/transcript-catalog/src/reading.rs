@@ -6,7 +6,7 @@ use transcript_format::scan::{Envelope, Scanner, utf8};
 use transcript_reader::{Bodies, Error, Index, Source};
 
 /// The size of reads, in bytes: small enough to stay in a cache of the processor.
-const BUFFER: usize = 256 << 10;
+const BUFFER_SIZE: usize = 256 << 10;
 
 /// The place of an entry in its file, in bytes.
 pub(crate) struct Place {
@@ -89,13 +89,13 @@ pub(crate) fn for_each_block(
     let mut offset = start.saturating_sub(1);
     let mut is_in_line = start > 0;
     let mut filled = 0;
-    buffer.resize(buffer.len().max(BUFFER), 0);
+    buffer.resize(buffer.len().max(BUFFER_SIZE), 0);
     while offset < end {
         if filled == buffer.len() {
             if filled > DEFAULT_LINE_CAP {
                 return Ok(false);
             }
-            buffer.resize((2 * filled).min(DEFAULT_LINE_CAP + BUFFER), 0);
+            buffer.resize((2 * filled).min(DEFAULT_LINE_CAP + BUFFER_SIZE), 0);
         }
         // Up to the end of the part, and of the line after that little by little.
         let beyond = (end - offset).max(filled as u64 + (16 << 10));

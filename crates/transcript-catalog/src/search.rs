@@ -26,8 +26,8 @@ use crate::scan::Scan;
 const MAX_BATCH: usize = 512;
 /// The number of sessions that are scanned at a time in the order of time, at first.
 const FIRST_SESSIONS: usize = 16;
-/// The number of characters of a snippet.
-const SNIPPET: usize = 160;
+/// The default length of a snippet, in characters.
+const DEFAULT_SNIPPET_CHARS: usize = 160;
 
 /// The order of hits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Default for SearchOptions {
         Self {
             sort: Sort::Rank,
             limit: None,
-            snippet: SNIPPET,
+            snippet: DEFAULT_SNIPPET_CHARS,
             threads: None,
             cancel: Arc::default(),
             uses_prefilter: true,

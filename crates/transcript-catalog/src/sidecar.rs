@@ -42,11 +42,11 @@ const FRAME: usize = 12;
 /// The longest record, in bytes.
 const MAX_RECORD: usize = 64 << 20;
 /// The size of reads, in bytes.
-const READ: usize = 1 << 20;
+const READ_SIZE: usize = 1 << 20;
 /// The longest header, in bytes.
 const MAX_HEADER: usize = 16 << 10;
-/// Files of this size are not worth a rewrite, in bytes.
-const SMALL: u64 = 64 << 10;
+/// The minimum length of a file that is worth a rewrite, in bytes.
+const MIN_REWRITE_LEN: u64 = 64 << 10;
 
 /// The state of a file in which its filters are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -315,7 +315,7 @@ impl Sidecar {
     ) -> io::Result<u64> {
         let header = self.header();
         let size = file.metadata()?.len;
-        let mut buffer = vec![0; READ.min(usize::try_from(size).unwrap_or(READ))];
+        let mut buffer = vec![0; READ_SIZE.min(usize::try_from(size).unwrap_or(READ_SIZE))];
         let (mut filled, mut at, mut offset) = (0, 0, 0);
         let mut read_to = 0;
         let mut needed = header.len();
@@ -411,7 +411,7 @@ impl Sidecar {
                 len += found.len;
             }
         }
-        if records.end < SMALL || 2 * len > records.end {
+        if records.end < MIN_REWRITE_LEN || 2 * len > records.end {
             return Ok(());
         }
         kept.sort_unstable();

@@ -13,7 +13,7 @@ use transcript_storage::{ReadDisk, RealDisk};
 use crate::ui::Ui;
 
 /// The maximum number of problems of an archive that are named.
-const NAMED: usize = 3;
+const MAX_NAMED_PROBLEMS: usize = 3;
 
 /// Returns whether there is an archive.
 pub(crate) fn exists(ui: &Ui) -> bool {
@@ -25,11 +25,11 @@ pub(crate) fn exists(ui: &Ui) -> bool {
 /// something.
 pub(crate) fn warn(ui: &Ui, archive: &Archive) -> bool {
     let problems = archive.problems();
-    for problem in problems.iter().take(NAMED) {
+    for problem in problems.iter().take(MAX_NAMED_PROBLEMS) {
         ui.complain(&anyhow!("{problem}"));
     }
-    if problems.len() > NAMED {
-        let more = problems.len() - NAMED;
+    if problems.len() > MAX_NAMED_PROBLEMS {
+        let more = problems.len() - MAX_NAMED_PROBLEMS;
         ui.warn(&format!(
             "transcript: … and {more} more; `transcript verify --archive` lists all"
         ));

@@ -20,9 +20,9 @@ use crate::progress::Progress;
 use crate::ui::{Ui, in_quotes};
 use crate::{archive, exit, record, session};
 
-/// How long to wait for another process that captures, and how often.
-const WAIT: Duration = Duration::from_millis(100);
-const WAITS: u32 = 100;
+/// The pause between two attempts while another process captures, and the maximum number of repeated attempts.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+const MAX_RETRIES: u32 = 100;
 
 /// Keep every version of all sessions in the archive, whatever happens to their files
 ///
@@ -77,7 +77,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         options = options.encrypt_to(recipients(ui, key)?);
     }
     let mut archive = Archive::open_or_create_with(&folder, &options)?;
-    let mut waits = WAITS;
+    let mut waits = MAX_RETRIES;
     loop {
         let progress = Progress::start(ui);
         let options = CaptureOptions::new()
@@ -89,7 +89,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let captured = match captured {
             Err(error) if *error.kind() == ErrorKind::Busy && (args.watch || waits > 0) => {
                 waits = waits.saturating_sub(1);
-                thread::sleep(WAIT);
+                thread::sleep(RETRY_PAUSE);
                 continue;
             }
             captured => captured?,

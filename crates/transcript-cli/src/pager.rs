@@ -17,7 +17,7 @@ use crate::progress::Progress;
 use crate::session::store;
 use crate::ui::{Ui, is_dumb};
 
-const BUFFER: usize = 64 << 10;
+const BUFFER_SIZE: usize = 64 << 10;
 
 /// The destination of text for people.
 pub(crate) struct Output {
@@ -31,7 +31,7 @@ pub(crate) struct Output {
 
 impl Output {
     fn new(out: impl Write + 'static, pager: Option<Child>) -> Self {
-        let out = BufWriter::with_capacity(BUFFER, Box::new(out) as _);
+        let out = BufWriter::with_capacity(BUFFER_SIZE, Box::new(out) as _);
         Self {
             out,
             pager,

@@ -19,8 +19,8 @@ use crate::ui::Ui;
 
 /// Faster commands show nothing.
 const SHOW_AFTER: Duration = Duration::from_millis(300);
-/// How often it is drawn.
-const TICK: Duration = Duration::from_millis(100);
+/// The interval between two drawings.
+const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A bar while files are read, and a spinner while anything else is done; neither unless standard
 /// error is a terminal. It is removed when this is dropped, which must be before the first output.
@@ -117,7 +117,7 @@ impl Bytes {
             bar.set_length(total);
             bar.set_position(read);
             bar.tick();
-            if !pause(TICK) {
+            if !pause(DRAW_INTERVAL) {
                 return bar.finish_and_clear();
             }
         }

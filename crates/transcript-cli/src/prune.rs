@@ -15,7 +15,7 @@ use crate::ui::Ui;
 use crate::{exit, record, session};
 
 /// The seconds of a day.
-const DAY: u64 = 86_400;
+const SECONDS_PER_DAY: u64 = 86_400;
 
 /// Remove old sessions that the archive has; prints what it would remove unless --yes is given
 ///
@@ -39,7 +39,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let mut archive = Archive::open_with(&ui.archive_folder()?, &ui.archive_options()?)?;
     let store = session::store(ui)?;
     let root = std::path::absolute(store.root()).context("the projects folder")?;
-    let age = Duration::from_secs(args.older_than.saturating_mul(DAY));
+    let age = Duration::from_secs(args.older_than.saturating_mul(SECONDS_PER_DAY));
     let options = PruneOptions::new().older_than(age).remove(args.yes);
     let progress = Progress::start(ui);
     let pruned = archive.prune(&root, &options)?;

@@ -49,9 +49,9 @@ pub(crate) struct Args {
 }
 
 /// The seconds of a day.
-const DAY: u64 = 24 * 60 * 60;
-/// The number of days within which the client deletes the sessions that are named.
-const SOON: u64 = 7;
+const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
+/// The number of days before the client deletes a session from which the session is listed.
+const WARNING_DAYS: u64 = 7;
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let root = match &args.to {
@@ -84,14 +84,16 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let kept = config.and_then(cleanup_days);
     if let Some(kept) = kept.filter(|_| args.renew) {
         let now = SystemTime::now();
-        let age = kept.saturating_sub(SOON).saturating_mul(DAY);
+        let age = kept
+            .saturating_sub(WARNING_DAYS)
+            .saturating_mul(SECONDS_PER_DAY);
         let oldest = now.checked_sub(Duration::from_secs(age));
         options = options.renew(oldest.unwrap_or(UNIX_EPOCH), now);
     }
     let progress = Progress::start(ui);
     let restored = archive.restore(&root, &options)?;
     drop(progress);
-    let report = RestoreReport::new(&restored, kept, SOON);
+    let report = RestoreReport::new(&restored, kept, WARNING_DAYS);
     let mut out = io::stdout().lock();
     if args.json {
         record::write(&mut out, &report)?;

@@ -23,8 +23,8 @@ use crate::progress::Progress;
 use crate::ui::{Ui, terminal_width};
 use crate::{exit, record, replay, session};
 
-/// The width of the labels of a summary.
-const LABELS: usize = 13;
+/// The width of the labels of a summary, in columns.
+const LABEL_WIDTH: usize = 13;
 
 /// Print the request that continues a session
 ///
@@ -187,7 +187,7 @@ fn write_text(out: &mut impl Write, ui: &Ui, args: &Args, built: &BuiltRequest<'
     }
     let mut line = |label: &str, text: String| {
         let text = escaping.one_line(&text);
-        let columns = terminal_width().map(|width| width.saturating_sub(LABELS));
+        let columns = terminal_width().map(|width| width.saturating_sub(LABEL_WIDTH));
         for (number, line) in lines(&text, columns).enumerate() {
             let label = if number == 0 { label } else { "" };
             writeln!(out, "  {label:<10} {line}")?;
@@ -406,13 +406,13 @@ fn write_list<'a>(
     escaping: Escaping,
     mut items: impl ExactSizeIterator<Item = &'a str>,
 ) -> Result<()> {
-    const ITEMS: usize = 5;
-    const WIDTH: usize = 80;
-    for item in items.by_ref().take(ITEMS) {
+    const MAX_ITEMS: usize = 5;
+    const MAX_WIDTH: usize = 80;
+    for item in items.by_ref().take(MAX_ITEMS) {
         writeln!(
             out,
             "             {}",
-            cut_text(&escaping.one_line(item), WIDTH)
+            cut_text(&escaping.one_line(item), MAX_WIDTH)
         )?;
     }
     if items.len() > 0 {

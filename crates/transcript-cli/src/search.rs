@@ -23,18 +23,18 @@ use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{exit, places, record, session};
 
-/// How many hits people are shown at first.
-const SHOWN: usize = 50;
-/// How many lines a snippet takes without `--context`.
-const LINES: usize = 2;
+/// The default number of hits in text output.
+const DEFAULT_HITS: usize = 50;
+/// The maximum number of lines of a snippet without `--context`.
+const MAX_SNIPPET_LINES: usize = 2;
 /// The shortest id that is shown, in characters.
 const SHORT_ID: usize = 8;
-/// How many copies are named.
-const COPIES: usize = 2;
+/// The maximum number of copies of a hit that are named.
+const MAX_NAMED_COPIES: usize = 2;
 /// The most terms that are searched one by one when no entry has all.
 const MAX_PARTS: usize = 6;
-/// How many sessions are named that have all terms in different entries.
-const SESSIONS: usize = 3;
+/// The maximum number of sessions that are named because they have all terms, in different entries.
+const MAX_NAMED_SESSIONS: usize = 3;
 
 /// Find texts in all sessions
 ///
@@ -147,7 +147,7 @@ impl Args {
             let role = role.to_possible_value();
             role.map_or(String::new(), |role| role.get_name().to_owned())
         });
-        let default = (!self.json).then_some(SHOWN);
+        let default = (!self.json).then_some(DEFAULT_HITS);
         Ok(SearchSettings {
             query: self.query.join(" "),
             text: common.text.clone(),
@@ -232,11 +232,11 @@ fn hint(ui: &Ui, found: &Found<'_>) -> Result<Option<String>> {
     }
     sessions.sort_by_key(|session| Reverse(session.modified));
     let names = Names::new(ui, catalog);
-    let ids = sessions.iter().take(SESSIONS);
+    let ids = sessions.iter().take(MAX_NAMED_SESSIONS);
     let ids: Vec<String> = ids
         .map(|session| ui.escaping.one_line(&names.id(&session.id)))
         .collect();
-    let rest = and_more(sessions.len(), SESSIONS);
+    let rest = and_more(sessions.len(), MAX_NAMED_SESSIONS);
     Ok(Some(format!(
         "no entry has all terms, but different entries of the same session do: {}{rest}",
         ids.join(", ")
@@ -410,8 +410,8 @@ impl Printer<'_> {
             None => self.names.id(&copy.session_id),
         });
         let also = (!hit.also.is_empty()).then(|| {
-            let named: Vec<String> = copies.take(COPIES).collect();
-            let more = and_more(hit.also.len(), COPIES);
+            let named: Vec<String> = copies.take(MAX_NAMED_COPIES).collect();
+            let more = and_more(hit.also.len(), MAX_NAMED_COPIES);
             format!("also {}{more}", named.join(", "))
         });
         let parts = [
@@ -453,7 +453,7 @@ impl Printer<'_> {
             is_cut: hit.is_cut,
         };
         match self.context {
-            None => snippet.fitted(escaping, width, LINES),
+            None => snippet.fitted(escaping, width, MAX_SNIPPET_LINES),
             Some(_) => snippet.line_by_line(escaping, width),
         }
     }

@@ -19,8 +19,8 @@ use crate::{exit, record, session};
 
 /// The variable with the token of the address, for servers that are started again.
 const TOKEN: &str = "TRANSCRIPT_SERVE_TOKEN";
-/// A shorter token could be guessed.
-const SHORTEST: usize = 16;
+/// The minimum length of a token, in characters. A shorter one could be guessed.
+const MIN_TOKEN_LEN: usize = 16;
 
 /// Show the sessions of all projects in a browser, as they are written
 ///
@@ -52,8 +52,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let token = env::var(TOKEN).ok().filter(|token| !token.is_empty());
     if let Some(token) = &token {
         let is_usable = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-        if token.len() < SHORTEST || !token.chars().all(is_usable) {
-            bail!("{TOKEN}: expected at least {SHORTEST} letters, digits, - and _");
+        if token.len() < MIN_TOKEN_LEN || !token.chars().all(is_usable) {
+            bail!("{TOKEN}: expected at least {MIN_TOKEN_LEN} letters, digits, - and _");
         }
     }
     let prices = CallPrices::new(Prices::embedded());

@@ -18,10 +18,10 @@ use crate::archive;
 use crate::progress::Progress;
 use crate::ui::Ui;
 
-/// How many matches of an ambiguous name are listed.
-const MATCHES: usize = 20;
-/// The widest match, in columns.
-const MATCH: usize = 160;
+/// The maximum number of listed matches of an ambiguous name.
+const MAX_LISTED_MATCHES: usize = 20;
+/// The maximum width of a listed match, in columns.
+const MAX_MATCH_WIDTH: usize = 160;
 
 /// Returns the store: `--root`, or the default folder of the client.
 pub(crate) fn store(ui: &Ui) -> Result<Store> {
@@ -193,11 +193,11 @@ fn explained(ui: &Ui, id: &str, error: Error) -> anyhow::Error {
         let title = row.title.as_ref().or(row.first_prompt.as_ref()).cloned();
         let parts = [Some(name), time, folder, title].into_iter().flatten();
         let parts: Vec<_> = parts.map(|part| ui.escaping.one_line(&part)).collect();
-        format!("\n  {}", cut_text(&parts.join("  "), MATCH))
+        format!("\n  {}", cut_text(&parts.join("  "), MAX_MATCH_WIDTH))
     });
-    let list: String = list.take(MATCHES).collect();
+    let list: String = list.take(MAX_LISTED_MATCHES).collect();
     let count = rows.len();
-    let more = match and_more(count, MATCHES) {
+    let more = match and_more(count, MAX_LISTED_MATCHES) {
         more if more.is_empty() => more,
         more => format!("\n  …{more}"),
     };

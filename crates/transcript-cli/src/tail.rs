@@ -37,8 +37,8 @@ use crate::until::Until;
 use crate::{archive, exit, session};
 use json::Json;
 
-/// How much is read ahead at once, in bytes.
-const BATCH: usize = 256 << 10;
+/// The number of bytes of events that are read ahead at once.
+const BATCH_BYTES: usize = 256 << 10;
 
 /// Print the entries of sessions, and follow new ones
 ///
@@ -681,7 +681,7 @@ fn read_all(
                 bytes += entry.text.len();
             }
             events.push(event.kind);
-            if bytes >= BATCH {
+            if bytes >= BATCH_BYTES {
                 take((std::mem::take(&mut events), None))?;
                 bytes = 0;
             }

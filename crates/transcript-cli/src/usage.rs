@@ -28,21 +28,21 @@ use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{exit, places, record, session};
 
-/// How many days are shown if nothing else is asked for.
-const DAYS: usize = 30;
-/// How many rows of a summary of a session are shown.
-const PARTS: usize = 12;
+/// The default number of days.
+const DEFAULT_DAYS: usize = 30;
+/// The maximum number of rows in the summary of a session.
+const MAX_PARTS: usize = 12;
 /// The height of the plot of days, in lines.
-const PLOT: u64 = 5;
-/// The widest bar.
-const BAR: usize = 20;
-/// The longest key of a row.
-const KEY: usize = 44;
+const PLOT_HEIGHT: u64 = 5;
+/// The maximum width of a bar, in columns.
+const MAX_BAR_WIDTH: usize = 20;
+/// The maximum width of the key of a row, in columns.
+const MAX_KEY_WIDTH: usize = 44;
 /// How many characters of an id are shown beside a title.
 const SHORT_ID: usize = 8;
 /// How long the client may take to write what it passes to a status line.
 #[cfg(unix)]
-const STDIN: Duration = Duration::from_millis(50);
+const STDIN_WAIT: Duration = Duration::from_millis(50);
 /// The most that is read of it, in bytes.
 const MAX_STDIN: u64 = 64 << 10;
 
@@ -361,7 +361,7 @@ impl Reporter<'_> {
         if plotted.len() > 1 {
             self.print_plot(out, &plotted)?;
         }
-        let shown = self.args.limit.unwrap_or(DAYS);
+        let shown = self.args.limit.unwrap_or(DEFAULT_DAYS);
         let earlier = days.len().saturating_sub(shown);
         days.drain(..earlier);
         self.print_table(out, "day", &days, &|row| self.name(&[By::Day], row))?;
@@ -408,8 +408,8 @@ impl Reporter<'_> {
             if by != By::Compaction {
                 sort_by_cost(&mut rows);
             }
-            let more = rows.len().saturating_sub(PARTS);
-            rows.truncate(PARTS);
+            let more = rows.len().saturating_sub(MAX_PARTS);
+            rows.truncate(MAX_PARTS);
             writeln!(out)?;
             self.print_table(out, head, &rows, &|row| self.name(&kinds, row))?;
             if more > 0 {
@@ -493,7 +493,10 @@ impl Reporter<'_> {
     ) -> Result<()> {
         let styles = self.ui.render.styles();
         let (dim, person) = (styles.dim, styles.person);
-        let names: Vec<String> = rows.iter().map(|row| cut_text(&name(row), KEY)).collect();
+        let names: Vec<String> = rows
+            .iter()
+            .map(|row| cut_text(&name(row), MAX_KEY_WIDTH))
+            .collect();
         let written = |row: &Row| {
             let tokens = &row.sums.tokens;
             tokens.cache_write_5m.saturating_add(tokens.cache_write_1h)
@@ -522,7 +525,11 @@ impl Reporter<'_> {
             }
         }
         let left = self.ui.width.saturating_sub(taken(&columns) + 2);
-        let bar = if left >= 8 { left.min(BAR) } else { 0 };
+        let bar = if left >= 8 {
+            left.min(MAX_BAR_WIDTH)
+        } else {
+            0
+        };
         let most = rows
             .iter()
             .filter_map(|row| row.sums.cost)
@@ -750,12 +757,12 @@ fn unread_files(usage: &Usage<'_>) -> Option<String> {
 fn plot(values: &[u64], max: u64) -> Vec<String> {
     let line = |above: u64| {
         let column = |value: &u64| {
-            let eighths = (value * PLOT * 8 / max).saturating_sub(above * 8);
+            let eighths = (value * PLOT_HEIGHT * 8 / max).saturating_sub(above * 8);
             [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][eighths.min(8) as usize]
         };
         values.iter().map(column).collect()
     };
-    (0..PLOT).rev().map(line).collect()
+    (0..PLOT_HEIGHT).rev().map(line).collect()
 }
 
 /// Returns a bar of blocks whose length is the part of `cost` in `most`.
@@ -893,7 +900,7 @@ fn named_on_stdin(ui: &Ui) -> Result<Option<PathBuf>> {
 fn is_ready(stdin: &io::Stdin) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut fds = [PollFd::new(stdin, PollFlags::IN)];
-    let time = Timespec::try_from(STDIN).ok();
+    let time = Timespec::try_from(STDIN_WAIT).ok();
     poll(&mut fds, time.as_ref()).is_ok_and(|ready| ready > 0)
 }
 

@@ -299,7 +299,7 @@ impl Printer<'_> {
 
     /// Writes everything about a session, with what to do.
     fn detail(&self, out: &mut Output, report: &Report) -> Result<()> {
-        const PLACES: usize = 10;
+        const MAX_PLACES: usize = 10;
         let (measure, style) = (&report.measure, self.style(report.verdict()));
         let name = self.name(&report.path);
         let verdict = report.verdict().name();
@@ -336,11 +336,11 @@ impl Printer<'_> {
             writeln!(out, "  {}", reproduced(version, None))?;
         }
         for findings in by_code(report) {
-            for finding in findings.iter().take(PLACES) {
+            for finding in findings.iter().take(MAX_PLACES) {
                 writeln!(out, "  {}", place(self.ui, finding))?;
             }
-            if findings.len() > PLACES {
-                writeln!(out, "  … and {} more", findings.len() - PLACES)?;
+            if findings.len() > MAX_PLACES {
+                writeln!(out, "  … and {} more", findings.len() - MAX_PLACES)?;
             }
             let dim = self.ui.render.styles().dim;
             writeln!(out, "    {dim}{}{dim:#}", advice(findings[0].code))?;

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use transcript_session::Error;
 
-const BLOCK: usize = 256 << 10;
+const BLOCK_SIZE: usize = 256 << 10;
 /// The keys of a line of a subagent that can name an entry of the session.
 const OF_ENTRY: [&str; 5] = [
     "parentUuid",
@@ -131,7 +131,7 @@ pub(crate) fn each_line(
 }
 
 fn each_line_of(file: Reader, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-    let mut reader = BufReader::with_capacity(BLOCK, file);
+    let mut reader = BufReader::with_capacity(BLOCK_SIZE, file);
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line)? > 0 {
         each(line.strip_suffix(b"\n").unwrap_or(&line))?;
@@ -326,7 +326,7 @@ impl Copying<'_> {
     fn file(&self, from: &Path, to: &Path, line: Option<&str>) -> io::Result<()> {
         let source = self.from.open_to_read(from)?;
         let metadata = source.metadata()?;
-        let mut file = BufWriter::with_capacity(BLOCK, self.to.new_file(to)?);
+        let mut file = BufWriter::with_capacity(BLOCK_SIZE, self.to.new_file(to)?);
         if from
             .extension()
             .is_some_and(|extension| extension == "jsonl")
@@ -344,7 +344,7 @@ impl Copying<'_> {
                 file.write_all(b"\n")?;
             }
         } else {
-            let mut source = BufReader::with_capacity(BLOCK, Reader::new(source));
+            let mut source = BufReader::with_capacity(BLOCK_SIZE, Reader::new(source));
             io::copy(&mut source, &mut file)?;
         }
         if let Some(line) = line {
@@ -404,10 +404,10 @@ pub(crate) fn is_prefix(a: (&dyn ReadDisk, &Path), b: (&dyn ReadDisk, &Path)) ->
 
 /// Returns whether two files have the same first `len` bytes.
 pub(crate) fn same_start(a: &dyn ReadFile, b: &dyn ReadFile, len: u64) -> io::Result<bool> {
-    let (mut one, mut two) = (vec![0; BLOCK], vec![0; BLOCK]);
+    let (mut one, mut two) = (vec![0; BLOCK_SIZE], vec![0; BLOCK_SIZE]);
     let mut at = 0;
     while at < len {
-        let part = usize::try_from(len - at).map_or(BLOCK, |left| left.min(BLOCK));
+        let part = usize::try_from(len - at).map_or(BLOCK_SIZE, |left| left.min(BLOCK_SIZE));
         let read = [a.fill(at, &mut one[..part])?, b.fill(at, &mut two[..part])?];
         if read != [part; 2] || one[..part] != two[..part] {
             return Ok(false);
@@ -424,7 +424,7 @@ pub(crate) fn copy_bytes(
 ) -> io::Result<()> {
     let mut file = other.new_file(to)?;
     let from = Reader::new(disk.open_to_read(from)?);
-    io::copy(&mut BufReader::with_capacity(BLOCK, from), &mut file)?;
+    io::copy(&mut BufReader::with_capacity(BLOCK_SIZE, from), &mut file)?;
     file.keep(to)
 }
 

@@ -23,7 +23,7 @@ use crate::copying::{self, Made, NotCopied};
 use transcript_session::History;
 use transcript_session::{Error, ErrorKind};
 
-const BLOCK: usize = 256 << 10;
+const BLOCK_SIZE: usize = 256 << 10;
 
 /// What [`merge`] wrote.
 #[derive(Clone, Debug, Default)]
@@ -297,7 +297,7 @@ fn lines_of(
 fn each_line(source: &Source, add: &mut dyn FnMut(u64, u64, &[u8])) -> Result<(), Error> {
     let (mut start, mut carry) = (0, Vec::new());
     let all = 0..source.len();
-    let at = source.each_block(all, BLOCK, |mut at, bytes| {
+    let at = source.each_block(all, BLOCK_SIZE, |mut at, bytes| {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             at += piece.len() as u64;
             carry.extend_from_slice(piece);
@@ -507,7 +507,7 @@ impl Order {
         out: &mut NewFile,
         failed: &dyn Fn(io::Error) -> Error,
     ) -> Result<bool, Error> {
-        let mut out = BufWriter::with_capacity(BLOCK, out);
+        let mut out = BufWriter::with_capacity(BLOCK_SIZE, out);
         let mut last = b'\n';
         for (file, lines) in &self.parts {
             let lines = &files[*file].lines[lines.clone()];
@@ -518,7 +518,7 @@ impl Order {
                 out.write_all(b"\n").map_err(failed)?;
             }
             let source = files[*file].history.source();
-            let read = source.each_block(first.start..end.end, BLOCK, |_, bytes| {
+            let read = source.each_block(first.start..end.end, BLOCK_SIZE, |_, bytes| {
                 last = bytes[bytes.len() - 1];
                 out.write_all(bytes).map_err(failed)
             })?;

@@ -16,7 +16,7 @@ use transcript_verify::repair::Repair;
 use crate::copying::{Copying, Ids, Made, NotCopied, same_start, stem};
 use transcript_session::{Error, ErrorKind};
 
-const BLOCK: usize = 256 << 10;
+const BLOCK_SIZE: usize = 256 << 10;
 
 /// A repair of a session, planned and proved ([`Repair`]); nothing is written until it is asked for.
 #[derive(Debug)]
@@ -444,7 +444,7 @@ pub(crate) fn write_file(
     let failed = |error| Error::repair(path, error);
     disk.remove_stale(folder_of(path));
     let file = disk.new_file(path).map_err(failed)?;
-    let mut file = BufWriter::with_capacity(BLOCK, file);
+    let mut file = BufWriter::with_capacity(BLOCK_SIZE, file);
     write(&mut file)?;
     file.into_inner()
         .map_err(|error| failed(error.into_error()))
@@ -453,7 +453,7 @@ pub(crate) fn write_file(
 /// Copies the bytes from `from` to `to`.
 pub(crate) fn copy(source: &Source, from: u64, to: u64, out: &mut dyn Write) -> Result<(), Error> {
     let failed = |error| Error::repair(source.path(), error);
-    let end = source.each_block(from..to, BLOCK, |_, bytes| {
+    let end = source.each_block(from..to, BLOCK_SIZE, |_, bytes| {
         out.write_all(bytes).map_err(failed)
     })?;
     if end < to {

@@ -30,8 +30,8 @@ pub struct TokenEstimate {
     pub unknown: usize,
 }
 
-const CALL: u64 = 20;
-const RESULT: u64 = 10;
+const CALL_TOKENS: u64 = 20;
+const RESULT_TOKENS: u64 = 10;
 const PIXELS_PER_TOKEN: u64 = 750;
 /// What the largest image costs that the API does not make smaller.
 const MAX_IMAGE: u64 = 4_784;
@@ -47,10 +47,10 @@ impl TokenEstimate {
         match kind {
             BlockKind::ToolUse | BlockKind::ServerToolUse => {
                 let input = block.get("input").map_or("", Raw::text);
-                Self::known(CALL) + Self::of_string(block.get("name")) + Self::of_text(input)
+                Self::known(CALL_TOKENS) + Self::of_string(block.get("name")) + Self::of_text(input)
             }
             BlockKind::ToolResult => {
-                Self::known(RESULT) + Self::content(block.get("content"), Self::of_part)
+                Self::known(RESULT_TOKENS) + Self::content(block.get("content"), Self::of_part)
             }
             BlockKind::Thinking | BlockKind::SealedThinking => match block.get("thinking") {
                 None => Self::UNKNOWN,

@@ -37,8 +37,8 @@ pub trait Origins {
 
 /// Results with fewer tokens are not replaced: the note would be as long.
 const MIN_RESULT: u64 = 64;
-/// What a note takes, at most.
-const NOTE: u64 = 64;
+/// The maximum size of a note, in tokens.
+const MAX_NOTE_TOKENS: u64 = 64;
 /// A request that is too long is cut to its limit minus one part; the limit has this number of parts.
 const PARTS: u64 = 8;
 
@@ -149,7 +149,7 @@ struct Removed {
 impl Removed {
     /// Returns by how many tokens a request gets shorter; 0 for a few words, which stay, as a note would be longer.
     fn gain(&self) -> u64 {
-        self.tokens.saturating_sub(NOTE)
+        self.tokens.saturating_sub(MAX_NOTE_TOKENS)
     }
 }
 
@@ -320,7 +320,7 @@ impl Fitting<'_> {
             messages.by_ref().take(count).for_each(drop);
             number = removed.end;
             let note = self.note_of(count, &origins);
-            self.total = self.total - NOTE + TokenEstimate::of(&note).tokens;
+            self.total = self.total - MAX_NOTE_TOKENS + TokenEstimate::of(&note).tokens;
             for origin in origins {
                 self.log.omit(Some(origin), reason);
             }

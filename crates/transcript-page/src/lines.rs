@@ -19,9 +19,9 @@ use crate::{Error, Result};
 /// The line that starts the comment.
 const START: &str = "<!--transcript-lines 1";
 /// The number of bytes of the file in a frame.
-const FRAME: usize = 2 << 20;
-/// No line of the comment is longer: a frame that is not compressed, in Base64.
-const LONGEST: u64 = 4 << 20;
+const FRAME_LEN: usize = 2 << 20;
+/// The maximum length of a line of the comment, in bytes: that of a frame that is not compressed, in Base64.
+const MAX_COMMENT_LINE: u64 = 4 << 20;
 /// No page is longer, in bytes: what is read may never end.
 const MAX_PAGE: u64 = 8 << 30;
 /// A level above this takes much longer and saves little.
@@ -30,7 +30,7 @@ const LEVEL: i32 = 3;
 /// Writes the comment.
 pub(crate) fn write(out: &mut dyn Write, source: &Source) -> Result<()> {
     writeln!(out, "{START}")?;
-    let frames = usize::try_from(source.len().div_ceil(FRAME as u64)).unwrap_or(usize::MAX);
+    let frames = usize::try_from(source.len().div_ceil(FRAME_LEN as u64)).unwrap_or(usize::MAX);
     let mut hasher = blake3::Hasher::new();
     in_order(
         0..frames,
@@ -48,8 +48,8 @@ pub(crate) fn write(out: &mut dyn Write, source: &Source) -> Result<()> {
 
 /// Returns the bytes of a frame, and the same compressed.
 fn frame(source: &Source, number: usize) -> Result<(Vec<u8>, String)> {
-    let start = number as u64 * FRAME as u64;
-    let bytes = source.bytes(start..start + FRAME as u64)?;
+    let start = number as u64 * FRAME_LEN as u64;
+    let bytes = source.bytes(start..start + FRAME_LEN as u64)?;
     let packed = zstd::bulk::compress(&bytes, LEVEL)?;
     Ok((bytes, BASE64_STANDARD.encode(packed)))
 }
@@ -90,7 +90,7 @@ fn read_lines_up_to(page: &mut dyn BufRead, out: &mut dyn Write, most: u64) -> R
     loop {
         let offset = page.offset;
         let damaged = |reason| Error::Damaged { offset, reason };
-        if !page.next(&mut line, LONGEST)? {
+        if !page.next(&mut line, MAX_COMMENT_LINE)? {
             return Err(damaged("the page ends before them"));
         }
         if let Some(end) = line.strip_prefix(b"end ") {
@@ -103,7 +103,7 @@ fn read_lines_up_to(page: &mut dyn BufRead, out: &mut dyn Write, most: u64) -> R
         }
         let packed = BASE64_STANDARD.decode(&line);
         let packed = packed.map_err(|_| damaged("no Base64"))?;
-        let bytes = zstd::bulk::decompress(&packed, FRAME);
+        let bytes = zstd::bulk::decompress(&packed, FRAME_LEN);
         let bytes = bytes.map_err(|_| damaged("no Zstandard frame"))?;
         hasher.update(&bytes);
         out.write_all(&bytes)?;
@@ -195,10 +195,10 @@ mod tests {
     #[test]
     fn the_lines_come_back_byte_for_byte() {
         // Bytes that no line has as well: a session may be damaged.
-        let noise: Vec<u8> = (0..3 * FRAME as u64 + 17)
+        let noise: Vec<u8> = (0..3 * FRAME_LEN as u64 + 17)
             .map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
             .collect();
-        for len in [0, 1, FRAME - 1, FRAME, FRAME + 1, noise.len()] {
+        for len in [0, 1, FRAME_LEN - 1, FRAME_LEN, FRAME_LEN + 1, noise.len()] {
             let page = written(&noise[..len]);
             assert!(read(&page).unwrap() == noise[..len], "{len}");
             let text = String::from_utf8(page).unwrap();

@@ -52,8 +52,8 @@ pub(crate) fn pack(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(written.unwrap_or_default())
 }
 
-/// How many prompts are in a piece of the list.
-const PROMPTS: usize = 50;
+/// The number of prompts in a piece of the list.
+const PROMPTS_PER_PIECE: usize = 50;
 
 /// A prompt, and the number of the piece that contains it.
 pub(crate) type PlacedPrompt = (usize, Prompt);
@@ -61,7 +61,7 @@ pub(crate) type PlacedPrompt = (usize, Prompt);
 /// Returns the list of prompts.
 pub(crate) fn prompts(prompts: &[PlacedPrompt], is_packed: bool) -> String {
     let mut list = String::new();
-    for (number, chunk) in prompts.chunks(PROMPTS).enumerate() {
+    for (number, chunk) in prompts.chunks(PROMPTS_PER_PIECE).enumerate() {
         let items = html! {
             @for (piece, prompt) in chunk {
                 li { a href=(format!("#{}", prompt.id)) data-in=(piece) { (prompt.text) } }

@@ -18,11 +18,11 @@ use crate::source::Source;
 
 /// The size of the pieces of a file that is read by several threads: small enough that a piece is
 /// still in the cache when it is scanned.
-const PIECE: u64 = 512 << 10;
+const PIECE_LEN: u64 = 512 << 10;
 /// The number of bytes read with a piece to complete its last line.
-const BEYOND: usize = 8 << 10;
+const BEYOND_LEN: usize = 8 << 10;
 /// The number of bytes read at once.
-const BUFFER: usize = PIECE as usize + BEYOND;
+const BUFFER_LEN: usize = PIECE_LEN as usize + BEYOND_LEN;
 /// The minimum size of such a file.
 const MIN_LEN: u64 = 4 << 20;
 
@@ -150,7 +150,7 @@ impl LoadOptions {
         let mut piece = match self.piece {
             Some(piece) => piece,
             None if len < MIN_LEN => len,
-            None => PIECE,
+            None => PIECE_LEN,
         };
         // One thread has no use for pieces, whose ends are read twice.
         if parallel::threads(self.threads, pieces_of(piece)) == 1 {
@@ -224,7 +224,7 @@ impl<'s> PieceReader<'s> {
             source,
             options,
             scanner: options.scanner(),
-            buffer: vec![0; BUFFER.min(source.len() as usize + 1)],
+            buffer: vec![0; BUFFER_LEN.min(source.len() as usize + 1)],
         }
     }
 
@@ -236,14 +236,16 @@ impl<'s> PieceReader<'s> {
         // The line before the first line feed belongs to the previous piece.
         let mut framer = (start == 0).then(|| Framer::starting_at(0, cap));
         let mut position = start;
-        let mut beyond = BEYOND;
+        let mut beyond = BEYOND_LEN;
         loop {
             let most = match end.saturating_sub(position) {
                 0 => {
-                    beyond = (2 * beyond).min(BUFFER);
+                    beyond = (2 * beyond).min(BUFFER_LEN);
                     beyond
                 }
-                left => usize::try_from(left).map_or(BUFFER, |left| left.saturating_add(BEYOND)),
+                left => {
+                    usize::try_from(left).map_or(BUFFER_LEN, |left| left.saturating_add(BEYOND_LEN))
+                }
             };
             let most = most.min(self.buffer.len());
             let read = self.source.read_at(position, &mut self.buffer[..most])?;

@@ -18,8 +18,8 @@ use crate::source::Source;
 
 /// The subtype of a compact boundary as a string of its own: within a text its quotes are escaped.
 const BOUNDARY: &[u8] = b"\"compact_boundary\"";
-/// The number of bytes searched for it at once.
-const SEARCHED: u64 = 1 << 20;
+/// The number of bytes that are searched for it at once.
+const SEARCH_LEN: u64 = 1 << 20;
 
 /// How much of a file may be read to find its last compaction and what that preserves.
 #[derive(Clone, Debug)]
@@ -202,7 +202,7 @@ impl FileEnd {
 fn last_boundary(source: &Source, earliest: u64) -> Result<Option<u64>, Error> {
     // Only forward searches are vectorized.
     let boundary = memmem::Finder::new(BOUNDARY);
-    let mut buffer = vec![0; (source.len() - earliest).min(SEARCHED) as usize];
+    let mut buffer = vec![0; (source.len() - earliest).min(SEARCH_LEN) as usize];
     let mut end = source.len();
     loop {
         let from = end.saturating_sub(buffer.len() as u64).max(earliest);

@@ -7,9 +7,9 @@ use transcript_format::scan::Scanner;
 use crate::error::Error;
 
 /// The size of reads, in bytes. Of a longer line only the start of this length is looked at.
-const READ: usize = 64 << 10;
-/// The number of bytes within which an entry says what it is.
-const SHORT: usize = 64;
+const READ_SIZE: usize = 64 << 10;
+/// The number of bytes within which an entry names its type.
+const MIN_TYPED_LEN: usize = 64;
 
 /// Returns the name of the format of a file that has no entry of a session and no part of one; `None` for a session, however
 /// damaged, and for a file in which nothing was written. `read_at` reads the file at an offset; it is read up to the first
@@ -18,14 +18,14 @@ pub(crate) fn without_entry(
     read_at: impl Fn(u64, &mut [u8]) -> Result<usize, Error>,
 ) -> Result<Option<&'static str>, Error> {
     let mut scanner = Scanner::new();
-    let mut buffer = vec![0; READ];
+    let mut buffer = vec![0; READ_SIZE];
     let mut first: Option<Vec<u8>> = None;
     // Whether the start of the buffer is in a line of which enough was seen.
     let (mut offset, mut filled, mut is_seen) = (0, 0, false);
     loop {
         let read = read_at(offset + filled as u64, &mut buffer[filled..])?;
         filled += read;
-        let is_end = filled < READ;
+        let is_end = filled < READ_SIZE;
         let mut at = 0;
         while at < filled {
             let feed = memchr(b'\n', &buffer[at..filled]).map(|len| at + len);
@@ -81,14 +81,16 @@ fn has_entry(scanner: &mut Scanner, line: &[u8], is_spread: bool) -> bool {
     let is_part = written.next() == Some(&b'{') || written.next_back() == Some(&b'}');
     let has = |name: &str| memmem::find(line, name.as_bytes()).is_some();
     let is_list = line.trim_ascii_start().starts_with(b"[");
-    (is_part || line.len() == READ)
+    (is_part || line.len() == READ_SIZE)
         && !is_list
         && (has("\"parentUuid\":") || has("\"isSidechain\":") || has_kind(line))
 }
 
 /// Returns whether a line is the start of an object that was cut off before it says what it is.
 fn is_start(line: &[u8]) -> bool {
-    line.len() < SHORT && (line == b"{" || line.starts_with(b"{\"")) && memchr(b'}', line).is_none()
+    line.len() < MIN_TYPED_LEN
+        && (line == b"{" || line.starts_with(b"{\""))
+        && memchr(b'}', line).is_none()
 }
 
 /// Returns whether there is a member `type` of an entry in these bytes.

@@ -9,8 +9,8 @@ use transcript_storage::{Content, ReadDisk};
 use crate::error::Error;
 use crate::source::Source;
 
-/// How much is read at once, in bytes.
-const CHUNK: usize = 256 << 10;
+/// The size of reads, in bytes.
+const CHUNK_SIZE: usize = 256 << 10;
 
 /// A file of which each line is read once, and everything that was read is known again.
 ///
@@ -170,8 +170,8 @@ impl GrowingFile {
 
 /// Reads a file from an offset to its end.
 fn chunks(source: &Source, start: u64, mut each: impl FnMut(u64, &[u8])) -> Result<(), Error> {
-    let left = usize::try_from(source.len().saturating_sub(start)).unwrap_or(CHUNK);
-    let mut buffer = vec![0; left.min(CHUNK)];
+    let left = usize::try_from(source.len().saturating_sub(start)).unwrap_or(CHUNK_SIZE);
+    let mut buffer = vec![0; left.min(CHUNK_SIZE)];
     let mut at = start;
     loop {
         let read = source.read_at(at, &mut buffer)?;

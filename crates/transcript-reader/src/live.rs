@@ -30,8 +30,8 @@ use crate::tree::{Policy, Tree, has_usable_body};
 
 use window::{Kind, LONGEST, Shared, Window, WindowEntry, shared};
 
-/// The number of last entries in which a window is searched.
-const SEARCHED: usize = 256;
+/// The number of entries at the end among which the start of a window is searched for.
+const SEARCHED_ENTRIES: usize = 256;
 
 /// A conversation and its index, kept up to date line by line under [`Policy::Recover`].
 ///
@@ -354,7 +354,7 @@ fn find_window(tree: &Tree<'_>, path: &ConversationPath, facts: &Facts) -> Optio
     if facts.sessions > 1 && !index.entries().any(is_own) {
         return None;
     }
-    let from = index.len().saturating_sub(SEARCHED);
+    let from = index.len().saturating_sub(SEARCHED_ENTRIES);
     let last: HashSet<Shared> = (from..index.len())
         .map(EntryNo::new)
         .flat_map(|number| shared(&index.entry(number)).collect::<Vec<_>>())

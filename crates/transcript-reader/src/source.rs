@@ -11,8 +11,8 @@ use transcript_storage::{Metadata, ReadDisk, ReadFile, RealDisk};
 use crate::error::{Error, ErrorKind};
 use crate::formats;
 
-/// How much of the start of a file shows its format, in bytes.
-const HEAD: usize = 4096;
+/// The length of the start of a file that shows its format, in bytes.
+const HEAD_LEN: usize = 4096;
 
 /// A regular file, open for reading, with its length at that time; or bytes in memory.
 ///
@@ -92,7 +92,7 @@ impl Source {
     }
 
     fn checked(self) -> Result<Self, Error> {
-        let mut head = [0; HEAD];
+        let mut head = [0; HEAD_LEN];
         let read = self.read_at(0, &mut head)?;
         self.check_start(&head[..read])?;
         Ok(self)
@@ -100,7 +100,7 @@ impl Source {
 
     /// Rejects other formats by the start of the file, of which 4 KiB are looked at.
     pub(crate) fn check_start(&self, start: &[u8]) -> Result<(), Error> {
-        let head = &start[..start.len().min(HEAD)];
+        let head = &start[..start.len().min(HEAD_LEN)];
         let other = match other_format(head) {
             Some(_) if self.holds_an_entry_early()? => None,
             other => other,
@@ -119,7 +119,7 @@ impl Source {
     ///
     /// [`ErrorKind::OtherFormat`] with the name of the format, or an I/O error.
     pub fn check_messages(&self) -> Result<(), Error> {
-        let mut head = [0; HEAD];
+        let mut head = [0; HEAD_LEN];
         let read = self.read_at(0, &mut head)?;
         let dense = dense(&head[..read]);
         let has = |text: &str| memchr::memmem::find(&dense, text.as_bytes()).is_some();

@@ -305,8 +305,8 @@ struct Mask {
 }
 
 impl Shown {
-    /// The bytes by which a file is recognized that has grown.
-    const TAIL: u64 = 4 << 10;
+    /// The number of bytes by which a file is recognized that has grown.
+    const TAIL_LEN: u64 = 4 << 10;
 
     /// Searches a file; only what is behind `known` if nothing else has changed.
     fn new(
@@ -317,7 +317,7 @@ impl Shown {
         known: Option<&Self>,
     ) -> io::Result<Self> {
         let tail = |end: u64| -> io::Result<Vec<u8>> {
-            let start = end.saturating_sub(Self::TAIL);
+            let start = end.saturating_sub(Self::TAIL_LEN);
             let mut bytes = vec![0; usize::try_from(end - start).unwrap_or(0)];
             let read = file.fill(start, &mut bytes)?;
             bytes.truncate(read);
@@ -447,11 +447,11 @@ fn masks(secrets: &[Located]) -> Vec<Mask> {
 
 /// Returns where the last line of a file starts: at its end, if a line feed is there.
 fn last_line(file: &dyn ReadFile, start: u64, end: u64) -> io::Result<u64> {
-    const STEP: u64 = 64 << 10;
+    const STEP_LEN: u64 = 64 << 10;
     let mut buffer = Vec::new();
     let mut to = end;
     while to > start {
-        let from = to.saturating_sub(STEP).max(start);
+        let from = to.saturating_sub(STEP_LEN).max(start);
         buffer.resize((to - from) as usize, 0);
         let read = file.fill(from, &mut buffer)?;
         if let Some(feed) = memchr::memrchr(b'\n', &buffer[..read]) {

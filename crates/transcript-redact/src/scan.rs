@@ -16,13 +16,13 @@ use crate::search::{Person, Search, Secret};
 use crate::view::View;
 use crate::{keys, search};
 
-/// The size of the pieces in which a file is searched.
-const PIECE: u64 = 1 << 20;
+/// The size of the pieces in which a file is searched, in bytes.
+const PIECE_LEN: u64 = 1 << 20;
 /// A line that is longer may be searched in pieces.
 const LONG_LINE: u64 = 64 << 10;
-/// What is read before and behind a piece of a long line, in bytes.
-const BEFORE: u64 = 8 << 10;
-const AFTER: u64 = 8 << 10;
+/// The number of bytes that are read before a piece of a long line, and after it.
+const LEN_BEFORE: u64 = 8 << 10;
+const LEN_AFTER: u64 = 8 << 10;
 
 /// A secret in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,8 @@ pub(crate) fn scan(
     range: Range<u64>,
     options: Options<'_>,
 ) -> io::Result<Scan> {
-    let pieces = usize::try_from((range.end - range.start).div_ceil(PIECE)).unwrap_or(usize::MAX);
+    let pieces =
+        usize::try_from((range.end - range.start).div_ceil(PIECE_LEN)).unwrap_or(usize::MAX);
     let limits = Limits {
         threads: match pieces {
             0..4 => Some(NonZeroUsize::MIN),
@@ -138,8 +139,8 @@ pub(crate) fn scan(
         move |number| {
             let piece = reader.piece(number as u64);
             if let Some(counter) = options.counter {
-                let start = range.start + number as u64 * PIECE;
-                counter.fetch_add(PIECE.min(range.end - start), Ordering::Relaxed);
+                let start = range.start + number as u64 * PIECE_LEN;
+                counter.fetch_add(PIECE_LEN.min(range.end - start), Ordering::Relaxed);
             }
             piece
         }
@@ -237,7 +238,7 @@ fn end_of(file: &dyn Bytes, at: u64, limit: u64, open: Open, content: Content) -
     let mut view = view_of(content);
     let mut buffer = Vec::new();
     while at < limit {
-        let wanted = PIECE.min(limit - at);
+        let wanted = PIECE_LEN.min(limit - at);
         buffer.resize(usize::try_from(wanted).unwrap_or(usize::MAX), 0);
         let read = file.read(at, &mut buffer)?;
         let bytes = &buffer[..read];
@@ -272,10 +273,10 @@ struct Reader<'r> {
 impl Reader<'_> {
     /// Searches the piece with this number.
     fn piece(&mut self, number: u64) -> io::Result<Piece> {
-        let start = self.range.start + number * PIECE;
-        let end = (start + PIECE).min(self.range.end);
+        let start = self.range.start + number * PIECE_LEN;
+        let end = (start + PIECE_LEN).min(self.range.end);
         // The line at either end belongs to the piece that it starts in, unless it is long.
-        let from = start.saturating_sub(BEFORE).max(self.range.start);
+        let from = start.saturating_sub(LEN_BEFORE).max(self.range.start);
         let to = (end + LONG_LINE).min(self.range.end);
         self.buffer
             .resize(usize::try_from(to - from).unwrap_or(usize::MAX), 0);
@@ -310,7 +311,7 @@ impl Reader<'_> {
                 true => memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |feed| feed + 1),
                 false => at,
             };
-            let end = line_end.min(own.end + AFTER as usize);
+            let end = line_end.min(own.end + LEN_AFTER as usize);
             let continues = end < line_end || feed.is_none() && !is_last;
             at = own.end + 1;
             let part = Part {

@@ -120,9 +120,11 @@ impl<'s> Conversation<'s> {
     ) -> Result<Self> {
         let displays = Displays::new(tree);
         let start = known.keep(path);
-        let ranges: Vec<_> = (start..path.entries.len()).step_by(NAMES).collect();
+        let ranges: Vec<_> = (start..path.entries.len())
+            .step_by(ENTRIES_PER_TASK)
+            .collect();
         let read = |number: usize| -> Result<_> {
-            let end = path.entries.len().min(ranges[number] + NAMES);
+            let end = path.entries.len().min(ranges[number] + ENTRIES_PER_TASK);
             let mut named = Vec::new();
             displays.calls_named(path, ranges[number]..end, &mut named, || {
                 Bodies::new(source)
@@ -140,8 +142,8 @@ impl<'s> Conversation<'s> {
         let entries = path.entries.iter();
         known.entries = entries.map(|entry| entry.entry_no()).collect();
         let sizes = match cut {
-            Cut::AtPrompts => PARTS,
-            Cut::Anywhere => SMALL_PARTS,
+            Cut::AtPrompts => PART_LENGTHS,
+            Cut::Anywhere => SMALL_PART_LENGTHS,
         };
         let paths = displays.divide(path, sizes, &known.named, cut);
         Ok(Self {
@@ -318,7 +320,7 @@ impl KnownCalls {
         let same = self.entries.iter().zip(&path.entries);
         let same = same.take_while(|(known, entry)| **known == entry.entry_no());
         // Lines of progress may have come below the last entries.
-        let kept = same.count().saturating_sub(NAMES);
+        let kept = same.count().saturating_sub(ENTRIES_PER_TASK);
         let named = self.named.partition_point(|call| call.place() < kept);
         self.named.truncate(named);
         kept
@@ -355,13 +357,13 @@ pub(crate) enum CompactionPlace {
 }
 
 /// The sizes of the first part of a conversation and of later ones, in bytes.
-const PARTS: Range<u64> = 16 << 10..512 << 10;
+const PART_LENGTHS: Range<u64> = 16 << 10..512 << 10;
 
 /// The same of a page, whose last part is written again while it grows.
-const SMALL_PARTS: Range<u64> = 16 << 10..128 << 10;
+const SMALL_PART_LENGTHS: Range<u64> = 16 << 10..128 << 10;
 
-/// How many entries a thread looks at, to find the calls that they name.
-const NAMES: usize = 1024;
+/// The number of entries in which a thread looks for calls at a time.
+const ENTRIES_PER_TASK: usize = 1024;
 
 /// A part with more bytes is not printed into memory.
 const MAX_PART: u64 = 2 << 20;

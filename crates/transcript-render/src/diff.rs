@@ -24,8 +24,8 @@ struct Hunk {
     lines: Vec<(char, String)>,
 }
 
-/// How many lines around a change are shown.
-const CONTEXT: usize = 2;
+/// The number of lines that are shown around a change.
+const CONTEXT_LINES: usize = 2;
 /// Longer texts are not compared, because the time can grow with the product of both lengths.
 const MAX_LINES: usize = 4_000;
 /// No file has a line with this number.
@@ -64,7 +64,7 @@ impl Diff {
             .algorithm(Algorithm::Patience)
             .diff_lines(old, new);
         let mut diff = Self::default();
-        for group in compared.grouped_ops(CONTEXT) {
+        for group in compared.grouped_ops(CONTEXT_LINES) {
             let changes = group.iter().flat_map(|op| compared.iter_changes(op));
             let lines = changes.map(|change| {
                 let mark = match change.tag() {

@@ -12,7 +12,7 @@ use transcript_format::unicode::is_bidi;
 use unicode_width::UnicodeWidthChar;
 
 /// The distance of tab stops, in columns.
-const TAB: usize = 4;
+const TAB_WIDTH: usize = 4;
 
 /// What happens to characters that control a terminal or could deceive a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,12 @@ impl Escaping {
                         copied = at;
                         let start = out.len();
                         match c {
-                            '\t' => out.extend(std::iter::repeat_n(' ', TAB - column % TAB)),
+                            '\t' => {
+                                out.extend(std::iter::repeat_n(
+                                    ' ',
+                                    TAB_WIDTH - column % TAB_WIDTH,
+                                ));
+                            }
                             '\u{1b}' => out.push_str("<ESC>"),
                             c => {
                                 // Writing to a string cannot fail.
@@ -174,7 +179,7 @@ mod tests {
             let is_line_end = c == '\r' && matches!(rest.clone().next(), None | Some('\n'));
             let shown = match c {
                 _ if is_line_end => String::new(),
-                '\t' => " ".repeat(TAB - column % TAB),
+                '\t' => " ".repeat(TAB_WIDTH - column % TAB_WIDTH),
                 '\u{1b}' => "<ESC>".to_owned(),
                 c if needs_care(c) && !joins => format!("<U+{:04X}>", u32::from(c)),
                 c => c.to_string(),

@@ -9,8 +9,8 @@ use transcript_resume::{ConversationPath, Decision, Evidence, Policy, Refusal, T
 use crate::compaction;
 use crate::words::count;
 
-/// How many characters of a uuid are printed.
-const SHORT: usize = 8;
+/// The number of printed characters of a uuid.
+const SHORT_ID_CHARS: usize = 8;
 
 /// Returns the findings about the lines of a file, its links and the calls on a path, by offset.
 pub fn findings(tree: &Tree<'_>, path: &ConversationPath) -> Vec<Finding> {
@@ -140,7 +140,10 @@ pub fn short_name(index: &Index, entry: &EntryRef<'_>) -> String {
         None => format!("byte {}", entry.offset()),
     };
     match entry.uuid().map(|id| index.id_text(id)) {
-        Some(id) => format!("{place} · {}", id.chars().take(SHORT).collect::<String>()),
+        Some(id) => format!(
+            "{place} · {}",
+            id.chars().take(SHORT_ID_CHARS).collect::<String>()
+        ),
         None => format!("{place} · without a uuid"),
     }
 }

@@ -28,8 +28,8 @@ use crate::words::noun;
 
 /// The name above what a person wrote.
 const PERSON: &str = "User";
-/// How many entries a thread sums up at a time.
-const ANSWERS: usize = 1024;
+/// The number of entries that a thread sums up at a time.
+const ENTRIES_PER_TASK: usize = 1024;
 /// How many lines of a result the short form shows.
 const RESULT_LINES: usize = 10;
 
@@ -59,7 +59,7 @@ pub fn write(
 /// # Errors
 /// When a body cannot be read.
 pub fn usage(source: &Source, index: &Index, path: &ConversationPath) -> Result<Vec<Usage>> {
-    let chunks: Vec<_> = path.entries.chunks(ANSWERS).collect();
+    let chunks: Vec<_> = path.entries.chunks(ENTRIES_PER_TASK).collect();
     let read = |number: usize| {
         let mut totals = UsageTotals::new();
         let entries = chunks[number].iter();

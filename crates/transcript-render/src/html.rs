@@ -32,16 +32,16 @@ use crate::tool_summary::{self, CallOutcome, TodoState, size};
 use crate::view::Shown;
 use crate::words::count;
 
-/// A piece ends before the first item after this number of bytes.
-const PIECE: usize = 48 << 10;
+/// The target size of a piece, in bytes. A piece ends before the first item after this length.
+const PIECE_LEN: usize = 48 << 10;
 /// The maximum length of a result or an input that is shown, in bytes.
 const LONGEST_RESULT: usize = 64 << 10;
 /// The maximum number of lines of a diff that is open at first.
 const SHORT_DIFF: usize = 60;
 /// The maximum length of a prompt in the list of prompts, in characters.
-const PROMPT: usize = 80;
-/// Subagents of subagents are nested so deep; deeper ones follow the conversation.
-const DEEPEST: usize = 8;
+const MAX_PROMPT_CHARS: usize = 80;
+/// The maximum depth at which a subagent is shown inside its caller. Deeper ones follow the conversation.
+const MAX_NESTING: usize = 8;
 /// The types of images that are shown. Others may contain scripts.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
@@ -330,7 +330,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
 
     /// Writes a subagent below the call that started it.
     fn subagent(&mut self, number: usize, depth: usize) -> Result<()> {
-        if depth >= DEEPEST || !self.placed.insert(number) {
+        if depth >= MAX_NESTING || !self.placed.insert(number) {
             return Ok(());
         }
         let child = &self.shown.conversations[number];
@@ -375,7 +375,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         let mut reader = conversation.reader();
         let text = reader.item(place)?.text().unwrap_or_default();
         let first = text.lines().find(|line| !line.trim().is_empty());
-        Ok(first.map(|line| cut_text(&self.escaping.one_line(line), PROMPT)))
+        Ok(first.map(|line| cut_text(&self.escaping.one_line(line), MAX_PROMPT_CHARS)))
     }
 
     /// Writes a conversation inside of another one.
@@ -405,7 +405,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             let entry_ref = conversation.index.entry(item.entry_no());
             let group = item.group();
             let is_start = !matches!(group, Some((_, GroupRole::Result)));
-            if is_start && self.piece.html.len() >= PIECE {
+            if is_start && self.piece.html.len() >= PIECE_LEN {
                 self.anchor();
                 self.end_piece()?;
             }
@@ -670,7 +670,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             if self.prefix.is_empty() {
                 self.piece.prompts.push(Prompt {
                     id: self.entry_id.clone(),
-                    text: cut_text(&line, PROMPT),
+                    text: cut_text(&line, MAX_PROMPT_CHARS),
                 });
             }
         }

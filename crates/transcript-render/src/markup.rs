@@ -7,13 +7,14 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
 use crate::escape::Escaping;
 
-/// Longer texts become code blocks: parsing some Markdown takes quadratic time.
-const LONGEST: usize = 64 << 10;
-/// Removing one construct can reveal another that it hid; what remains after this many passes is
-/// shown as it is.
-const PASSES: usize = 8;
-/// How many levels the headings of a message are moved down.
-const LEVELS: usize = 2;
+/// The maximum length of a text that is parsed, in bytes, as some Markdown takes quadratic time. Longer texts become
+/// code blocks.
+const MAX_PARSED_LEN: usize = 64 << 10;
+/// The maximum number of passes: removing one construct can reveal another. What remains after them is shown as it
+/// is.
+const MAX_PASSES: usize = 8;
+/// The number of levels by which the headings of a message are moved down.
+const HEADING_SHIFT: usize = 2;
 
 /// Escapes a short text within a line.
 pub(crate) fn inline(escaping: Escaping, text: &str) -> String {
@@ -54,7 +55,7 @@ fn code_block(language: &str, text: &str) -> String {
 pub(crate) fn blocks(escaping: Escaping, text: &str) -> String {
     let text = escaping.escape(text.trim_end());
     let text = text.trim_start_matches('\n');
-    if text.len() > LONGEST {
+    if text.len() > MAX_PARSED_LEN {
         return code_block("text", text);
     }
     if is_plain(text) {
@@ -67,7 +68,7 @@ pub(crate) fn blocks(escaping: Escaping, text: &str) -> String {
 /// backslash does, and are not in the way when it is copied.
 pub(crate) fn typed(escaping: Escaping, text: &str) -> String {
     let text = blocks(escaping, text);
-    if text.len() > LONGEST || !text.contains('\n') {
+    if text.len() > MAX_PARSED_LEN || !text.contains('\n') {
         return text;
     }
     let breaks = parser(&text).into_offset_iter();
@@ -89,7 +90,7 @@ fn is_plain(text: &str) -> bool {
 
 fn blocks_of(text: &str) -> String {
     let mut safe = text.to_owned();
-    for _ in 0..PASSES {
+    for _ in 0..MAX_PASSES {
         let edits = escapes(&safe);
         if edits.is_empty() {
             return finished(&safe);
@@ -190,7 +191,7 @@ fn finished(text: &str) -> String {
     for (event, range) in parser(text).into_offset_iter() {
         match event {
             Event::Start(Tag::Heading { level, .. }) => {
-                let below = LEVELS.min(6 - level as usize);
+                let below = HEADING_SHIFT.min(6 - level as usize);
                 edits.push((range.start..range.start, "#".repeat(below)));
             }
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => {
@@ -370,7 +371,7 @@ mod tests {
                         "{document}"
                     );
                     if let Event::Start(Tag::Heading { level, .. }) = event
-                        && (level as usize) <= LEVELS
+                        && (level as usize) <= HEADING_SHIFT
                     {
                         headings.push(document[range].trim().to_owned());
                     }
@@ -387,7 +388,7 @@ mod tests {
 
     #[test]
     fn what_takes_long_to_read_as_markdown_is_shown_as_it_is() {
-        let deep = "> ".repeat(LONGEST);
+        let deep = "> ".repeat(MAX_PARSED_LEN);
         assert!(blocks(&deep).starts_with("```text\n> > "));
     }
 }

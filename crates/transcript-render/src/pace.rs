@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The longest pause, whatever was recorded.
-const LONGEST: Duration = Duration::from_secs(3);
+/// The maximum pause, whatever was recorded.
+const MAX_PAUSE: Duration = Duration::from_secs(3);
 
 /// Decides how long to pause before an entry.
 pub struct Pace<'o> {
@@ -38,9 +38,9 @@ impl<'o> Pace<'o> {
             return;
         };
         let pause = Duration::from_millis(pause).as_secs_f64() / speed;
-        let pause = Duration::try_from_secs_f64(pause).unwrap_or(LONGEST);
+        let pause = Duration::try_from_secs_f64(pause).unwrap_or(MAX_PAUSE);
         if !pause.is_zero() {
-            (self.sleep)(pause.min(LONGEST));
+            (self.sleep)(pause.min(MAX_PAUSE));
         }
     }
 }

@@ -29,15 +29,15 @@ use crate::styles::Styles;
 use crate::text::{Page, Span, cut_text as cut};
 use crate::words::count;
 
-/// The deepest level of side branches that is printed.
-const LEVELS: usize = 4;
-/// How many rows of a long line, a wide fork or many roots are printed at the start and at the end.
-const MAIN_LINE: (usize, usize) = (10, 30);
-const SIDE_LINE: (usize, usize) = (3, 5);
-const FORK: (usize, usize) = (2, 4);
-const ROOTS: (usize, usize) = (10, 20);
-/// At most this many bodies are read to find the title of a branch.
-const BODIES: usize = 8;
+/// The maximum depth of printed side branches.
+const MAX_LEVELS: usize = 4;
+/// The numbers of rows of a long line, a wide fork or many roots that are printed at the start and at the end.
+const MAIN_LINE_LIMITS: (usize, usize) = (10, 30);
+const SIDE_LINE_LIMITS: (usize, usize) = (3, 5);
+const FORK_LIMITS: (usize, usize) = (2, 4);
+const ROOT_LIMITS: (usize, usize) = (10, 20);
+/// The maximum number of bodies that are read to find the title of a branch.
+const MAX_BODIES: usize = 8;
 /// How many characters of a prompt are used; no line shows more.
 const TITLE_CHARS: usize = 400;
 
@@ -199,7 +199,7 @@ impl<'s> TreePrinter<'s> {
         let roots = all.filter(|(number, branch)| branch.parent.is_none() && self.leads[*number]);
         let roots: Vec<usize> = roots.map(|(number, _)| number).collect();
         let mut steps = Vec::new();
-        for line in self.lines(&roots, 0, ROOTS) {
+        for line in self.lines(&roots, 0, ROOT_LIMITS) {
             if !steps.is_empty() {
                 steps.push(Step::Gap);
             }
@@ -247,7 +247,11 @@ impl<'s> TreePrinter<'s> {
         let line: Vec<usize> = std::iter::successors(Some(top), |branch| self.straight[*branch])
             .filter(|branch| self.is_shown[*branch])
             .collect();
-        let limit = if level == 0 { MAIN_LINE } else { SIDE_LINE };
+        let limit = if level == 0 {
+            MAIN_LINE_LIMITS
+        } else {
+            SIDE_LINE_LIMITS
+        };
         let (fold, _) = self.folded(&line, limit);
         let mut later = Vec::new();
         for (place, branch) in line.iter().enumerate() {
@@ -270,7 +274,11 @@ impl<'s> TreePrinter<'s> {
             let aside =
                 |child: &usize| Some(*child) != self.straight[*branch] && self.leads[*child];
             let sides: Vec<usize> = self.branches().children(*branch).filter(aside).collect();
-            let limit = if level < LEVELS { FORK } else { (0, 0) };
+            let limit = if level < MAX_LEVELS {
+                FORK_LIMITS
+            } else {
+                (0, 0)
+            };
             later.extend(self.lines(&sides, level + 1, limit));
         }
         steps.extend(later.into_iter().rev());
@@ -536,7 +544,7 @@ impl<'s> TreePrinter<'s> {
         let (index, branches) = (self.session_tree.index(), self.branches());
         let entries = || branches.entries(branch).map(|entry| index.entry(entry));
         let mut command = None;
-        for entry in entries().filter(is_prompt).take(BODIES) {
+        for entry in entries().filter(is_prompt).take(MAX_BODIES) {
             match self.prompt(&entry)? {
                 // Prefer a prompt to a command: it describes the branch better.
                 Some(text) if text.starts_with(['/', '!']) => command = command.or(Some(text)),
@@ -548,7 +556,7 @@ impl<'s> TreePrinter<'s> {
             return Ok(command);
         }
         let messages = entries().filter(|entry| entry.kind().is_message());
-        let others: Vec<_> = messages.take(BODIES).collect();
+        let others: Vec<_> = messages.take(MAX_BODIES).collect();
         for entry in &others {
             let flags = entry.flags();
             if flags.contains(Flags::COMPACT_SUMMARY) {
@@ -627,15 +635,15 @@ impl<'s> TreePrinter<'s> {
         }
         let entries: usize = sidechains.iter().map(|sidechain| sidechain.entries).sum();
         writeln!(out, "\n{dim}sidechains: {}{dim:#}", count(entries, "entry"))?;
-        for sidechain in sidechains.iter().take(ROOTS.1) {
+        for sidechain in sidechains.iter().take(ROOT_LIMITS.1) {
             let name = sidechain.agent.as_deref().unwrap_or("without an agent id");
             let line = self.session_tree.index().entry(sidechain.first).line();
             let name = cut(&self.one_line(name), self.width / 2);
             let entries = count(sidechain.entries, "entry");
             writeln!(out, "  {name}  {entries}, from line {line} on")?;
         }
-        if sidechains.len() > ROOTS.1 {
-            let more = sidechains.len() - ROOTS.1;
+        if sidechains.len() > ROOT_LIMITS.1 {
+            let more = sidechains.len() - ROOT_LIMITS.1;
             writeln!(out, "  {dim}⋮ {} more{dim:#}", count(more, "agent"))?;
         }
         Ok(())
@@ -724,12 +732,12 @@ fn lines(session_tree: &SessionTree<'_>, branch: usize) -> (u64, u64) {
     (first, entries.next_back().map_or(first, line))
 }
 
-/// On a narrower page only the line numbers are printed.
-const NARROW: usize = 80;
+/// The minimum width for more than line numbers, in columns.
+const MIN_TEXT_WIDTH: usize = 80;
 
 /// Returns the columns after the title of a branch: prompts, messages, time, lines.
 fn columns(width: usize, [prompts, messages, time, lines]: [&str; 4]) -> String {
-    if width < NARROW {
+    if width < MIN_TEXT_WIDTH {
         format!("{lines:>13}")
     } else {
         format!("{prompts:>9}{messages:>10}{time:>12}{lines:>13}")

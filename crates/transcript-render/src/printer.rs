@@ -33,8 +33,8 @@ pub use folded::{
 pub use follow::{Change, FileEvent, FollowPrinter, NewEntry, Scope};
 pub use replay::ReplayPrinter;
 
-/// How many columns the names of speakers take.
-const NAMES: usize = 11;
+/// The width of the column with the names of speakers.
+const NAME_WIDTH: usize = 11;
 /// On a narrower page each name is on its own line.
 const MIN_WIDTH: usize = 60;
 
@@ -313,7 +313,7 @@ impl<'o> TextPrinter<'o> {
     }
 
     fn push_names(&mut self) {
-        let columns = if self.is_narrow { 2 } else { NAMES };
+        let columns = if self.is_narrow { 2 } else { NAME_WIDTH };
         self.page.indent(columns);
         self.names = self.page.depth();
     }
@@ -339,7 +339,7 @@ impl<'o> TextPrinter<'o> {
             self.page.line(&[label])?;
             self.push_names();
         } else {
-            let space = NAMES.saturating_sub(width(std::slice::from_ref(&label)));
+            let space = NAME_WIDTH.saturating_sub(width(std::slice::from_ref(&label)));
             self.page.head(vec![label, Span::plain(&" ".repeat(space))]);
         }
         self.entry_name()

@@ -49,8 +49,8 @@ use line::{Edit, edited, edited_list};
 use links::entries;
 pub use missing::{MissingResults, missing_results};
 
-/// How deep ids of entries are looked for. The known ones are three levels down.
-const NESTING: usize = 8;
+/// The maximum depth at which ids of entries are looked for. The known ones are three levels down.
+const MAX_NESTING: usize = 8;
 
 /// The ids, title and time of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -321,7 +321,7 @@ impl<'c, 'i> PathCopy<'c, 'i> {
             None => Edit::Remove,
             Some(place) => Edit::set(&self.ids[*place as usize].into()),
         };
-        renamed(self.index, key, value, NESTING, &new)
+        renamed(self.index, key, value, MAX_NESTING, &new)
     }
 
     fn has_preserved(&self, boundary: &EntryRef<'_>) -> bool {
@@ -385,7 +385,7 @@ pub fn with_new_ids(
     let edit = |key: &str, value: Raw<'_>| match key {
         "sessionId" if value.str().as_deref() == Some(from) => Edit::set(&to.into()),
         "message" | "toolUseResult" | "texts" | "sessionId" => Edit::Keep,
-        _ => renamed(index, key, value, NESTING, &new),
+        _ => renamed(index, key, value, MAX_NESTING, &new),
     };
     Some(edited(&entry, edit, &[]))
 }

@@ -18,16 +18,16 @@ use transcript_storage::ReadDisk;
 
 use crate::live_file::{LiveFile, has_changed};
 
-/// How often a session that is watched is looked at.
-const POLL: Duration = Duration::from_millis(25);
-/// A session that is not asked for in this time is closed.
-const IDLE: Duration = Duration::from_secs(120);
+/// The interval at which a watched session is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
+/// The time without a request after which a session is closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// The pause between two updates, as a multiple of the time that the first of them took.
-const SHARE: u32 = 1;
-/// The maximum number of changed parts that are sent, the last ones; the page asks for others when they are visible.
-const SENT: usize = 2;
-/// The height of what a part shows, in CSS pixels for a thousand bytes of the file; the page measures it later.
-const HEIGHT: u64 = 40;
+const UPDATE_BACKOFF: u32 = 1;
+/// The maximum number of changed parts that are sent, the last ones; the page requests others when they are visible.
+const MAX_PUSHED_PARTS: usize = 2;
+/// The estimated height of a part, in CSS pixels for a thousand bytes of the file; the page measures it later.
+const PX_PER_KB: u64 = 40;
 
 /// A thread that has a session open. It ends when the session is no longer asked for.
 #[derive(Clone, Debug)]
@@ -171,7 +171,7 @@ impl SessionThread {
             if let Some(Ask::Parts(reply)) = ask {
                 let _ = reply.send(Err(error.to_owned()));
             }
-            ask = match self.asks.recv_timeout(POLL) {
+            ask = match self.asks.recv_timeout(POLL_INTERVAL) {
                 Ok(ask) => Some(ask),
                 Err(_) => return,
             };
@@ -207,13 +207,17 @@ impl SessionThread {
         for watcher in &mut self.watchers {
             watcher.notify(&view);
         }
-        let pause = started.elapsed() * SHARE;
+        let pause = started.elapsed() * UPDATE_BACKOFF;
         let mut asked = Instant::now();
         loop {
             let is_watched = !self.watchers.is_empty();
             let ask = match self.pending.take() {
                 Some(ask) => Ok(ask),
-                None => self.asks.recv_timeout(if is_watched { POLL } else { IDLE }),
+                None => self.asks.recv_timeout(if is_watched {
+                    POLL_INTERVAL
+                } else {
+                    IDLE_TIMEOUT
+                }),
             };
             match ask {
                 // Who asks for the first time wants the session as it is now.
@@ -226,7 +230,9 @@ impl SessionThread {
                     self.answer(ask, &view);
                 }
                 Err(RecvTimeoutError::Disconnected) => return Ok(ViewEnd::Closed),
-                Err(RecvTimeoutError::Timeout) if !is_watched && asked.elapsed() >= IDLE => {
+                Err(RecvTimeoutError::Timeout)
+                    if !is_watched && asked.elapsed() >= IDLE_TIMEOUT =>
+                {
                     return Ok(ViewEnd::Closed);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -305,7 +311,7 @@ fn part_facts(shown: &Conversation<'_>, index: &Index, replaced: u32) -> Vec<Par
                 0 => format!("{first}-{last}-{}", path.entries.len()),
                 replaced => format!("{first}-{last}-{}-{replaced}", path.entries.len()),
             },
-            height: (bytes * HEIGHT / 1000).max(40),
+            height: (bytes * PX_PER_KB / 1000).max(40),
         }
     });
     facts.collect()
@@ -333,7 +339,7 @@ impl PageWatcher {
             self.is_behind = true;
             return;
         };
-        let first_sent = view.parts.len().saturating_sub(SENT);
+        let first_sent = view.parts.len().saturating_sub(MAX_PUSHED_PARTS);
         let parts = (keep..view.parts.len()).map(|at| PartUpdate {
             src: src(&view.parts[at].key),
             height: view.parts[at].height,

@@ -15,14 +15,14 @@ use crate::assets::{self, SCRIPT};
 use crate::live::{Parts, src};
 use crate::options::ServeOptions;
 
-/// The number of sessions that are listed at first.
-const LISTED: usize = 300;
+/// The maximum number of sessions in the list before all are asked for.
+const MAX_LISTED_SESSIONS: usize = 300;
 /// The maximum number of hits that are shown.
-const HITS: usize = 200;
+const MAX_HITS: usize = 200;
 /// The maximum number of rows of usage that are shown.
-const ROWS: usize = 60;
-/// The length of a title in the list, in characters.
-const TITLE: usize = 110;
+const MAX_USAGE_ROWS: usize = 60;
+/// The maximum length of a title in the list, in characters.
+const MAX_TITLE_CHARS: usize = 110;
 
 /// The page around something else than a session. `up` leads to the list.
 fn page(title: &str, up: &str, query: &str, content: &Markup) -> String {
@@ -74,7 +74,7 @@ pub(crate) fn list(options: &ServeOptions, all: bool) -> String {
         Ok(listing) => listing,
         Err(error) => return page("Sessions", "./", "", &html! { p.gap { (error) } }),
     };
-    let shown = if all { usize::MAX } else { LISTED };
+    let shown = if all { usize::MAX } else { MAX_LISTED_SESSIONS };
     let sessions = listing.rows.iter().filter(|row| row.has_file).count();
     let content = html! {
         p.facts { (count(sessions, "session")) }
@@ -105,7 +105,7 @@ fn session_row(row: &SessionRow, options: &ServeOptions) -> Markup {
 fn title(row: &SessionRow) -> String {
     let title = row.title.as_deref().or(row.first_prompt.as_deref());
     let title = Escaping::Visible.one_line(title.unwrap_or("untitled"));
-    cut_text(&title, TITLE)
+    cut_text(&title, MAX_TITLE_CHARS)
 }
 
 /// The address of a session, relative to that of the list.
@@ -137,7 +137,7 @@ pub(crate) fn search(options: &ServeOptions, text: &str) -> String {
 fn found(options: &ServeOptions, text: &str) -> Result<Markup, Failure> {
     let settings = SearchSettings {
         query: text.to_owned(),
-        limit: Some(HITS),
+        limit: Some(MAX_HITS),
         is_live_only: true,
         ..SearchSettings::default()
     };
@@ -211,7 +211,7 @@ fn marked(snippet: &str, matches: &[std::ops::Range<usize>]) -> Markup {
 /// What sessions cost.
 pub(crate) fn usage(options: &ServeOptions) -> String {
     let settings = UsageSettings {
-        limit: Some(ROWS),
+        limit: Some(MAX_USAGE_ROWS),
         is_live_only: true,
         ..UsageSettings::default()
     };
@@ -239,7 +239,7 @@ fn tables(counted: &CountedUsage<'_>) -> Markup {
                     } @else {
                         @for row in &shown.rows { (usage_row(&row.keys[0].to_string(), row, true)) }
                     }
-                    @if shown.all > ROWS { tr { td colspan="5" { (shown.all - ROWS) " more" } } }
+                    @if shown.all > MAX_USAGE_ROWS { tr { td colspan="5" { (shown.all - MAX_USAGE_ROWS) " more" } } }
                     (usage_row("all", &shown.total, counted.usage.problems().is_empty()))
                 }
             }

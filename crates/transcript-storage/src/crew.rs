@@ -27,8 +27,8 @@ use crate::threads::{AtomicUsize, Builder, Condvar, Instant, Mutex, MutexGuard, 
 /// The maximum number of threads that run steps, apart from those that the system keeps.
 const MAX_THREADS: usize = 5;
 
-/// How long a step may keep others waiting.
-const LIMIT: Duration = Duration::from_millis(250);
+/// The maximum time that a step keeps others waiting.
+const MAX_STEP_TIME: Duration = Duration::from_millis(250);
 
 /// What the steps of a task do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,7 +241,7 @@ impl State {
     /// may have many files.
     fn limit(&self) -> Duration {
         let kept = u32::try_from(self.kept / MAX_THREADS).unwrap_or(u32::MAX - 1);
-        LIMIT / (1 + kept)
+        MAX_STEP_TIME / (1 + kept)
     }
 
     /// Gives up the threads that have been kept too long. Returns when to look for the next one.
@@ -492,7 +492,7 @@ impl Crew {
             self.set_going(&mut state);
             if state.next().is_some() {
                 // No thread could be started, or one has not taken it yet.
-                looks_at = looks_at.into_iter().chain([now + LIMIT]).min();
+                looks_at = looks_at.into_iter().chain([now + MAX_STEP_TIME]).min();
             }
             state.looks_at = looks_at;
             let rest = looks_at.map(|time| time.saturating_duration_since(now));

@@ -47,13 +47,17 @@ const SECOND: &str = ".old";
 /// How often, and how long apart, to look whether a process still writes to a file that it opened
 /// while the names were exchanged.
 #[cfg(target_os = "linux")]
-const ATTEMPTS: u32 = 200;
+/// The maximum number of checks whether a process still writes to a file that it opened while the names were
+/// exchanged, and the pause between them.
+const MAX_CHECKS: u32 = 200;
 #[cfg(target_os = "linux")]
-const PAUSE: Duration = Duration::from_millis(10);
+const CHECK_PAUSE: Duration = Duration::from_millis(10);
 /// How often in turn nobody may have the old file open before it is left alone. An `open` that looked up the
 /// name before the exchange can be interrupted for tens of milliseconds on a machine with much to do.
 #[cfg(target_os = "linux")]
-const QUIET: u32 = 20;
+/// The number of checks in a row that must find the old file closed before it is left alone. An `open` that looked up
+/// the name before the exchange can be interrupted for tens of milliseconds on a machine with much to do.
+const MIN_QUIET_CHECKS: u32 = 20;
 /// The maximum number of files of one session that may have lost their name.
 const MAX_KEPT: u32 = 10_000;
 
@@ -554,7 +558,7 @@ impl Old {
         // A process that looked up the name before the exchange may open the old file now. Then its
         // file has to have the name, unless another process opened the new one.
         let mut growth = Growth::after(read.len);
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_CHECKS {
             if self.is_left(&mut growth, path)? {
                 return Ok(crate::sys::sync_folder(path)?);
             }
@@ -574,7 +578,7 @@ impl Old {
                 }
                 return Err(ExchangeError::Busy);
             }
-            fault::pause(PAUSE);
+            fault::pause(CHECK_PAUSE);
         }
         Err(still_open())
     }
@@ -582,11 +586,11 @@ impl Old {
     /// Waits until this file, which was as long as `len` when it lost its name, is left alone.
     fn leave(&self, len: u64, path: &Path) -> Result<(), ExchangeError> {
         let mut growth = Growth::after(len);
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_CHECKS {
             if self.is_left(&mut growth, path)? {
                 return Ok(());
             }
-            fault::pause(PAUSE);
+            fault::pause(CHECK_PAUSE);
         }
         Err(still_open())
     }
@@ -599,7 +603,7 @@ impl Old {
             growth.moved = self.move_growth(growth.moved, path)?;
         }
         growth.quiet = if lease.is_ok() { growth.quiet + 1 } else { 0 };
-        Ok(growth.quiet == QUIET)
+        Ok(growth.quiet == MIN_QUIET_CHECKS)
     }
 
     /// Appends what was appended to this file after `len`, when it had lost its name, to the one
@@ -1156,7 +1160,7 @@ mod tests {
                         let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
                         file.write_all(format!("{number}\n").as_bytes()).unwrap();
                         if number % 32 == 0 {
-                            std::thread::sleep(PAUSE);
+                            std::thread::sleep(CHECK_PAUSE);
                         }
                     }
                 });

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// that closed it.
 const HIDDEN: &str = ".fuse_hidden";
 /// The pauses between the tries, in milliseconds.
-const PAUSES: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+const PAUSES_MS: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
 /// Removes an empty folder. One in which only files are left that were removed is empty soon, and is waited for.
 ///
@@ -33,7 +33,7 @@ fn once_empty(path: &Path, remove: impl Fn() -> io::Result<()>) -> io::Result<()
         entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with(HIDDEN))
     };
     let is_empty_soon = || fs::read_dir(path).is_ok_and(|mut left| left.all(is_hidden));
-    for pause in PAUSES {
+    for pause in PAUSES_MS {
         match remove() {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && is_empty_soon() => {
                 thread::sleep(Duration::from_millis(pause));

@@ -64,10 +64,10 @@ enum Kind {
 const PREFIXES: [&str; 2] = [".transcript-", ".fork-"];
 
 /// The number of random characters after the prefix.
-const RANDOM: usize = 6;
+const RANDOM_CHARS: usize = 6;
 
-/// An unlocked temporary file that is older than this was left behind by a killed process.
-const STALE: Duration = Duration::from_secs(60);
+/// The age from which an unlocked temporary file counts as left by a killed process.
+const STALE_AGE: Duration = Duration::from_secs(60);
 
 /// Runs of NULs of this size become holes in the file.
 const BLOCK: usize = 64 << 10;
@@ -311,7 +311,7 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
 
 fn temporary_names() -> tempfile::Builder<'static, 'static> {
     let mut names = tempfile::Builder::new();
-    names.prefix(PREFIXES[0]).rand_bytes(RANDOM);
+    names.prefix(PREFIXES[0]).rand_bytes(RANDOM_CHARS);
     names
 }
 
@@ -370,11 +370,13 @@ fn is_ours(name: &str) -> bool {
     let mut rests = PREFIXES
         .iter()
         .filter_map(|prefix| name.strip_prefix(prefix));
-    rests.any(|rest| rest.len() == RANDOM && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    rests.any(|rest| {
+        rest.len() == RANDOM_CHARS && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
 }
 
 fn is_stale(path: &Path) -> bool {
-    let is_old = |at: SystemTime| at.elapsed().is_ok_and(|age| age > STALE);
+    let is_old = |at: SystemTime| at.elapsed().is_ok_and(|age| age > STALE_AGE);
     let is_file = fs::symlink_metadata(path)
         .is_ok_and(|found| found.is_file() && found.modified().is_ok_and(is_old));
     is_file && File::open(path).is_ok_and(|file| file.try_lock().is_ok())
@@ -518,7 +520,7 @@ mod tests {
     fn only_what_killed_processes_left_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let old = SystemTime::now() - 2 * STALE;
+        let old = SystemTime::now() - 2 * STALE_AGE;
         for name in [
             ".transcript-a1B2c3",
             ".fork-Zz90aa",

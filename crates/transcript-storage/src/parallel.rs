@@ -22,7 +22,7 @@ use std::thread;
 /// The maximum number of threads unless a number is set.
 const MAX_THREADS: usize = 16;
 /// The maximum number of items for each thread that are begun and not passed on, unless a number is set.
-const AHEAD: usize = 2;
+const ITEMS_AHEAD_PER_THREAD: usize = 2;
 
 /// Returns the number of threads for some items: as `set`, or one for each processor, at most 16; never more than items.
 #[must_use]
@@ -108,7 +108,9 @@ pub fn in_order_within<R: Send, E, M: FnMut(usize) -> R>(
             waiting: 0,
         }),
         changed: Condvar::new(),
-        ahead: limits.ahead.map_or(AHEAD * threads, NonZeroUsize::get),
+        ahead: limits
+            .ahead
+            .map_or(ITEMS_AHEAD_PER_THREAD * threads, NonZeroUsize::get),
     };
     let work = || {
         let mut make = None;
@@ -276,7 +278,7 @@ mod tests {
         let taken = AtomicUsize::new(0);
         for (threads, ahead) in [(1, 1), (2, 1), (4, 3), (3, 0)] {
             let most = match ahead {
-                0 => AHEAD * threads,
+                0 => ITEMS_AHEAD_PER_THREAD * threads,
                 ahead => ahead,
             };
             taken.store(0, Ordering::SeqCst);

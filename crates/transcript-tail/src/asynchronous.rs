@@ -17,8 +17,8 @@ use crate::follower::{Follower, Stopper};
 use crate::source::{Polling, Source, poll_in};
 use crate::watcher::Watcher;
 
-/// The most bytes of text in one batch to the task.
-const BATCH: usize = 64 << 10;
+/// The maximum number of bytes of text in one batch to the task.
+const MAX_BATCH_BYTES: usize = 64 << 10;
 
 type Item = Result<FollowEvent, Error>;
 
@@ -191,7 +191,7 @@ impl<S: Source> Following<S> {
             };
             bytes += len(&item);
             batch.push(item);
-            if bytes >= BATCH {
+            if bytes >= MAX_BATCH_BYTES {
                 break Next::Again;
             }
         };

@@ -23,8 +23,8 @@ use crate::live::FollowedConversation;
 use crate::options::FollowOptions;
 use crate::start::{StartAt, Trailing};
 
-/// How much is read at once.
-const CHUNK: u64 = 64 << 10;
+/// The size of reads, in bytes.
+const CHUNK_SIZE: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub(crate) struct FileCursor {
@@ -286,7 +286,7 @@ impl FileCursor {
             return Ok(true);
         };
         let read_from = emitted + self.framer.pending();
-        let wanted = (len - read_from).min(CHUNK) as usize;
+        let wanted = (len - read_from).min(CHUNK_SIZE) as usize;
         self.buffer.resize(wanted, 0);
         let read = file.source.read_at(read_from, &mut self.buffer)?;
         // The bytes belong to the file that was followed if the emitted bytes before them are still
@@ -361,7 +361,7 @@ impl FileCursor {
         let most = if is_all {
             partial.len()
         } else {
-            CHUNK as usize
+            CHUNK_SIZE as usize
         };
         Ok(has(source, emitted, &partial[..partial.len().min(most)])?
             && has(source, read_from - taken.len() as u64, taken)?

@@ -34,21 +34,21 @@ pub(crate) struct PollBackoff {
 }
 
 impl PollBackoff {
-    const SHORTEST: Duration = Duration::from_millis(1);
-    pub(crate) const LONGEST: Duration = Duration::from_millis(100);
+    const MIN_PAUSE: Duration = Duration::from_millis(1);
+    pub(crate) const MAX_PAUSE: Duration = Duration::from_millis(100);
     /// The pause when events are trusted by experience: one of them may still be lost.
     pub(crate) const HINTED: Duration = Duration::from_secs(1);
     /// The pause when the file system reports all changes.
     pub(crate) const TRUSTED: Duration = Duration::from_secs(120);
-    /// How long to poll often when it is unknown whether events work.
-    const DOUBT: Duration = Duration::from_secs(10);
+    /// The duration of frequent polls while it is unknown whether events work.
+    const DOUBT_TIME: Duration = Duration::from_secs(10);
     /// The number of changes without a hint after which a file system is no longer trusted.
     const MAX_EARLY: u32 = 8;
 
     /// Creates a back-off. `has_events` is whether there can be hints at all.
     pub(crate) fn new(has_events: bool) -> Self {
         Self {
-            pause: Self::SHORTEST,
+            pause: Self::MIN_PAUSE,
             quiet: Duration::ZERO,
             is_hinted: (!has_events).then_some(false),
             is_trusted: false,
@@ -66,7 +66,7 @@ impl PollBackoff {
         if self.is_trusted && self.early < Self::MAX_EARLY {
             return Some(Self::TRUSTED);
         }
-        let is_hinted = self.is_hinted.unwrap_or(self.quiet >= Self::DOUBT);
+        let is_hinted = self.is_hinted.unwrap_or(self.quiet >= Self::DOUBT_TIME);
         is_hinted.then_some(Self::HINTED)
     }
 
@@ -79,14 +79,14 @@ impl PollBackoff {
             Some(false) => self.early.saturating_add(1),
             None => self.early,
         };
-        self.pause = Self::SHORTEST;
+        self.pause = Self::MIN_PAUSE;
         self.quiet = Duration::ZERO;
     }
 
     /// Records that nothing was found; returns how long to wait.
     pub(crate) fn pause(&mut self) -> Duration {
         let pause = self.hinted_pause().unwrap_or(self.pause);
-        self.pause = (self.pause * 2).min(Self::LONGEST);
+        self.pause = (self.pause * 2).min(Self::MAX_PAUSE);
         self.quiet = self.quiet.saturating_add(pause);
         pause
     }

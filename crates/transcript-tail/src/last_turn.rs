@@ -15,11 +15,11 @@ use crate::start::{StartAt, Trailing, offset_of_last};
 
 /// Smaller files are read from their start: that is as fast, and counts the lines.
 const MIN_OFFSET: u64 = 4 << 20;
-/// How far above the first emitted entry its turn may start, in bytes.
-const FARTHEST: u64 = 8 << 20;
+/// The maximum distance of the start of a turn from the first emitted entry, in bytes.
+const MAX_LOOKBACK: u64 = 8 << 20;
 /// The maximum number of entries. Their first parent is missing, so each line takes the time of
 /// linking them all.
-const LONGEST: usize = 512;
+const MAX_ENTRIES: usize = 512;
 
 /// The lines from a prompt to the end of a file.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ impl LastTurn {
         offset_of_last(&source, 1, Trailing::Pending, |entry| {
             let is_found = entry.offset < offset && is_prompt(&mut scanner, &entry.text);
             start = is_found.then_some(entry.offset);
-            is_found || entry.offset + FARTHEST < offset
+            is_found || entry.offset + MAX_LOOKBACK < offset
         })?;
         let Some(start) = start else {
             return Ok(None);
@@ -74,7 +74,7 @@ impl LastTurn {
             count += 1;
             let mut changes = entry.changes.iter().map(|change| &change.kind);
             let is_moved = changes.any(|change| matches!(change, ChangeKind::Moved { .. }));
-            if is_moved || count > LONGEST {
+            if is_moved || count > MAX_ENTRIES {
                 return Ok(None);
             }
             end = if options.is_once {

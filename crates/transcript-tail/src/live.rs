@@ -19,9 +19,9 @@ use crate::event::{EventKind, FollowedEntry};
 use place::{Place, is_entry};
 use turn::{TurnLine, TurnTracker, TurnUpdate};
 
-/// The number of entries that may be linked again after any line: those of the window around calls
-/// in parallel.
-const CHEAP: usize = 128;
+/// The maximum number of entries that may be linked again after any line: those of the window around calls in
+/// parallel.
+const MAX_CHEAP_ENTRIES: usize = 128;
 
 /// How many entries may be linked again before the end of the available bytes is reached: a number,
 /// and some for each line. Sessions of usual length never use it up. In a long file in which many
@@ -210,7 +210,7 @@ impl FollowedConversation {
     /// stay for a later line.
     pub(crate) fn report(&mut self, is_last: bool, events: &mut VecDeque<EventKind>) {
         let cost = self.live.cost();
-        if !is_last && cost > CHEAP {
+        if !is_last && cost > MAX_CHEAP_ENTRIES {
             if cost > self.budget {
                 return;
             }

@@ -9,8 +9,8 @@ use crate::event::{EventKind, FollowedEntry, Reset};
 use crate::file_position::{Checkpoint, FilePosition};
 use crate::line_classifier::LineClassifier;
 
-/// How much is read at once.
-const CHUNK: u64 = 64 << 10;
+/// The size of reads, in bytes.
+const CHUNK_SIZE: u64 = 64 << 10;
 
 /// Where following starts in a file that exists when the follower is made, or is found by the watcher. A file that is created
 /// later is read from its first byte.
@@ -95,7 +95,7 @@ fn first_line_from(source: &Source, offset: u64) -> Result<Option<u64>, Error> {
         return Ok((offset == 0).then_some(0));
     }
     let mut at = offset - 1;
-    let mut buffer = vec![0; CHUNK as usize];
+    let mut buffer = vec![0; CHUNK_SIZE as usize];
     loop {
         let read = source.read_at(at, &mut buffer)?;
         if read == 0 {
@@ -145,9 +145,9 @@ fn last_before(
         classifier: LineClassifier::default(),
         events: VecDeque::new(),
     };
-    let mut buffer = vec![0; CHUNK.min(end) as usize];
+    let mut buffer = vec![0; CHUNK_SIZE.min(end) as usize];
     while end > 0 {
-        let start = end.saturating_sub(CHUNK);
+        let start = end.saturating_sub(CHUNK_SIZE);
         let wanted = (end - start) as usize;
         if source.read_at(start, &mut buffer[..wanted])? < wanted {
             // The file became shorter; the next poll reports that.

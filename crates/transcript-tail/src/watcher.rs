@@ -20,8 +20,8 @@ use crate::options::FollowOptions;
 use crate::source::{self, Polling, Source};
 use crate::start::StartAt;
 
-/// A file that has been idle for this long is polled no more often than the folders.
-const ACTIVE: Duration = Duration::from_secs(10);
+/// The idle time after which a file is polled no more often than the folders.
+const ACTIVE_TIME: Duration = Duration::from_secs(10);
 /// The maximum number of files that are kept open.
 const MAX_OPEN: usize = 64;
 /// The maximum number of events of one file in a row while other files have events.
@@ -302,7 +302,7 @@ impl Watcher {
         }
         if hints.is_empty() {
             let active = |(path, file): (&Arc<Path>, &WatchedFile)| {
-                (file.active.elapsed() < ACTIVE).then(|| Arc::clone(path))
+                (file.active.elapsed() < ACTIVE_TIME).then(|| Arc::clone(path))
             };
             let active: Vec<_> = self.files.iter().filter_map(active).collect();
             for path in active {
@@ -449,7 +449,7 @@ impl Watcher {
         self.next_scan = self.last_scan
             + match self.backoff.hinted_pause() {
                 Some(pause) => (self.scan_cost * 1000).max(pause),
-                None => (self.scan_cost * 100).max(PollBackoff::LONGEST),
+                None => (self.scan_cost * 100).max(PollBackoff::MAX_PAUSE),
             };
         if self.settled > began {
             let soon = self.settled.max(self.last_scan + self.scan_cost * 10);

@@ -10,10 +10,10 @@ use transcript_reader::{Bodies, EntryNo, EntryRef, Error};
 use transcript_resume::ConversationPath;
 use transcript_resume::request::BodySource;
 
-/// How much is kept of a string, at least.
-const KEPT: usize = 96;
-/// Shorter strings are kept as they are.
-const LONG: usize = 2 * KEPT;
+/// The minimum length of the start of a string that is kept, in bytes.
+const MIN_KEPT_BYTES: usize = 96;
+/// The maximum length of a string that is kept as it is, in bytes.
+const MAX_WHOLE_BYTES: usize = 2 * MIN_KEPT_BYTES;
 
 /// The bodies of a conversation; with long strings shortened if it is a large one, so that its
 /// messages take little memory. What a provider objects to does not depend on the rest of a text.
@@ -79,7 +79,9 @@ impl BodySource for AbridgedBodies<'_> {
 
     fn body(&mut self, entry: &EntryRef<'_>) -> Result<&str, Error> {
         let text = self.bodies.get(entry)?.text;
-        if self.whole_from.is_none_or(|from| entry.number() >= from) || text.len() <= LONG {
+        if self.whole_from.is_none_or(|from| entry.number() >= from)
+            || text.len() <= MAX_WHOLE_BYTES
+        {
             return Ok(text);
         }
         self.abridged.clear();
@@ -125,13 +127,13 @@ fn abridge(json: &str, out: &mut String) -> Cut {
         let string = &rest[..end];
         // An image that is cut would count as a damaged one. Some writers escape its slashes.
         let is_media = may_be_media(string) || string.starts_with("\\/9j");
-        if end > LONG && is_media {
+        if end > MAX_WHOLE_BYTES && is_media {
             let plain = string.replace("\\/", "/");
             let short = abridged_media(&plain);
             let short = short.as_deref().unwrap_or(string);
             removed.media += (string.len() - short.len()) as u64;
             out.push_str(short);
-        } else if end > LONG {
+        } else if end > MAX_WHOLE_BYTES {
             let kept = cut(string);
             out.push_str(&string[..kept]);
             removed.texts += (string.len() - kept) as u64;
@@ -166,7 +168,7 @@ fn end_of_string(text: &str) -> usize {
 /// says anything.
 fn cut(string: &str) -> usize {
     const ESCAPE: usize = "\\ud83d\\ude00".len();
-    let mut at = KEPT;
+    let mut at = MIN_KEPT_BYTES;
     loop {
         while !string.is_char_boundary(at) {
             at -= 1;
@@ -212,7 +214,7 @@ mod tests {
                 let cut = cut["n"][1].as_str().unwrap();
                 assert!(long.as_str().unwrap().starts_with(cut), "{cut}");
                 assert!(
-                    !cut.is_empty() && (cut.len() < LONG || before == 0),
+                    !cut.is_empty() && (cut.len() < MAX_WHOLE_BYTES || before == 0),
                     "{cut}"
                 );
             }

@@ -18,8 +18,8 @@ use crate::located_finding::LocatedFinding;
 /// A conversation with more bytes is not built as a request: no API accepts one of more than 32 MB.
 pub(crate) const MAX_SENT: u64 = 64 << 20;
 
-/// A file of this size takes long to resume, and is reported with what it is made of.
-const LARGE: u64 = 50 << 20;
+/// The length from which a file takes long to resume, in bytes; what it is made of is reported.
+const LARGE_FILE_LEN: u64 = 50 << 20;
 /// Copies are reported when they are at least this many bytes, and a tenth of the file.
 const MIN_COPIED_BYTES: u64 = 1 << 20;
 /// The number of bytes of bodies that are read for one kind of finding.
@@ -48,11 +48,11 @@ fn sizes(
     sent: u64,
     bodies: &mut Bodies<'_>,
 ) -> Result<Option<LocatedFinding>, Error> {
-    const LINES: usize = 5;
-    const RESULTS: usize = 64;
+    const MAX_LINES: usize = 5;
+    const MAX_RESULTS: usize = 64;
     let index = tree.index();
     let all = index.byte_count();
-    if all < LARGE {
+    if all < LARGE_FILE_LEN {
         return Ok(None);
     }
     let mut by_type: BTreeMap<&str, u64> = BTreeMap::new();
@@ -75,13 +75,13 @@ fn sizes(
         turn.0 += entry.byte_len();
         largest_turn = largest_turn.max(turn);
         lines.push(entry);
-        keep_largest(&mut lines, LINES);
+        keep_largest(&mut lines, MAX_LINES);
         if entry.flags().contains(Flags::HAS_TOOL_RESULT) {
             results.push(entry);
-            keep_largest(&mut results, RESULTS);
+            keep_largest(&mut results, MAX_RESULTS);
         }
     }
-    for list in [(&mut lines, LINES), (&mut results, RESULTS)] {
+    for list in [(&mut lines, MAX_LINES), (&mut results, MAX_RESULTS)] {
         list.0
             .sort_unstable_by_key(|entry| std::cmp::Reverse(entry.byte_len()));
         list.0.truncate(list.1);

@@ -35,7 +35,7 @@ const WAS: &str = "was";
 const RESULTS: &str = SessionLayout::CLIENT.results;
 /// A longer file is named and not copied: no reader takes a line of more than 64 MiB.
 const MAX_RESULT: u64 = 16 << 20;
-const BLOCK: usize = 256 << 10;
+const BLOCK_SIZE: usize = 256 << 10;
 
 /// What the other files of a session have, gathered as a session; nothing is published.
 #[derive(Debug)]
@@ -775,7 +775,7 @@ impl Lines<'_> {
     }
 
     fn copy(&mut self, source: &Source, from: u64, to: u64) -> Result<(), Error> {
-        let mut block = vec![0; BLOCK.min((to - from) as usize)];
+        let mut block = vec![0; BLOCK_SIZE.min((to - from) as usize)];
         let mut at = from;
         while at < to {
             let wanted = block.len().min((to - at) as usize);

@@ -29,8 +29,8 @@ use crate::report::{PolicyLint, Report};
 use crate::secrets;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// A writer that is this much behind its subagents has stopped.
-const STALLED: Duration = Duration::from_secs(60 * 60);
+/// The time after the last entry of a session in which its subagents wrote, from which its writer counts as stopped.
+const STALLED_LAG: Duration = Duration::from_secs(60 * 60);
 /// The number of days after which the client deletes sessions, unless its settings say otherwise.
 const CLEANUP_DAYS: u64 = 30;
 /// How many messages at each end of a file are asked for their working folder.
@@ -166,7 +166,7 @@ pub(crate) fn behind(
     let message = last_of(index.entries().filter(|entry| entry.kind().is_message()))?;
     let newest = newest_beside(disk, path, agents, last_of(index.entries()), modified)?;
     let later = newest.duration_since(message).ok()?;
-    (later > STALLED).then_some(later)
+    (later > STALLED_LAG).then_some(later)
 }
 
 fn last_of<'i>(entries: impl Iterator<Item = EntryRef<'i>>) -> Option<SystemTime> {

@@ -89,13 +89,13 @@ impl EndRepair {
     }
 }
 
-/// Without a lease to detect other writers, the length of the file must be stable for this long.
-const STABLE: Duration = Duration::from_millis(250);
+/// The time in which the length of the file must not change, without a lease to detect other writers.
+const STABLE_TIME: Duration = Duration::from_millis(250);
 
-const BLOCK: u64 = 64 << 10;
+const BLOCK_SIZE: u64 = 64 << 10;
 
-/// Readers skip longer lines, so searching them is useless.
-const LONGEST: u64 = DEFAULT_LINE_CAP as u64;
+/// The maximum length of a line that is searched, in bytes. Readers skip longer ones.
+const MAX_SEARCHED_LINE: u64 = DEFAULT_LINE_CAP as u64;
 
 /// Makes the file end with a newline. The caller holds the lock; `is_alone` is whether no other
 /// process has the file open for writing, if known.
@@ -110,7 +110,7 @@ pub(crate) fn repair_end(
 ) -> io::Result<EndRepair> {
     let len = file.status()?.len;
     let tail = last_line(file, len)?;
-    if len - tail > LONGEST {
+    if len - tail > MAX_SEARCHED_LINE {
         return end_line(file, len, sealed(tail..len, Kept::TooLong));
     }
     let line = read(file, tail, len)?;
@@ -220,7 +220,7 @@ fn torn_batch(file: &dyn File, tail: u64, torn: &[u8], is_whole: bool) -> io::Re
     while end > 0 && lines + 1 < COMPACTION_LINES {
         let start = last_line(file, end - 1)?;
         lines += 1;
-        if end - start > LONGEST {
+        if end - start > MAX_SEARCHED_LINE {
             return Ok(None);
         }
         if batch_lines(&read(file, start, end - 1)?).is_some_and(|all| lines < all) {
@@ -265,8 +265,8 @@ fn has_entry(line: &[u8]) -> bool {
 pub(crate) fn write_side_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     // Each file is another line that was torn at the same offset, which is rare. If all names are
     // taken, the cause is something else, and the error makes it visible.
-    const NAMES: u32 = 10;
-    for number in 0..NAMES {
+    const MAX_NAMES: u32 = 10;
+    for number in 0..MAX_NAMES {
         let mut name = path.as_os_str().to_owned();
         if number > 0 {
             name.push(format!(".{number}"));
@@ -305,7 +305,7 @@ pub(crate) fn side_file(path: &Path, what: &str, offset: u64) -> PathBuf {
 }
 
 fn is_stable(file: &dyn File, len: u64) -> io::Result<bool> {
-    std::thread::sleep(STABLE);
+    std::thread::sleep(STABLE_TIME);
     Ok(file.status()?.len == len)
 }
 
@@ -325,7 +325,7 @@ fn append_newline(file: &dyn File) -> io::Result<()> {
 fn last_line(file: &dyn File, len: u64) -> io::Result<u64> {
     let mut end = len;
     while end > 0 {
-        let start = end.saturating_sub(BLOCK);
+        let start = end.saturating_sub(BLOCK_SIZE);
         let block = read(file, start, end)?;
         if let Some(at) = memrchr(b'\n', &block) {
             return Ok(start + at as u64 + 1);

@@ -23,14 +23,14 @@ const CHECK_NAME: Duration = Duration::from_millis(100);
 /// How long another writer may have the file open before it counts as a writer.
 const FORK_GRACE: Duration = Duration::from_millis(50);
 
-/// How long to wait for another process that is checking for writers of the file.
-const ASKS: Duration = Duration::from_millis(1);
+/// The pause between two attempts to open a file while another process checks it for writers.
+const CHECK_PAUSE: Duration = Duration::from_millis(1);
 
 /// The most foreign bytes that are read to see what they are.
 const MAX_GROWTH: u64 = 16 << 20;
 
-/// How often to rewrite a batch that was placed after an unfinished line of another process.
-const ATTEMPTS: u32 = 3;
+/// The maximum number of rewrites of a batch that was placed after an unfinished line of another process.
+const MAX_REWRITES: u32 = 3;
 
 pub(crate) struct Log {
     disk: Arc<dyn Disk>,
@@ -271,7 +271,7 @@ impl Log {
                     if start.elapsed() >= self.lock_wait {
                         return Err(self.busy().because(error));
                     }
-                    std::thread::sleep(ASKS);
+                    std::thread::sleep(CHECK_PAUSE);
                     continue;
                 }
                 opened => opened.map_err(|error| self.io(error))?,
@@ -375,7 +375,7 @@ impl Log {
         let batch = lines;
         let lines: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
         let start = from.saturating_sub(1);
-        for attempt in 0..=ATTEMPTS {
+        for attempt in 0..=MAX_REWRITES {
             let now = self.status(file)?.len;
             let bytes = self.read(file, start, now)?;
             let (places, others) = match_lines(&bytes, start, &lines);
@@ -390,7 +390,7 @@ impl Log {
                 self.end = bytes.ends_with(b"\n").then_some(now);
                 return Ok(places.into_iter().flatten().collect());
             }
-            if attempt == ATTEMPTS {
+            if attempt == MAX_REWRITES {
                 break;
             }
             if let Err(error) = self.write(file, now, &[b"\n", &*missing].concat()) {

@@ -6,8 +6,8 @@ use transcript_format::kind::EntryKind;
 
 use crate::draft::Draft;
 
-/// The part at the end of a file that other readers look at to list sessions.
-const WINDOW: u64 = 64 << 10;
+/// The length of the end of a file that other readers look at to list sessions.
+const WINDOW_LEN: u64 = 64 << 10;
 
 /// The last line of each kind of state, and the offset where it starts.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +60,7 @@ impl MetadataCache {
         others.sort_by_key(|line| line.len());
         for line in others {
             taken += room(line);
-            if taken > WINDOW {
+            if taken > WINDOW_LEN {
                 break;
             }
             lines.push(line.clone());
@@ -76,12 +76,12 @@ impl MetadataCache {
             metadata.has_same_fields(line).then_some(*offset)
         };
         let placed: Vec<_> = lines.into_iter().map(|line| (place(&line), line)).collect();
-        let mut window = end.saturating_sub(WINDOW);
+        let mut window = end.saturating_sub(WINDOW_LEN);
         loop {
             let is_due = |place: Option<u64>| place.is_none_or(|place| place < window);
             let due = placed.iter().filter(|(place, _)| is_due(*place));
             let longer: u64 = due.map(|(_, line)| room(line)).sum();
-            let moved = (end + longer).saturating_sub(WINDOW);
+            let moved = (end + longer).saturating_sub(WINDOW_LEN);
             if moved == window {
                 let due = placed.into_iter().filter(|(place, _)| is_due(*place));
                 return due.map(|(_, line)| line).collect();

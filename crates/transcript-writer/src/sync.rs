@@ -107,8 +107,8 @@ struct Copies {
     spare: Vec<Vec<u8>>,
 }
 
-/// The capacity of one chunk.
-const CHUNK: usize = 256 << 10;
+/// The capacity of one chunk, in bytes.
+const CHUNK_SIZE: usize = 256 << 10;
 
 impl Copies {
     fn push(&mut self, bytes: &[u8]) {
@@ -119,7 +119,7 @@ impl Copies {
             }
             _ => {
                 let mut chunk = self.spare.pop().unwrap_or_default();
-                chunk.reserve(bytes.len().max(CHUNK));
+                chunk.reserve(bytes.len().max(CHUNK_SIZE));
                 chunk.extend_from_slice(bytes);
                 self.chunks.push_back(chunk);
             }
@@ -141,7 +141,7 @@ impl Copies {
         if let Some(mut chunk) = self.chunks.pop_front() {
             self.start += chunk.len() as u64;
             self.len -= chunk.len();
-            if chunk.capacity() <= 2 * CHUNK && self.spare.len() < 4 {
+            if chunk.capacity() <= 2 * CHUNK_SIZE && self.spare.len() < 4 {
                 chunk.clear();
                 self.spare.push(chunk);
             }

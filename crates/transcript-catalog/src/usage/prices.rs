@@ -18,7 +18,7 @@ use super::Tokens;
 static TABLE: &str = include_str!("../../data/prices.tsv");
 
 /// The decimal places of a price in USD for a token.
-const PLACES: u32 = 15;
+const DECIMAL_PLACES: u32 = 15;
 /// The decimal places of a multiplier.
 const FACTOR_PLACES: u32 = 3;
 /// One, with these.
@@ -297,7 +297,7 @@ impl ModelPrices {
             let searches = u128::from(tokens.web_search) * u128::from(self.search?);
             sum = sum.saturating_add(searches.saturating_mul(u128::from(ONE * ONE)));
         }
-        let unit = 10_u128.pow(PLACES - 9) * u128::from(ONE * ONE);
+        let unit = 10_u128.pow(DECIMAL_PLACES - 9) * u128::from(ONE * ONE);
         Some(sum / unit + u128::from(sum % unit >= unit / 2))
     }
 
@@ -436,7 +436,7 @@ fn from_row(words: &str) -> ModelPrices {
                 continue;
             }
             "search" => {
-                prices.search = decimal(value, PLACES - 3);
+                prices.search = decimal(value, DECIMAL_PLACES - 3);
                 continue;
             }
             "x" => {
@@ -447,9 +447,11 @@ fn from_row(words: &str) -> ModelPrices {
             }
             _ => continue,
         };
-        if let (Some(tier), Ok(from), Some(price)) =
-            (tier_of_key(end), from.parse(), decimal(value, PLACES - 6))
-        {
+        if let (Some(tier), Ok(from), Some(price)) = (
+            tier_of_key(end),
+            from.parse(),
+            decimal(value, DECIMAL_PLACES - 6),
+        ) {
             rates.push(Rate {
                 kind,
                 tier,
@@ -489,7 +491,7 @@ fn from_json(entry: &RawValue) -> Result<Option<ModelPrices>, Wrong> {
     let (mut prices, mut rates) = (ModelPrices::default(), Vec::new());
     for (key, value) in &fields {
         let price = |value: &RawValue| {
-            decimal(value.get(), PLACES).ok_or((Some(key.clone()), "not a price in USD"))
+            decimal(value.get(), DECIMAL_PLACES).ok_or((Some(key.clone()), "not a price in USD"))
         };
         let wrong = |what| (Some(key.clone()), what);
         match key.as_str() {

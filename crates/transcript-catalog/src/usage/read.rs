@@ -31,8 +31,8 @@ pub(super) fn open_cache<'c>(folder: &Path, catalog: &'c Catalog) -> UsageCache<
 /// The maximum number of bytes after what is kept that are read even if only what is kept may be used.
 const MAX_REST: u64 = 1 << 20;
 
-/// The size of the part of a file that a thread reads at a time, in bytes.
-const PART: u64 = 4 << 20;
+/// The length of the part of a file that a thread reads at a time, in bytes.
+const PART_LEN: u64 = 4 << 20;
 
 /// What a line has that says something about usage: its type, or a name in it. The escapes are those
 /// with which such a text could be written as well.
@@ -174,16 +174,16 @@ pub(super) fn read_files(
         };
         options.count(start.min(len));
         let first = tasks.len();
-        let is_alone = len.saturating_sub(start) <= PART;
+        let is_alone = len.saturating_sub(start) <= PART_LEN;
         let task = |start, end| Task {
             plan,
             start,
             end,
             is_alone,
         };
-        while len.saturating_sub(start) > PART {
-            tasks.push(task(start, start + PART));
-            start += PART;
+        while len.saturating_sub(start) > PART_LEN {
+            tasks.push(task(start, start + PART_LEN));
+            start += PART_LEN;
         }
         // The last part ends where the file ends by then.
         tasks.push(task(start, u64::MAX));

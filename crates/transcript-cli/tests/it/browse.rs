@@ -28,7 +28,7 @@ impl Walk {
     /// Starts a shell in a terminal; `None`, with a word about it, without tmux.
     fn new(columns: usize, rows: usize) -> Option<Self> {
         if Command::new("tmux").arg("-V").output().is_err() {
-            println!("skipped: no tmux");
+            let _ = writeln!(std::io::stderr(), "skipped: no tmux");
             return None;
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -5,13 +5,14 @@ use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
 
 use crate::escape::Escaping;
 
-/// Longer texts are shown as they are: parsing some Markdown takes quadratic time.
-const LONGEST: usize = 64 << 10;
+/// The maximum length of a text that is parsed, in bytes, as some Markdown takes quadratic time. Longer texts are
+/// shown as they are.
+const MAX_PARSED_LEN: usize = 64 << 10;
 
 /// Returns `text` as HTML.
 pub(super) fn markup(text: &str, escaping: Escaping) -> Markup {
     let text = escaping.escape(text.trim());
-    if text.len() > LONGEST {
+    if text.len() > MAX_PARSED_LEN {
         return html! { pre { (text) } };
     }
     let mut page = String::with_capacity(text.len() * 2);

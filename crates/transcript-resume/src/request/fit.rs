@@ -6,8 +6,8 @@ use transcript_messages::{Message, TokenEstimate};
 
 use super::recorded_usage::RecordedTokens;
 
-/// How many turns at the end of a conversation are never omitted, by default.
-const TURNS: usize = 2;
+/// The default number of turns at the end of a conversation that are never omitted.
+const DEFAULT_KEPT_TURNS: usize = 2;
 
 /// How long a request may be. What is too much is omitted under [`Policy::Recover`](crate::Policy::Recover); under
 /// [`Policy::Vendor`](crate::Policy::Vendor) it has no effect, as the client sends all.
@@ -35,7 +35,7 @@ impl Fit {
         Self {
             max,
             is_window: false,
-            turns: TURNS,
+            turns: DEFAULT_KEPT_TURNS,
         }
     }
 

@@ -38,7 +38,7 @@ impl BlockStore for InFile {
 }
 
 /// The number of entries of a path that are read at once.
-const PART: usize = 256;
+const ENTRIES_PER_READ: usize = 256;
 
 /// The steps of a path, and the entries that could not be used.
 pub(super) struct Loaded<'i> {
@@ -79,7 +79,7 @@ impl<'i> Loaded<'i> {
             loaded.names.record = names.record;
             return Ok(loaded);
         }
-        let parts: Vec<&[PathEntry]> = path.entries.chunks(PART).collect();
+        let parts: Vec<&[PathEntry]> = path.entries.chunks(ENTRIES_PER_READ).collect();
         let read = |number: usize, bodies: &mut B| {
             let mut names = context();
             PathPart::read(tree, parts[number], &mut names, bodies)

@@ -307,7 +307,7 @@ impl<'i> Sweep<'i> {
     /// Returns whether a line contains the duration of a turn of the path. The last turn ends after
     /// the leaf: its line is a child of the last answer, with hooks possibly between them.
     fn ends_a_turn(&self, line: &EntryRef<'_>) -> bool {
-        const HOOKS: usize = 64;
+        const MAX_HOOKS: usize = 64;
         let same = line
             .uuid()
             .and_then(|id| self.index.with_uuid(id).next())
@@ -320,7 +320,7 @@ impl<'i> Sweep<'i> {
             Some(self.index.entry(parent))
         };
         let first = self.index.entry(line.number());
-        let mut lines = std::iter::successors(Some(first), above).take(HOOKS);
+        let mut lines = std::iter::successors(Some(first), above).take(MAX_HOOKS);
         lines
             .find(|line| line.kind().is_message() || self.is_on_path(line))
             .is_some_and(|line| self.is_on_path(&line))

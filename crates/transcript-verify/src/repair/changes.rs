@@ -17,7 +17,7 @@ use super::reading::{Defects, Reading};
 const ENGINE: &str = "transcriptEngine";
 const WAS: &str = "was";
 
-const BLOCK: usize = 256 << 10;
+const BLOCK_SIZE: usize = 256 << 10;
 
 /// The changes to the lines of a file. Everything else is copied byte for byte.
 #[derive(Debug, Default)]
@@ -320,7 +320,7 @@ impl Writer<'_> {
 /// Copies bytes of `source`.
 pub(super) fn copy(source: &Source, range: Range<u64>, out: &mut dyn Write) -> Result<(), Error> {
     let failed = |at, error| Error::io(source.path(), at, error);
-    let mut block = vec![0; BLOCK.min((range.end - range.start) as usize)];
+    let mut block = vec![0; BLOCK_SIZE.min((range.end - range.start) as usize)];
     let mut at = range.start;
     while at < range.end {
         let wanted = block.len().min((range.end - at) as usize);

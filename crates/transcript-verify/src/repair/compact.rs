@@ -28,7 +28,7 @@ use super::{Repair, RepairRefusal, new_source};
 
 /// The requests at the ends of branches are built and compared, the last branch first, until about
 /// this number of bytes was read for them. The paths of all are compared, and the text of each entry.
-const BUILT: u64 = 4 << 30;
+const MAX_REBUILT_BYTES: u64 = 4 << 30;
 
 named! {
     /// Why no resume needs a line.
@@ -395,7 +395,7 @@ fn is_alike(one: &Reading, other: &Reading) -> Result<bool, Error> {
         let branches = Branches::new(&one.tree, &[]);
         let tips = branches.all().iter().filter(|branch| branch.is_tip);
         let leaves = tips.filter_map(|tip| one.tree.entry_node(tip.last));
-        let built = (BUILT / one.reading.source.len().max(1)).max(1) as usize;
+        let built = (MAX_REBUILT_BYTES / one.reading.source.len().max(1)).max(1) as usize;
         for (at, leaf) in leaves.rev().enumerate() {
             let paths = [&one.tree, &other.tree].map(|tree| tree.path_to_leaf(leaf));
             let is_same = one.ids(&paths[0]).eq(other.ids(&paths[1]));

@@ -39,8 +39,8 @@ use reading::Reading;
 /// A new file of up to this size is made in memory, a larger one as a temporary file.
 const IN_MEMORY: u64 = 64 << 20;
 
-/// The most steps that a repair takes.
-const STEPS: usize = 8;
+/// The maximum number of steps of a repair.
+const MAX_STEPS: usize = 8;
 
 /// Bytes of the old file that are not in the new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl Repair {
         let mut at: Option<Reading> = None;
         let mut strength = 0;
         let mut refusal = Some(RepairRefusal::ShowsOther);
-        for _ in 0..STEPS {
+        for _ in 0..MAX_STEPS {
             let reading = at.as_ref().unwrap_or(&self.original);
             let planner = Planner::new(reading);
             if at.is_some() {

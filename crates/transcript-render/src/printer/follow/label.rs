@@ -11,8 +11,8 @@ use crate::text::{Span, cut_text};
 
 /// How much of a name is shown, in columns.
 const MAX_NAME: usize = 40;
-/// How many characters of a uuid.
-const ID: usize = 8;
+/// The number of printed characters of a uuid.
+const SHORT_ID_CHARS: usize = 8;
 
 /// A session by its title or project, the start of its id, and the subagent.
 pub(super) struct Label {
@@ -109,7 +109,7 @@ fn place(path: &Path, is_agent: bool) -> (Option<String>, Option<String>) {
 /// Shortens a uuid to its start; other ids are not shortened.
 fn short(id: &str) -> String {
     match Uuid::parse(id.to_ascii_lowercase().as_bytes()) {
-        Some(_) => id.chars().take(ID).collect(),
+        Some(_) => id.chars().take(SHORT_ID_CHARS).collect(),
         None => id.to_owned(),
     }
 }
