@@ -18,6 +18,8 @@ import ast
 import json
 import keyword
 import re
+import shutil
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -249,8 +251,12 @@ def node(schema):
 PATHS = {"archive", "directory", "identity", "in", "new", "old", "out", "prices", "project", "root", "session"}
 # Types of options that the packages name.
 NAMED_TYPES = {"policy": "Policy", "provider": "Provider"}
-# `from` is a keyword of Python, so both packages call it `start`; `in` is one, too, and an argument without a keyword.
-NEW_NAMES = {"python": {"from": "start", "in": "places"}, "node": {"from": "start"}}
+# `from` is a keyword of Python, so both packages call it `start`; `in` is one, too, and an argument without a keyword. `new` is a
+# keyword of JavaScript.
+NEW_NAMES = {
+    "python": {"from": "start", "in": "places"},
+    "node": {"from": "start", "new": "newFolder", "old": "oldFolder"},
+}
 # `list` is a type of Python, which a star import must not hide; `export` is a keyword of JavaScript.
 FUNCTION_NAMES = {"python": {"list": "sessions"}, "node": {"export": "exportSession"}}
 # `watch(a, b)` takes its places one by one in Python.
@@ -538,11 +544,13 @@ def node_functions(schema):
 
 def node_function(operation):
     required = [option.new_name("node") for option in operation.required]
-    given = ["...options", *required]
+    pairs = [(option.name, option.new_name("node")) for option in operation.required]
+    values = [name if name == new_name else f"{name}: {new_name}" for name, new_name in pairs]
+    given = ["...options", *values]
     text = ""
     if "from" in operation.options:
         text += "  const { start, ...others } = options ?? {};\n"
-        given = ["...others", *required, "from: start"]
+        given = ["...others", *values, "from: start"]
     if "in" in operation.options:
         # One place, or several.
         given.append("in: [options?.in ?? []].flat()")
@@ -748,6 +756,23 @@ def type_mistakes(schema):
                 yield f"{language}: the values of {name} are not {', '.join(wanted)}"
 
 
+def syntax_mistakes():
+    """Return what cannot be parsed: names of options may be keywords of a language."""
+    mistakes = []
+    for name in ("records.py", "_functions.py"):
+        try:
+            compile((PYTHON / name).read_text(encoding="utf-8"), name, "exec")
+        except SyntaxError as error:
+            mistakes.append(str(error))
+    if node_program := shutil.which("node"):
+        for name in ("functions.js", "functions.mjs"):
+            ran = subprocess.run([node_program, "--check", NODE / "lib" / name], capture_output=True, text=True, check=False)
+            # Node alone takes keywords of strict mode as names in some modules, which bundlers refuse.
+            if ran.returncode:
+                mistakes.append(ran.stderr.strip())
+    return mistakes
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is not up to date")
@@ -774,6 +799,7 @@ def main():
     if stale and given.check:
         names = ", ".join(str(path.relative_to(ROOT)) for path in stale)
         mistakes.append(f"not up to date: {names}; python3 tools/bindings_api.py writes them")
+    mistakes += syntax_mistakes()
     if mistakes:
         sys.exit("\n".join(mistakes))
 

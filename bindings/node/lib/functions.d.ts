@@ -370,7 +370,7 @@ export function listArchived(options?: ArchiveOptions): Promise<SessionRecord[]>
  * with their subagents and side files. Nothing is overwritten. After an interruption the same call finishes the move.
  * The folders themselves are not touched.
  */
-export function move(old: Path, new: Path, options?: MoveOptions): Promise<MoveReport>;
+export function move(oldFolder: Path, newFolder: Path, options?: MoveOptions): Promise<MoveReport>;
 
 /**
  * Returns a text in which `[redacted: KIND]` replaces secrets, and the number of each kind. docs/redaction.md has the

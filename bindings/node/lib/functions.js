@@ -29,8 +29,8 @@ async function listArchived(options) {
   return every('listArchived', { ...options });
 }
 
-async function move(old, new, options) {
-  return (await every('move', { ...options, old, new }))[0];
+async function move(oldFolder, newFolder, options) {
+  return (await every('move', { ...options, old: oldFolder, new: newFolder }))[0];
 }
 
 async function redact(text, options) {

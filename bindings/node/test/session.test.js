@@ -87,6 +87,26 @@ inFolder('arguments that are mistakes are refused, and nothing is written', asyn
   assert.equal(kinds.filter((kind) => kind === 'entry').length, 4);
 });
 
+inFolder('sessions are listed, shown as a tree, copied and moved', async (_, root) => {
+  const project = path.join(root, '-work');
+  const file = path.join(project, `${ID}.jsonl`);
+  fs.mkdirSync(project);
+  const cwd = { cwd: '/work' };
+  const lines = [entry('user', 'u1', null, 'one', cwd), entry('assistant', 'a1', 'u1', '1', cwd)];
+  fs.writeFileSync(file, [...lines, entry('user', 'u2', 'a1', 'two', cwd), ''].join('\n'));
+  const [row] = await transcript.list({ root, text: 'ONE' });
+  assert.deepEqual([row.sessionId, row.cwd], [ID, '/work']);
+  assert.deepEqual(await transcript.list({ root, since: '2026-03-02' }), []);
+  assert.equal((await transcript.tree(file)).sessionId, ID);
+  const copy = await transcript.fork(file, { at: '1', root });
+  assert.notEqual(copy.sessionId, ID);
+  await transcript.move('/work', '/new', { root, dryRun: true });
+  assert.equal(fs.existsSync(file), true);
+  await transcript.move('/work', '/new', { root });
+  assert.equal(fs.existsSync(file), false);
+  assert.equal((await transcript.list({ root, project: '/new' })).length, 2);
+});
+
 test('a text is returned without its secrets', async () => {
   const done = await transcript.redact("DB_PASSWORD='my long phrase' for ada@example.org", { emails: true });
   assert.deepEqual(done, {

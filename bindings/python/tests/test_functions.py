@@ -136,6 +136,26 @@ class Functions(Store):
             with self.subTest(options), self.assertRaisesRegex(transcript.InvalidError, "provider"):
                 transcript.request(path, **options)  # type: ignore[arg-type]
 
+    def test_sessions_are_listed_shown_as_a_tree_copied_and_moved(self) -> None:
+        path = self.write(
+            entry("user", "u1", None, "one", cwd="/work"),
+            entry("assistant", "a1", "u1", "1", cwd="/work"),
+            entry("user", "u2", "a1", "two", cwd="/work"),
+        )
+        (row,) = transcript.sessions(root=self.root, text="ONE")
+        self.assertEqual((row["sessionId"], row["cwd"]), (ID, "/work"))
+        self.assertEqual(transcript.sessions(root=self.root, since="2026-03-02"), [])
+        tree = transcript.tree(path)
+        self.assertEqual(tree["sessionId"], ID)
+        copy = transcript.fork(path, at="1", root=self.root)
+        self.assertNotEqual(copy["sessionId"], ID)
+        self.assertEqual(len(transcript.sessions(root=self.root)), 2)
+        moved = transcript.move("/work", "/new", root=self.root, dry_run=True)
+        self.assertTrue(path.exists())
+        transcript.move("/work", "/new", root=self.root)
+        self.assertFalse(path.exists())
+        self.assertEqual(len(transcript.sessions(root=self.root, project="/new")), 2, moved)
+
     def test_a_query_or_an_option_that_cannot_be_used_is_an_error(self) -> None:
         self.write(entry("user", "u1", None, "one"))
         with self.assertRaisesRegex(ValueError, "unclosed group"):
