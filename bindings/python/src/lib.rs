@@ -129,7 +129,8 @@ enum Answer {
     Opened(shared::SessionHandle, String),
 }
 
-/// Calls `done` with an answer or an exception. When the interpreter is ending, nobody waits any more.
+/// Calls `done` with an answer or an exception. Does nothing when the interpreter is ending: no caller
+/// waits any more.
 fn notify(done: &Py<PyAny>, answer: Result<Option<Answer>, Failure>) {
     Python::try_attach(|py| {
         let none = py.None();
@@ -142,7 +143,7 @@ fn notify(done: &Py<PyAny>, answer: Result<Option<Answer>, Failure>) {
             }
             Err(failure) => done.call1(py, (none, raised(py, &failure))),
         };
-        // An event loop that was closed has nobody who waits.
+        // The call of a closed event loop fails, and no caller waits in it.
         if let Err(error) = called
             && !error.is_instance_of::<PyRuntimeError>(py)
         {
@@ -192,7 +193,7 @@ impl Session {
         let handle = Arc::clone(&self.handle);
         let thread = thread::Builder::new().name("transcript".into());
         let run = move || {
-            // After an interrupt nobody waits for the answer.
+            // Fails after an interrupt, when the answer is no longer awaited.
             let _ = sender.send(handle.run(&command));
         };
         thread.spawn(run)?;

@@ -90,7 +90,8 @@ impl Out {
         match result.and_then(|()| self.flush()) {
             Ok(()) | Err(Stop::Closed) => Ok(()),
             Err(Stop::Failed(failure)) => {
-                // What was found before the failure is not lost; if nobody reads it, neither is the failure.
+                // The records before the failure are sent first. Without a reader the flush fails; the
+                // failure is returned all the same.
                 let _ = self.flush();
                 Err(failure)
             }

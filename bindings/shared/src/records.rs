@@ -37,7 +37,7 @@ pub(crate) struct Sender {
     shared: Arc<Shared>,
 }
 
-/// Nobody reads the records any more.
+/// The error of a send whose reader is gone.
 #[derive(Debug)]
 pub(crate) struct Closed;
 

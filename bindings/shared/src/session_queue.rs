@@ -123,7 +123,7 @@ impl SessionQueue {
     }
 
     fn add(&self, work: JobWork, then: Then) {
-        // In a child that was forked nobody may hold the lock or run the task.
+        // A forked child has no thread to run the task, or to release a lock that was held.
         if let Err(failure) = self.handle.check_process() {
             return then(Err(failure));
         }
@@ -172,7 +172,7 @@ struct Runner {
     handle: Arc<SessionHandle>,
     /// What it has taken from those that wait, and not run yet.
     taken: VecDeque<Job>,
-    /// Those who wait for a sync, and nobody after them is answered before.
+    /// The callers that wait for a sync. Later callers are answered after them.
     syncing: Option<Vec<Then>>,
 }
 

@@ -77,8 +77,8 @@ impl ArchiveOptions {
         self
     }
 
-    /// Encrypts an archive that is created: those who have an identity for one of these public keys can read it, and nobody
-    /// else. One that exists keeps its own.
+    /// Encrypts an archive that is created: only an identity for one of these public keys can read it. An existing archive
+    /// keeps its own keys.
     #[must_use]
     pub fn encrypt_to(mut self, recipients: Vec<Recipient>) -> Self {
         self.recipients = recipients;

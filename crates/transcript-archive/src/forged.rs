@@ -1,4 +1,4 @@
-//! Indexes that nobody wrote, with checksums that are right, end no process.
+//! A forged index with a valid checksum must not crash the process.
 
 use std::fs;
 use std::path::Path;

@@ -151,7 +151,7 @@ pub(crate) fn decompress_after(prefix: &[u8], frame: &[u8], len: usize) -> io::R
     Ok(out)
 }
 
-/// Makes room for the content of a frame. A length that nobody wrote is an error, not the end of the process.
+/// Makes room for the content of a frame. A forged length is an error and does not abort the process.
 fn room_for(len: usize) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     let reserved = out.try_reserve_exact(len);

@@ -93,7 +93,7 @@ impl Layout {
 pub(crate) fn section(index: &PackIndex) -> io::Result<Vec<u8>> {
     let bytes = postcard::to_allocvec(index).map_err(io::Error::other)?;
     if bytes.len() > MAX_INDEX {
-        // Nobody could read it.
+        // No reader would accept it.
         return Err(too_long(bytes.len()));
     }
     let packed = zstd::bulk::compress(&bytes, LEVEL)?;

@@ -123,7 +123,7 @@ impl Archive {
         for of_session in all {
             restored.add(of_session);
         }
-        // Nobody makes files in them any more.
+        // All sessions are restored, so no files are made in them any more.
         for folder in &restored.unused {
             // Fails, as it should, if something is in it.
             let _ = self.disk.remove_folder(folder);

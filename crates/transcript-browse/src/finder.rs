@@ -61,7 +61,7 @@ pub(crate) fn start(
         }
         match search(&sessions, &settings, &cancel, &reply) {
             Ok(Some(results)) => reply(Finding::Done(Box::new(results))),
-            // Nobody asks for it any more.
+            // The result is no longer needed.
             _ if cancel.load(Ordering::Relaxed) => {}
             Ok(None) => {}
             Err(error) => reply(bad(error)),

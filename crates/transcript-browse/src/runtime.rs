@@ -240,7 +240,7 @@ impl Runtime<'_> {
             } => {
                 let sender = self.sender.clone();
                 let reply = move |answer| {
-                    // After the end of the view nobody listens.
+                    // Fails after the end of the view, when the answer is no longer needed.
                     let _ = sender.send(Happened::App(Event::Answer(number, answer)));
                 };
                 let storage = self.storage(&path);

@@ -219,7 +219,7 @@ impl<'s> Session<'s> {
         })
     }
 
-    /// Answers requests until nobody asks any more; searches in a thread of their own.
+    /// Answers requests until their channel is closed. Searches have a thread of their own.
     fn serve(&self, requests: &Receiver<Request>, reply: &Reply) {
         thread::scope(|scope| {
             let (searches, todo) = channel::<Search>();

@@ -347,7 +347,7 @@ impl Maker {
             facts.write(&mut piece.payload);
             let numbers = self.grams.numbers();
             let len = piece.end - piece.start;
-            // Random texts have so many grams that all texts may be in them.
+            // A filter of random texts would match every query: they have too many grams.
             if numbers.len() <= MIN_GRAMS.max(len as usize / BYTES_PER_GRAM) {
                 self.filters.build(numbers, &mut piece.payload);
             }

@@ -59,7 +59,7 @@ impl Output {
         };
         let folder = folder_of(&path);
         if !RealDisk.is_folder(folder) {
-            // Not the name of a file that nobody asked for.
+            // The error names the folder, and not the temporary file.
             let what = format!("the folder {} does not exist", folder.display());
             return Err(io::Error::new(io::ErrorKind::NotFound, what));
         }

@@ -459,7 +459,7 @@ impl TailCommand<'_, '_> {
     fn print_all(&mut self, file: &Path, options: &FollowOptions) -> Result<()> {
         thread::scope(|scope| {
             let (sender, batches) = mpsc::sync_channel::<Batch>(1);
-            // When nobody takes the events any more, there is nothing left to do.
+            // An error means that the printing has ended, so the thread may end too.
             let read = move || _ = read_all(file, options, |batch| Ok(sender.send(batch)?));
             match thread::Builder::new().spawn_scoped(scope, read) {
                 Ok(_) => batches

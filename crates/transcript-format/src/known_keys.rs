@@ -1,12 +1,12 @@
 //! The keys of message lines that this version of the format knows.
 //!
 //! The client adds keys to its lines without notice, and some of them change what it sends. The
-//! content of such a line is read as before, so nobody notices: a key that is in no table is
-//! therefore reported ([`Code::UnknownKey`]). Checked are `user`, `assistant`, `system` and
-//! `attachment` lines: the entry itself, its `message`, and its `attachment`, whose `type` counts as
-//! well. Lines without a `parentUuid` are not checked: they are messages of the stream protocol. Known are the keys of [`entry::views`](crate::entry::views) and those that are listed here.
-//! Not checked are the blocks of content, which are sent as they are, and results of tools
-//! (`toolUseResult`), which the model never sees.
+//! content of such a line is read as before, so the change would go unnoticed: a key that is in no table is therefore
+//! reported ([`Code::UnknownKey`]). Checked are `user`, `assistant`, `system` and `attachment` lines: the entry
+//! itself, its `message`, and its `attachment`, whose `type` counts as well. Lines without a `parentUuid` are not
+//! checked: they are messages of the stream protocol. Known are the keys of [`entry::views`](crate::entry::views) and
+//! those that are listed here. Not checked are the blocks of content, which are sent as they are, and results of
+//! tools (`toolUseResult`), which the model never sees.
 //!
 //! [`Code::UnknownKey`]: crate::finding::Code::UnknownKey
 

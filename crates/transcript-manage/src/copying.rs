@@ -351,7 +351,8 @@ impl Copying<'_> {
             writeln!(file, "{line}")?;
         }
         let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        // Before it has its name: after that it is whole, and nobody would set them any more.
+        // Before the file gets its name: with its name it counts as complete, and no later call
+        // would set them.
         file.set_properties(metadata.modified, metadata.mode.map(safe_mode))?;
         match file.keep(to) {
             // A killed call made it.

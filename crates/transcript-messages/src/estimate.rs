@@ -145,7 +145,7 @@ fn pixels(image: &Object<'_>) -> Option<u64> {
 
 /// Counts the ASCII characters of a text, and the others.
 fn count_chars(text: &str) -> (usize, usize) {
-    // A byte holds the counts of so few bytes, so that many are added at once.
+    // The count of a part fits in a byte, so that many bytes are added at once.
     const PART: usize = 128;
     let of_part = |part: &[u8]| {
         let ascii: u8 = part.iter().map(|byte| u8::from(byte.is_ascii())).sum();

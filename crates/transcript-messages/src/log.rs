@@ -6,7 +6,7 @@ use super::block::Block;
 use super::message::Role;
 use super::rule::Rule;
 
-/// A block of a request that nobody said: a pass, or the caller, added it.
+/// A block of a request that is not in the transcript: a pass, or the caller, added it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Synthetic {

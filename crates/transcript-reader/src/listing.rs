@@ -118,7 +118,7 @@ pub struct SessionRow {
     /// How it ended.
     #[serde(serialize_with = "state_name", deserialize_with = "state_named")]
     pub state: Option<SessionState>,
-    /// Whether it is archived: `None` if nobody ever archived it, `false` also if a person wrote a prompt since.
+    /// Whether it is archived: `None` if it was never archived, `false` also if a person wrote a prompt since.
     pub archived: Option<bool>,
     /// How the client that wrote the first entries was started: `cli`, `sdk-py`, …
     pub entrypoint: Option<String>,
@@ -407,7 +407,7 @@ fn state_named<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SessionState
     Ok(all.find(|state| Some(state.name()) == name.as_deref()))
 }
 
-/// All sessions of a projects folder, the newest conversation first; a fork that nobody continued counts
+/// All sessions of a projects folder, the newest conversation first; a fork without new entries counts
 /// as new when it was made.
 ///
 /// Only small files are read as a whole. Each value is searched for only in these places:

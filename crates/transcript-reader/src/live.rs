@@ -37,8 +37,8 @@ const SEARCHED_ENTRIES: usize = 256;
 ///
 /// Leaf and path equal those of [`Tree::path`] for a load of the lines so far, at every moment and
 /// for any file. They are brought up to date when they are asked for: in constant time for the
-/// lines of an undamaged conversation, else in the time of one load without reading the file. Lines
-/// that nobody asks about cost only their place in the index.
+/// lines of an undamaged conversation, else in the time of one load without reading the file. Until
+/// then a line costs only its place in the index.
 ///
 /// Takes the memory of the index, and for each entry up to 8 bytes for the path and 7 for each
 /// message and call.

@@ -454,7 +454,8 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    /// Writes what nobody said on one line of its own, with its origin; with `--tools full` as a whole.
+    /// Writes a text that is neither a prompt nor an answer on one line, with its origin; with `--tools
+    /// full` as a whole.
     fn aside(&mut self, kind: &str, text: &str) -> Result<()> {
         let text = &*self.escaping.without_colours(text);
         let text = text.trim();

@@ -23,8 +23,8 @@
 //!
 //! Times are unchanged. The SDKs give the last line the time of the fork, for clients before
 //! 2.1.197, which took the newest entry for the leaf; newer ones go by the order of lines (LEAF-1),
-//! which is the order of the path here. A new time would claim a message that nobody wrote. Only a
-//! last line without a valid time gets one, as the client refuses to resume without it (LEAF-17).
+//! which is the order of the path here. A new time would claim a message that does not exist. Only
+//! a last line without a valid time gets one, as the client refuses to resume without it (LEAF-17).
 
 mod line;
 mod links;

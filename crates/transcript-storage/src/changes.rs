@@ -19,7 +19,7 @@ pub enum Change {
 /// Who reports the changes of a disk.
 #[derive(Clone)]
 pub enum Reporter {
-    /// Nobody. Files are polled.
+    /// There is no reporter: files are polled.
     Nobody,
     /// The system: the paths are those of the file system of this machine. Who can subscribe to its events does.
     System,
@@ -97,7 +97,7 @@ impl Subscribers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether nobody wants reports, so that a disk need not find out what to report.
+    /// Returns whether there are no subscribers, so that a disk need not collect changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lock().all.is_empty()

@@ -2,9 +2,9 @@
 //!
 //! The names of the two files are exchanged in one step, so at every moment the name leads to the
 //! old or to the new file, and the old one keeps its bytes and its times under another name. It is
-//! not done while a process has the old file open for writing: what that process appends would go
-//! to a file that nobody reads. A lease shows whether there is one. If a process opens the old file
-//! at the same moment, its file gets the name back, and nothing that it appends is lost.
+//! not done while a process has the old file open for writing: its appends would go to a file
+//! without readers. A lease shows whether there is one. If a process opens the old file at the same
+//! moment, its file gets the name back, and nothing that it appends is lost.
 //!
 //! A kill in the middle leaves the new file, or the old one, under a third name: `repairing-N` or
 //! `undoing-N` is appended (`returning-N` while a repair is rolled back), with N the number (inode) of
@@ -478,7 +478,7 @@ impl Old {
 struct Growth {
     /// What is before this offset is in the file that has the name.
     moved: u64,
-    /// How often in turn nobody had it open.
+    /// The number of checks in a row that found it closed.
     quiet: u32,
 }
 
@@ -595,8 +595,8 @@ impl Old {
         Err(still_open())
     }
 
-    /// Looks whether a process has this file open, which lost its name, and moves what was appended to it
-    /// to the one that has the name now. Returns whether nobody had it open for long enough.
+    /// Checks whether a process has this file open, which lost its name, and moves what was appended to
+    /// it to the file that has the name now. Returns whether it was closed in enough checks in a row.
     fn is_left(&self, growth: &mut Growth, path: &Path) -> io::Result<bool> {
         let lease = self.lease();
         if lease.is_ok() {

@@ -112,7 +112,7 @@ impl std::fmt::Debug for FsWatch {
 
 impl FsWatch {
     /// Notifies `notifier` of the hints that `on_change` derives from a change; its first argument is whether names changed.
-    /// If nobody reports changes of the disk, or there is no room for more watches, there are no notifications.
+    /// If the disk has no reporter of changes, or there is no room for more watches, there are no notifications.
     pub(crate) fn new(
         disk: &Arc<dyn ReadDisk>,
         notifier: &Notifier,

@@ -322,7 +322,8 @@ impl Watch {
         interrupted
     }
 
-    /// Returns how a folder has to be watched; `None` if nobody wants it, or one above it covers it.
+    /// Returns how a folder has to be watched; `None` if it has no subscriber, or a watched folder
+    /// above covers it.
     fn wish(&self, path: &Path) -> Option<Watched> {
         let count = self.wanted.get(path)?;
         let mut above = path.ancestors().skip(1);

@@ -657,7 +657,7 @@ impl SideFile {
     /// Returns its text; `None` if it is longer than the limit, or not text.
     ///
     /// # Errors
-    /// When it cannot be read: nobody looks for what a salvage omits.
+    /// When it cannot be read: an omission of a salvage would not be noticed.
     fn text(&self, disk: &dyn ReadDisk) -> Result<Option<String>, Error> {
         if self.bytes > MAX_RESULT || !self.file.starts_with(RESULTS) {
             return Ok(None);

@@ -151,7 +151,7 @@ fn of_index(
             findings.extend(unsigned);
             let of_path = vendor.refusal;
             vendor = request.path;
-            // Nobody resumes the file of a subagent by itself, which is no damage (LEAF-19).
+            // The file of a subagent is not resumed by itself, which is not damage (LEAF-19).
             if vendor.refusal == Some(Refusal::OnlySidechains) {
                 vendor.refusal = of_path;
             }

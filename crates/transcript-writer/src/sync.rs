@@ -436,7 +436,7 @@ impl Syncer {
         state.failed.is_some() || (state.stop && state.written.bytes == state.synced.bytes)
     }
 
-    /// Returns when the next sync is due though nobody waits for it.
+    /// Returns when the next sync is due if no caller waits for one.
     fn due(&self, state: &State) -> Option<Instant> {
         let SyncPolicy::Interval(interval) = self.policy else {
             return None;

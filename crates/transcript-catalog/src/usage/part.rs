@@ -38,7 +38,7 @@ impl Names {
             return *number;
         }
         self.all.push(name.into());
-        // No store has so many names.
+        // No store exceeds the range.
         let number = Name::try_from(self.all.len()).unwrap_or(0);
         self.numbers.insert(name.into(), number);
         number

@@ -441,7 +441,7 @@ pub(super) struct StepContext<'i> {
     pub(super) answerer: Option<Arc<str>>,
     /// The tokens that answers say they took, with their requests.
     pub(super) recorded: RecordedUsage,
-    /// The state of the session, as the bodies describe it; `None` if nobody needs it.
+    /// The state of the session, as the bodies describe it; `None` if it is not needed.
     pub(super) record: Option<StateReader<'i>>,
     /// Where long blocks stay.
     store: Option<Arc<dyn BlockStore>>,

@@ -52,7 +52,7 @@ impl Tree<'_> {
     /// `null` then stands for a parent that is missing. An answer and a result follow a prompt, a
     /// summary its boundary, and what the client writes by itself follows the conversation. The prompt
     /// of a person may start again from the beginning, but not right after an answer that has no
-    /// parent either: there nobody wrote links.
+    /// parent either: such a file has no links.
     fn find_false_roots(&mut self) {
         // For the conversation, and for each subagent that has an id: the message or boundary
         // before, and whether it has a parent.

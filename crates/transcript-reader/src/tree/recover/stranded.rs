@@ -2,10 +2,10 @@
 //!
 //! A person who goes back to an earlier entry types a prompt there. A notification, a queued prompt,
 //! a request to continue, or a line of the client with an answer below it, whose parent is an old
-//! entry is a fault of the client, which did not know that the conversation had gone on: nobody wanted
-//! to leave what comes after that entry, so the branch follows it. The old entry may be from before
-//! a compaction. What is written to a branch that a person has left, such as the late
-//! result of a call, stays there and does not become the end of the conversation.
+//! entry is a fault of the client, which did not know that the conversation had gone on: no person
+//! left the entries after it, so the branch follows them. The old entry may be from before a
+//! compaction. What is written to a branch that a person has left, such as the late result of a call,
+//! stays there and does not become the end of the conversation.
 
 use std::collections::{HashMap, HashSet};
 
