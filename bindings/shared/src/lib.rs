@@ -5,9 +5,9 @@
 //! call has the same answer in every language, to the byte. An open session is a [`SessionHandle`], which runs
 //! the commands of `transcript append` and some more.
 //!
-//! Every function runs on a thread of its own and is at most 16 MiB ahead of who reads them. Dropping
-//! [`Records`] ends the thread. A panic ends the call as a [`Failure`]. What waits most of the time has no thread: what
-//! follows files, and a session that is open ([`SessionQueue`]), are tasks of the [crew](transcript_storage::crew).
+//! Every function runs on a thread of its own and is at most 16 MiB ahead of its reader. Dropping [`Records`] ends
+//! the thread. A panic ends the call as a [`Failure`]. What waits most of the time has no thread: what follows files,
+//! and a session that is open ([`SessionQueue`]), are tasks of the [crew](transcript_storage::crew).
 
 mod function;
 mod out;

@@ -1,4 +1,4 @@
-//! The records of a running function: a queue between what finds them and who reads them.
+//! The records of a running function: a queue between the thread of the function and the reader.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -208,7 +208,7 @@ impl Records {
         then();
     }
 
-    /// Ends the function. Who waits gets no more records.
+    /// Ends the function. A waiting caller gets no more records.
     pub fn close(&self) {
         // After a fork the lock may be held by a thread that this process does not have.
         if self.process != process::id() {

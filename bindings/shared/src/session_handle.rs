@@ -54,7 +54,7 @@ struct OpenOptions {
     fit: Option<Limit>,
     /// The number of turns at the end that are never changed.
     fit_turns: Option<usize>,
-    /// Who gets the requests.
+    /// The provider that receives the requests.
     provider: Option<String>,
     #[serde(default)]
     policy: PolicyName,

@@ -245,7 +245,7 @@ impl Runner {
 
     fn answer(&self, then: Then, reply: Reply) {
         self.jobs.unanswered.fetch_sub(1, Ordering::AcqRel);
-        // Who is told may panic; the commands after this one are run all the same.
+        // The callback may panic; the commands after this one are run all the same.
         let _ = catch_unwind(AssertUnwindSafe(|| then(reply)));
     }
 }

@@ -574,7 +574,7 @@ struct Marker {
     /// Names an encrypted archive, wherever it is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     id: String,
-    /// Who can read it.
+    /// The recipients that can read it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     recipients: Vec<String>,
     #[serde(default)]

@@ -1,4 +1,5 @@
-//! Encryption with age: for whom the files of an archive are encrypted, and who can read them.
+//! Encryption with age: the recipients of the files of an archive, and the identities that can read
+//! them.
 //!
 //! To capture takes the public keys only. What a capture must know of earlier ones is kept in the clear in a
 //! folder of this machine, which has the sessions in the clear anyway.

@@ -1,5 +1,5 @@
-//! The largest values that an archive may state. No capture writes more: an index that states more was made to exhaust the
-//! memory or the time of who reads it, and is not believed.
+//! The largest values that an archive may state. No capture writes more: an index that states more was made to
+//! exhaust the memory or the time of its reader, and is refused.
 
 use crate::record::{Coding, Frame, PackIndex, Version};
 

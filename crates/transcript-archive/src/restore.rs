@@ -159,7 +159,7 @@ impl Archive {
             );
         }
         let left = self.left_behind(files.iter().copied());
-        // Who names a session means it wherever it was at the time.
+        // The id of a session means the session wherever it was at the time.
         let moved = self.newest_left_behind();
         let is_wanted = |name: &str| {
             options.sessions.as_ref().is_none_or(|wanted| {

@@ -45,7 +45,7 @@ pub struct Hit {
     pub uuid: Option<String>,
     /// The time of the entry as it is in the file.
     pub timestamp: Option<String>,
-    /// Who it is from; `None` for titles and other metadata.
+    /// The role of its author; `None` for titles and other metadata.
     pub role: Option<Role>,
     /// The part of the entry that the snippet is from.
     pub field: Field,

@@ -45,7 +45,7 @@ named! {
 }
 
 named! {
-    /// Who an entry is from.
+    /// The role of the author of an entry.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum Role {

@@ -1,8 +1,8 @@
-//! Who wrote a user line, as far as the line itself says it.
+//! The author of a user line, as far as the line itself names it.
 
 use crate::object::Object;
 
-/// Who wrote a user line or a queued prompt.
+/// The author of a user line or a queued prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Author {

@@ -7,7 +7,7 @@ use transcript_format::named;
 use transcript_format::object::{Object, Raw};
 
 named! {
-    /// Who runs the API that gets a request.
+    /// The provider of the API that receives a request.
     ///
     /// Messages always have the form of the Messages API: to convert them to the JSON of another API is up to the caller.
     /// A provider only says which messages are accepted.

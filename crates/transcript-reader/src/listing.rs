@@ -77,7 +77,7 @@ pub struct SessionRow {
     pub before_worktree: Option<String>,
     /// The title, by the rule of [`TitleLines`].
     pub title: Option<String>,
-    /// Who gave it.
+    /// The source of the title.
     pub title_source: Option<TitleSource>,
     /// The first prompt that a person wrote, without the references before it, on one line and truncated
     /// to 200 UTF-16 units; else the first slash command.

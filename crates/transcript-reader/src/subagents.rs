@@ -68,7 +68,7 @@ pub fn subagents_on(disk: &Arc<dyn ReadDisk>, session: &Path) -> Result<Vec<Suba
     find(disk, session, |path| Ok(session_of_subagent(disk, path)))
 }
 
-/// As [`subagents_on`], for who copies or moves them: none is left behind.
+/// As [`subagents_on`], for copies and moves, which must not omit any.
 ///
 /// # Errors
 /// As [`subagents_on`]; also when a file next to the session, which may be one of them, cannot be read.

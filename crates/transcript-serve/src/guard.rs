@@ -1,4 +1,4 @@
-//! Who is answered: pages of this server, opened by who knows its address.
+//! The requests that are answered: those of pages of this server, opened with its token.
 
 use std::sync::Arc;
 

@@ -44,7 +44,7 @@ pub fn serve(options: ServeOptions, ready: impl FnOnce(&str)) -> io::Result<()> 
         .build()?;
     let served = runtime.block_on(async {
         let server = Server::bind(options).await?;
-        // Who reads the address may ask the server to end at once.
+        // Before `ready`, as a program that gets the address may send the signal at once.
         let end = end_signal()?;
         ready(&server.url());
         server.run(end).await

@@ -220,7 +220,7 @@ impl SessionThread {
                 }),
             };
             match ask {
-                // Who asks for the first time wants the session as it is now.
+                // The answer to a first request has the current state of the session.
                 Ok(ask @ (Ask::Parts(_) | Ask::Watch(..))) if !is_watched && has_changed(seen) => {
                     self.pending = Some(ask);
                     return Ok(ViewEnd::Changed);
@@ -249,7 +249,7 @@ impl SessionThread {
     }
 
     fn answer(&mut self, ask: Ask, view: &View<'_>) {
-        // Who asked may be gone.
+        // The caller may be gone.
         match ask {
             Ask::Parts(reply) => {
                 let _ = reply.send(Ok(Parts {

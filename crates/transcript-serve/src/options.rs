@@ -13,7 +13,7 @@ pub struct ServeOptions {
     pub render: RenderOptions,
     /// The port; 0 for any that is free.
     pub port: u16,
-    /// The token in the address; `None` for a new one. Who knows it can read every session of the context.
+    /// The token in the address; `None` for a new one. It gives access to every session of the context.
     pub token: Option<String>,
 }
 

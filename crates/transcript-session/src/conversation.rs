@@ -20,7 +20,7 @@ pub struct ConversationEntry {
     pub id: Option<EntryId>,
     /// The kind of the line.
     pub kind: EntryKind,
-    /// Who speaks; `None` for entries that are not messages.
+    /// The role of the message; `None` for entries that are not messages.
     pub role: Option<Role>,
     /// Whether a person wrote it and a turn starts with it.
     pub is_prompt: bool,

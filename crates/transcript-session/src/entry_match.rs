@@ -10,7 +10,7 @@ pub struct EntryMatch {
     pub line: Option<u64>,
     /// Its id.
     pub id: EntryId,
-    /// Who it is from: `user`, `assistant`, `tool` for a result, else the type of the line.
+    /// The role of its author: `user`, `assistant`, `tool` for a result, else the type of the line.
     pub role: &'static str,
     /// Its time, in milliseconds since 1970.
     pub millis: Option<i64>,

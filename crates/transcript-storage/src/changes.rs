@@ -16,12 +16,13 @@ pub enum Change {
     Any,
 }
 
-/// Who reports the changes of a disk.
+/// The reporter of the changes of a disk.
 #[derive(Clone)]
 pub enum Reporter {
     /// There is no reporter: files are polled.
     Nobody,
-    /// The system: the paths are those of the file system of this machine. Who can subscribe to its events does.
+    /// The system: the paths are those of the file system of this machine. A caller that can subscribe to its
+    /// events does so.
     System,
     /// The disk itself.
     Disk(Arc<dyn Changes>),

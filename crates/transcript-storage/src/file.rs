@@ -107,7 +107,7 @@ pub struct Metadata {
     /// The time of the last change of the content or of a property, where the system reports it (Unix).
     /// Other than `modified` it cannot be set.
     pub changed: Option<SystemTime>,
-    /// Who may read, write and execute it: the lower 12 bits of the mode (Unix).
+    /// The permissions: the lower 12 bits of the mode (Unix).
     pub mode: Option<u32>,
     /// Which file it is.
     pub identity: Identity,

@@ -56,8 +56,8 @@ impl SessionLayout {
         walk(disk, &start, depth, visit)
     }
 
-    /// Walks over all that is in a folder, however deep, as [`walk`](Self::walk) does: for who moves or copies a session, and must
-    /// not leave anything behind.
+    /// Walks over all that is in a folder, however deep, as [`walk`](Self::walk) does: for moves and copies of a
+    /// session, which must not omit anything.
     ///
     /// # Errors
     /// What `visit` returns.

@@ -32,7 +32,7 @@ struct Hub {
 struct Subscribers {
     last: u64,
     all: HashMap<u64, Arc<Subscriber>>,
-    /// Who watches a folder, by its real path.
+    /// The numbers of the subscribers of each folder, by its real path.
     of_folder: HashMap<PathBuf, HashSet<u64>>,
 }
 

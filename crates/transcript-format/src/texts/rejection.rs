@@ -8,7 +8,7 @@ use super::{
 use crate::named;
 
 named! {
-    /// Who or what rejected a call.
+    /// The cause of the rejection of a call.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum RejectedBy {
@@ -36,7 +36,7 @@ named! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Rejection<'t> {
-    /// Who rejected the call.
+    /// The cause of the rejection.
     pub by: RejectedBy,
     /// The feedback of the person, or the reason of the classifier.
     pub reason: Option<&'t str>,

@@ -58,7 +58,7 @@ pub(super) fn read<B: BodySource>(
     Ok(())
 }
 
-/// Returns the title and who gave it. Lines count in the whole file; of the end of one, as lists find it.
+/// Returns the title and its source. Lines count in the whole file; of the end of one, as lists find it.
 pub(crate) fn title<B: BodySource>(
     index: &Index,
     bodies: &mut B,
