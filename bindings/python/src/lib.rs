@@ -118,7 +118,7 @@ impl Records {
     }
 }
 
-/// What a callback gets.
+/// The argument of a callback.
 #[expect(
     clippy::large_enum_variant,
     reason = "it is made and taken apart at once"

@@ -18,7 +18,7 @@ use crate::frame::{Dictionary, decompress, decompress_after};
 use crate::layout::Layout;
 use crate::record::{Coding, DictionaryId, PackId, Place, Version, hash};
 
-/// What a marker file says.
+/// The format that a marker file names.
 const FORMAT: &str = "transcript-archive";
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -269,7 +269,7 @@ impl Archive {
         &self.layout.folder
     }
 
-    /// Returns what could not be read when the archive was opened. What else is damaged is found when it is read,
+    /// Returns the parts that could not be read when the archive was opened. What else is damaged is found when it is read,
     /// or by [`check`](Self::check).
     #[must_use]
     pub fn problems(&self) -> &[Error] {
@@ -505,7 +505,7 @@ impl Archive {
         .collect()
     }
 
-    /// Returns what the caller knows about a version.
+    /// Returns the summary that the caller stored with a version.
     pub(crate) fn summary(&self, id: VersionId) -> Option<Vec<u8>> {
         let (start, len) = self.version(id)?.summary;
         let frame = self

@@ -124,7 +124,7 @@ impl CaptureOptions {
     }
 }
 
-/// What a capture did.
+/// The result of a capture.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Captured {
@@ -144,7 +144,7 @@ pub struct Captured {
     pub live: Vec<LiveSession>,
     /// The time of the capture, which is later than that of all earlier ones. `None` if nothing had changed.
     pub time: Option<SystemTime>,
-    /// What could not be captured.
+    /// The errors of files that could not be captured.
     pub problems: Vec<Error>,
 }
 
@@ -160,7 +160,7 @@ pub struct LiveSession {
     pub modified: Option<SystemTime>,
 }
 
-/// What is to do with a file.
+/// The work to do for a file.
 #[derive(Clone, Copy, Debug)]
 enum Plan {
     Nothing,

@@ -37,7 +37,7 @@ pub(crate) struct Catalogue {
     is_complete: bool,
     /// The length of the part of the file that is whole.
     end: u64,
-    /// What cannot be read.
+    /// The errors of unreadable parts.
     pub(crate) problems: Vec<Error>,
 }
 
@@ -424,7 +424,7 @@ impl Catalogue {
     }
 }
 
-/// Returns what precedes the section of a pack.
+/// Returns the header of the section of a pack.
 fn entry(id: PackId, section: &[u8]) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..16].copy_from_slice(&id.0);

@@ -45,7 +45,7 @@ impl CheckOptions {
     }
 }
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Check {
@@ -53,9 +53,9 @@ pub struct Check {
     pub frames: u64,
     /// The number of bytes of their content.
     pub bytes: u64,
-    /// What is damaged or missing, sorted by path.
+    /// The damaged and missing parts, sorted by path.
     pub damages: Vec<Damage>,
-    /// What is lost thereby, sorted by file: of each the newest version that has the loss.
+    /// The losses that follow, sorted by file: of each the newest version that has the loss.
     pub losses: Vec<Loss>,
 }
 
@@ -67,7 +67,7 @@ pub struct Damage {
     pub path: PathBuf,
     /// The offset of the damaged frame in the pack.
     pub offset: Option<u64>,
-    /// What is wrong.
+    /// The defect.
     pub reason: String,
 }
 

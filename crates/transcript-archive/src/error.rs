@@ -51,9 +51,9 @@ pub enum ErrorKind {
     RefusedName(NameRefusal),
     /// The disk would be left with less than the reserve: the number of free bytes, and the number left to others.
     LowSpace {
-        /// What is free, in bytes.
+        /// The free space, in bytes.
         free: u64,
-        /// What is left to others, in bytes.
+        /// The space that is left to others, in bytes.
         reserve: u64,
     },
     /// The system failed.

@@ -15,9 +15,9 @@ const PACKS: &str = "packs";
 const PACK: &str = ".jsonl.zst";
 const DICTIONARIES: &str = "dictionaries";
 const DICTIONARY: &str = ".dict";
-/// What the names of encrypted files end with.
+/// The suffix of the names of encrypted files.
 const ENCRYPTED: &str = ".age";
-/// What the names of files start with that are not complete.
+/// The prefix of the names of incomplete files.
 const TEMPORARY: &str = ".new-";
 /// The folders in which the files of sessions appear: no real folders, see [`ArchiveDisk`](crate::ArchiveDisk).
 pub(crate) const AREAS: [&str; 4] = ["projects", "tasks", "file-history", "todos"];
@@ -55,7 +55,7 @@ impl Layout {
         self.encryption.open(disk.open_to_read(&self.pack(id))?)
     }
 
-    /// What the name of a file ends with that is encrypted, if files are.
+    /// The suffix of names of files; empty in an archive without encryption.
     fn end(&self) -> &'static str {
         if self.encryption.is_on() {
             ENCRYPTED

@@ -25,12 +25,12 @@ pub(crate) struct LiveFile {
     pub(crate) metadata: Metadata,
 }
 
-/// What was found.
+/// The files that were found.
 #[derive(Debug, Default)]
 pub(crate) struct LiveFiles {
     /// Sorted by name.
     pub(crate) files: Vec<LiveFile>,
-    /// What cannot be captured.
+    /// The errors of files that cannot be captured.
     pub(crate) problems: Vec<Error>,
     /// Files that a killed prune put aside.
     aside: Vec<PathBuf>,

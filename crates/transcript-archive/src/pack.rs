@@ -26,7 +26,7 @@ const SEEK_TABLE: u32 = 0x184D_2A5E;
 const SEEKABLE: u32 = 0x8F92_EAB1;
 /// The length of the header of a skippable frame.
 const SKIPPABLE: usize = 8;
-/// What follows the entries of the seek table.
+/// The length of the footer after the entries of the seek table.
 const FOOTER: usize = 9;
 /// The length of an entry of the seek table.
 const ENTRY: usize = 8;

@@ -94,7 +94,7 @@ pub(crate) struct Limits {
     pub(crate) effort: Effort,
 }
 
-/// What was written.
+/// The sums of what was written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Written {
     pub(crate) packs: u64,
@@ -130,7 +130,7 @@ pub(crate) struct Packer<'a> {
     dictionary: Option<Arc<Dictionary>>,
     jobs: SyncSender<Job>,
     done: Receiver<(u64, Done)>,
-    /// What is compressed, and cannot be written before an earlier frame.
+    /// The compressed frames that wait for an earlier frame.
     early: BTreeMap<u64, Done>,
     sent: u64,
     written: u64,
@@ -150,7 +150,7 @@ pub(crate) struct Packer<'a> {
     /// The file that is being added.
     extents: Vec<Extent>,
     first_lines: usize,
-    /// What callers know about the versions.
+    /// The summaries that callers store with the versions.
     summaries: Vec<u8>,
     /// The length of the index so far, at most, in bytes.
     index_len: usize,

@@ -67,7 +67,7 @@ impl PruneOptions {
     }
 }
 
-/// What was removed, or could be.
+/// The result of a prune: the files that were removed, or could be.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Pruned {
@@ -75,7 +75,7 @@ pub struct Pruned {
     pub sessions: Vec<PrunedSession>,
     /// The sessions that are old enough and stay, with the reason.
     pub kept: Vec<KeptSession>,
-    /// What the system failed to do.
+    /// The errors of the system.
     pub problems: Vec<Error>,
 }
 

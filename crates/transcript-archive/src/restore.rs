@@ -68,7 +68,7 @@ impl RestoreOptions {
     }
 }
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Restored {
@@ -83,7 +83,7 @@ pub struct Restored {
     /// The number of files that belong next to the folder of projects, and were omitted because the one to write to has
     /// another name than `projects`.
     pub omitted: u64,
-    /// What was not restored, and why. Of a session whose own file is refused nothing is restored.
+    /// The files that were not restored, and the reasons. Of a session whose own file is refused nothing is restored.
     pub problems: Vec<Error>,
     /// The folders that were missing for files which were not restored, each after those below it.
     unused: Vec<PathBuf>,

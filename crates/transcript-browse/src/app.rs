@@ -102,7 +102,7 @@ pub(crate) enum Focus {
     Find,
 }
 
-/// What is shown over the screen.
+/// The overlay.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Overlay {
     Help,

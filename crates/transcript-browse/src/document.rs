@@ -148,7 +148,7 @@ impl Document {
         self.relayout(None);
     }
 
-    /// Returns what to ask the thread of a newer state of the session for.
+    /// Returns the request for the thread of a newer state of the session.
     pub(crate) fn locate(&self) -> Request {
         let anchor = self.anchor.as_ref().filter(|_| !self.is_at_end);
         Request::Locate {
@@ -166,7 +166,7 @@ impl Document {
         at == offset || at.is_some_and(|at| blocks.any(|block| block.key.offset == at))
     }
 
-    /// Returns what to ask for to go to the entry at an offset.
+    /// Returns the request to go to the entry at an offset.
     pub(crate) fn locate_at(&self, offset: u64) -> Request {
         Request::Locate {
             offset: Some(offset),

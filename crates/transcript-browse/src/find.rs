@@ -8,7 +8,7 @@ use transcript_render::Snippet;
 use crate::messages::Target;
 use crate::needle::Needle;
 
-/// What a search over all sessions says.
+/// A message of a search over all sessions.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Finding {
     /// The query is wrong at this character, from 0.
@@ -29,7 +29,7 @@ pub(crate) enum Finding {
 /// The longest query that can be typed, in characters; as `transcript search` takes.
 const MAX_QUERY: usize = 4096;
 
-/// What was found.
+/// The results of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Results {
     /// In the order of their best hits.
@@ -67,13 +67,13 @@ pub(crate) struct Found {
     pub(crate) about: String,
     /// The text, as it is in the file.
     pub(crate) snippet: Snippet,
-    /// What was found, to be marked.
+    /// The texts to mark.
     pub(crate) needle: Option<Needle>,
     /// Where it is; `None` for a stored result that belongs to no entry.
     pub(crate) target: Option<Target>,
 }
 
-/// What is known about a query.
+/// The state of a query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum State {
     /// Nothing was asked.
@@ -100,7 +100,7 @@ pub(crate) struct Find {
     pub(crate) number: u64,
 }
 
-/// What a key asks for.
+/// The action of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Asked {
     Nothing,

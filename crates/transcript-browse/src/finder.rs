@@ -29,7 +29,7 @@ const MAX_NAMED_COPIES: usize = 2;
 /// How much of an id is shown, in characters.
 const SHORT_ID: usize = 8;
 
-/// What a search over all sessions needs.
+/// The folders and settings of a search over all sessions.
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
     /// Where sessions are searched.
@@ -69,7 +69,7 @@ pub(crate) fn start(
     });
 }
 
-/// Returns what is shown of an error.
+/// Returns the message for an error.
 fn bad(error: SearchError) -> Finding {
     match error {
         SearchError::Query(error) => Finding::Bad {
@@ -121,7 +121,7 @@ fn search(
     })
 }
 
-/// Returns what was found; nothing if the search was cancelled.
+/// Returns the results; `None` if the search was cancelled.
 fn results(
     sessions: &Sessions,
     settings: &SearchSettings,
@@ -155,7 +155,7 @@ fn results(
     Some(results)
 }
 
-/// Returns what the results show of a session, without hits.
+/// Returns the head of a session in the results, without hits.
 fn head(sessions: &Sessions, hit: &Hit) -> FoundSession {
     let one_line =
         |text: &str| Escaping::Visible.one_line(&Escaping::Visible.without_colours(text));
@@ -231,7 +231,7 @@ fn found(sessions: &Sessions, query: &str, hit: &Hit) -> Found {
 }
 
 impl Results {
-    /// Returns what was found, in words.
+    /// Returns the summary line of the results.
     pub(crate) fn summary(&self) -> String {
         let shown: usize = self.sessions.iter().map(|one| one.hits.len()).sum();
         let mut parts = vec![match self.hits {

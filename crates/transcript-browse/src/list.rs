@@ -23,13 +23,13 @@ pub(crate) struct Session {
     pub(crate) project: String,
     pub(crate) title: String,
     pub(crate) time: String,
-    /// What is known of it, line by line.
+    /// The facts about it, one a line.
     pub(crate) facts: Vec<String>,
     /// Where it is resumed, if a client finds it.
     pub(crate) home: Option<String>,
     /// Whether it is in the archive, and its file is gone.
     pub(crate) is_archived: bool,
-    /// What the filter is compared with.
+    /// The text that the filter is compared with.
     words: String,
 }
 

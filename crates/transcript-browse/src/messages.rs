@@ -1,4 +1,4 @@
-//! What the view asks the thread of a session, and what that answers.
+//! The requests of the view to the thread of a session, and the answers.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub(crate) struct Key {
     pub(crate) number: u32,
 }
 
-/// What is shown of blocks.
+/// The parts of blocks that are shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Folds {
     pub(crate) calls: Detail,
@@ -70,7 +70,7 @@ pub(crate) struct Layout {
     pub(crate) version: u64,
 }
 
-/// What a thread is asked for.
+/// A request to a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Request {
     /// A part.
@@ -112,7 +112,7 @@ pub(crate) struct Search {
 pub(crate) enum Target {
     /// A line, from 1.
     Line(u64),
-    /// What a search over all sessions found.
+    /// A hit of a search over all sessions.
     Hit {
         /// The place of the entry in its file.
         offset: u64,
@@ -134,7 +134,7 @@ impl Target {
     }
 }
 
-/// What a session is.
+/// The facts about a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Facts {
     pub(crate) id: Option<String>,
@@ -158,7 +158,7 @@ pub(crate) struct OutlineRow {
     pub(crate) text: String,
 }
 
-/// What a thread answers.
+/// An answer of a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
     Ready(Box<Facts>),

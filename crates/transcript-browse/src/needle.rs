@@ -1,4 +1,4 @@
-//! What is searched for, and where it is on a page.
+//! The searched texts, and where they are on a page.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use memchr::memmem;
 use transcript_render::StyledLine;
 
-/// What is searched for: one of some texts.
+/// A set of texts, any of which matches.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Needle {
     texts: Vec<Text>,
@@ -151,7 +151,7 @@ pub(crate) fn lines_with(lines: &[StyledLine], needle: &Needle) -> Vec<usize> {
     found.map(|range| joined.line_of(range.start)).collect()
 }
 
-/// Returns what of each of some lines is part of a hit, in bytes.
+/// Returns the ranges of each line that are part of a hit, in bytes.
 pub(crate) fn marks(lines: &[&StyledLine], needle: &Needle) -> Vec<Vec<Range<usize>>> {
     let joined = Joined::new(lines.iter().copied());
     let mut marks = vec![Vec::new(); lines.len()];

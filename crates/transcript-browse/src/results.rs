@@ -7,7 +7,7 @@ use transcript_render::{Escaping, cut_text, wrapped};
 use crate::find::{Find, Found, State};
 use crate::paint::{Canvas, Theme, cut_start};
 
-/// What can be typed.
+/// The syntax of queries, as the help shows it.
 const SYNTAX: [(&str, &str); 8] = [
     ("word word", "all of them in one message, in any order"),
     ("\"some words\"", "exactly these"),

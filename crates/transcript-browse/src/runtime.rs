@@ -40,7 +40,7 @@ const LAYOUT_WAIT: Duration = Duration::from_millis(10);
 /// The time that a query must stay the same before it is searched for.
 const TYPING_PAUSE: Duration = Duration::from_millis(150);
 
-/// What [`browse`] needs to know.
+/// The options of [`browse`].
 #[derive(Clone, Debug)]
 pub struct BrowseOptions {
     /// The sessions of the list.

@@ -73,7 +73,7 @@ struct New {
     has_written: bool,
 }
 
-/// What is known about a file.
+/// The cached knowledge about a file.
 #[derive(Debug)]
 pub(crate) enum Lookup<K> {
     /// Nothing can be kept.
@@ -85,7 +85,7 @@ pub(crate) enum Lookup<K> {
     Known(KnownFile<K>),
 }
 
-/// What is known about the start of a file.
+/// The cached knowledge about the start of a file.
 #[derive(Debug)]
 pub(crate) struct KnownFile<K> {
     pub(crate) state: State,
@@ -248,7 +248,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         }
     }
 
-    /// Returns what is known about a file.
+    /// Returns the cached knowledge about a file.
     pub(crate) fn look_up(&self, file: usize) -> Lookup<K> {
         let (Some(path), Ok(metadata)) = (
             self.path_in(file),

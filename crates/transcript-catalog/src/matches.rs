@@ -1,4 +1,4 @@
-//! What a scan finds.
+//! The matches of a scan.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 

@@ -136,7 +136,7 @@ impl SearchOptions {
     }
 }
 
-/// What a search did.
+/// The counters of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct End {
@@ -206,7 +206,7 @@ impl Catalog {
 }
 
 impl Search<'_> {
-    /// Returns what was done.
+    /// Returns the counters of the search.
     #[must_use]
     pub fn end(&self) -> End {
         self.end

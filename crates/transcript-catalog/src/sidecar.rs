@@ -20,7 +20,7 @@ use crate::fuse::mix;
 /// What a file is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
-    /// What the file starts with. It changes with the format.
+    /// The first bytes of the file. They change with the format.
     pub(crate) magic: &'static str,
     /// Where its name ends. If what is in the file cannot be made again, it changes with the format, too, so
     /// that no format is written over another.

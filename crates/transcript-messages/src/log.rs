@@ -1,4 +1,4 @@
-//! What passes over messages added and omitted.
+//! The additions and omissions of passes over messages.
 
 use transcript_format::named;
 
@@ -155,7 +155,7 @@ impl OmissionReason {
     }
 }
 
-/// What the passes added and omitted.
+/// The additions and omissions of the passes.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     /// The synthetic blocks, in the order of the messages within each pass.

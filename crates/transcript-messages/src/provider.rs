@@ -47,7 +47,7 @@ impl FromStr for Provider {
     }
 }
 
-/// What a provider accepts. Sizes are in bytes.
+/// The limits of a provider. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     /// The longest id of a call, in characters.

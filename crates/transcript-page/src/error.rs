@@ -1,4 +1,4 @@
-//! What can go wrong with a page.
+//! The errors of pages.
 
 use std::io;
 
@@ -28,7 +28,7 @@ pub enum Error {
     Damaged {
         /// Where, in the page.
         offset: u64,
-        /// What is wrong.
+        /// The defect.
         reason: &'static str,
     },
 }

@@ -26,7 +26,7 @@ pub struct Head<'a> {
 const PIECES: &str = "<!--pieces-->";
 
 impl Head<'_> {
-    /// Returns what precedes the pieces.
+    /// Returns the part before the pieces.
     #[must_use]
     pub fn start(&self) -> String {
         let whole = self.markup().into_string();
@@ -83,12 +83,12 @@ fn tools(is_live: bool) -> Markup {
     }
 }
 
-/// Returns what follows the pieces.
+/// Returns the part after the pieces.
 pub(crate) fn end(prompts: &str, count: &str) -> String {
     end_with("Prompts", &format!("<h2>{count}</h2>\n"), prompts)
 }
 
-/// Returns what follows the pieces of a live page: `side` is a list of links in place of prompts.
+/// Returns the part after the pieces of a live page: `side` is a list of links in place of prompts.
 #[must_use]
 pub fn end_live(side: &str) -> String {
     end_with("Subagents", "", side)

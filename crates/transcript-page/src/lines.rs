@@ -54,7 +54,7 @@ fn frame(source: &Source, number: usize) -> Result<(Vec<u8>, String)> {
     Ok((bytes, BASE64_STANDARD.encode(packed)))
 }
 
-/// What was read from a page.
+/// The result of reading a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLines {
     /// The number of bytes of the session.

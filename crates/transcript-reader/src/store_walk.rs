@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind};
 /// The depth that is left at the folder of a session: the limit counts from there again.
 const OF_SESSION: usize = SessionLayout::MAX_DEPTH + 1;
 
-/// What a walk meets.
+/// A file or folder that a walk meets.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Walked<'w> {

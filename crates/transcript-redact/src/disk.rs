@@ -131,7 +131,7 @@ impl RedactedDisk {
         }
     }
 
-    /// Returns what was redacted in the files that were opened.
+    /// Returns the redactions in the files that were opened.
     #[must_use]
     pub fn redactions(&self) -> Redactions {
         let files = lock(&self.files);

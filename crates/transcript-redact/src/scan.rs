@@ -79,7 +79,7 @@ impl<F: Fn(u64, &mut [u8]) -> io::Result<usize> + Sync> Bytes for F {
     }
 }
 
-/// What a file contains.
+/// The content type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// JSON Lines: nothing goes from one line to the next.
@@ -89,7 +89,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// Returns what a file of this name contains.
+    /// Returns the content type of a file of this name.
     #[must_use]
     pub fn of(path: &std::path::Path) -> Self {
         let is_lines = path

@@ -68,7 +68,7 @@ fn end_signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Returns what waits for Ctrl-C.
+/// Returns a future that ends with Ctrl-C.
 #[cfg(not(unix))]
 fn end_signal() -> io::Result<impl Future<Output = ()>> {
     Ok(async {

@@ -36,7 +36,7 @@ pub(crate) struct LiveSession {
     thread: Option<Arc<JoinHandle<()>>>,
 }
 
-/// What is asked of the thread.
+/// A request to the thread.
 #[derive(Debug)]
 enum Ask {
     Parts(oneshot::Sender<Result<Parts, String>>),

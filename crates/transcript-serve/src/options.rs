@@ -1,11 +1,11 @@
-//! What is served, and how.
+//! The options of the server.
 
 use std::fmt;
 
 use transcript_ops::Context;
 use transcript_render::RenderOptions;
 
-/// What is served, and how it is shown.
+/// The options of the server: the sessions, and how they are shown.
 pub struct ServeOptions {
     /// Where sessions are read. [`Context::only_below`] holds the server to one folder.
     pub context: Context,

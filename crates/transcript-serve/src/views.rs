@@ -128,7 +128,7 @@ fn encoded(name: &str) -> String {
     text
 }
 
-/// What is found in all sessions.
+/// The page with the hits in all sessions.
 pub(crate) fn search(options: &ServeOptions, text: &str) -> String {
     let content = found(options, text).unwrap_or_else(|error| html! { p.gap { (error) } });
     page("Search", "./", text, &content)
@@ -208,7 +208,7 @@ fn marked(snippet: &str, matches: &[std::ops::Range<usize>]) -> Markup {
     }
 }
 
-/// What sessions cost.
+/// The page with the cost of sessions.
 pub(crate) fn usage(options: &ServeOptions) -> String {
     let settings = UsageSettings {
         limit: Some(MAX_USAGE_ROWS),

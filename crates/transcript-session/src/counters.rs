@@ -1,4 +1,4 @@
-//! What a session has cost so far, counted while it runs.
+//! The cost of a session so far, counted while it runs.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -37,7 +37,7 @@ struct LeftOver {
     paths: Vec<PathBuf>,
 }
 
-/// What went wrong.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -245,7 +245,7 @@ impl Error {
         }
     }
 
-    /// Returns what went wrong.
+    /// Returns the kind of the failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind

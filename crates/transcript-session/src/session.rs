@@ -867,7 +867,7 @@ impl Session {
         self.writer.flush()?;
         if self.options.policy == Policy::Recover {
             let mut live = lock(&self.live);
-            // What a panic or an error left half done is not used again.
+            // Taken, so that a panic or an error drops a half-updated state.
             let known = live.take().and_then(|mut known| {
                 let is_current = known.is_current();
                 is_current.then_some(known)

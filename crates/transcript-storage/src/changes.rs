@@ -1,4 +1,4 @@
-//! What a disk reports of changes to what is on it.
+//! The changes that a disk reports.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -62,7 +62,7 @@ impl WatchedFolder {
     }
 }
 
-/// What a subscription covers.
+/// The coverage of a subscription.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Whether changes are reported in everything that is wanted.

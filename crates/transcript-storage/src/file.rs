@@ -82,7 +82,7 @@ impl Seek for Reader {
     }
 }
 
-/// What a path leads to.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
@@ -98,7 +98,7 @@ pub enum FileKind {
 /// The properties of a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// What it is.
+    /// The kind of the file.
     pub kind: FileKind,
     /// The length in bytes.
     pub len: u64,

@@ -7,7 +7,7 @@ pub struct ConversationChange {
     /// The offset in the file of the entry that made the change. That is an earlier entry than the
     /// one that the change is reported with if finding out took reading further.
     pub offset: u64,
-    /// What changed.
+    /// The kind of the change.
     pub kind: ChangeKind,
 }
 

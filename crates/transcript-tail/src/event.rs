@@ -15,7 +15,7 @@ use crate::file_position::{Checkpoint, FilePosition};
 pub struct FollowEvent {
     /// The file.
     pub path: Arc<Path>,
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
     pub(crate) position: FilePosition,
 }

@@ -1,4 +1,4 @@
-//! What to do about each finding.
+//! The advice for each finding.
 
 use transcript_format::finding::Code;
 

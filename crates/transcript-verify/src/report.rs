@@ -1,4 +1,4 @@
-//! What is reported about one session.
+//! The report about one session.
 
 use std::path::PathBuf;
 

@@ -21,7 +21,7 @@ pub struct Error {
 }
 
 named! {
-    /// What went wrong.
+    /// The kind of a failure.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum ErrorKind {

@@ -22,7 +22,7 @@ pub enum SyncPolicy {
     Each,
 }
 
-/// What to do when another process writes to the session.
+/// The reaction to another process that writes to the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnBusy {

@@ -394,7 +394,7 @@ impl Usage<'_> {
         self.unread
     }
 
-    /// Returns what could not be read.
+    /// Returns the files that could not be read.
     #[must_use]
     pub fn problems(&self) -> &[Error] {
         &self.problems

@@ -212,7 +212,7 @@ impl<'n> Resource<'n> {
     }
 }
 
-/// What all tokens of a call cost.
+/// The price of all tokens of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Band {
     tier: Tier,

@@ -284,13 +284,13 @@ impl Repair {
         self.foreign.iter().map(|entry| index.entry(*entry))
     }
 
-    /// Returns what the old file shows.
+    /// Returns the health of the old file.
     #[must_use]
     pub fn before(&self) -> Health {
         self.before
     }
 
-    /// Returns what the new file shows.
+    /// Returns the health of the new file.
     #[must_use]
     pub fn after(&self) -> Health {
         self.after
