@@ -300,7 +300,7 @@ mod tests {
             "timestamp": "2026-11-20T11:00:00.000Z"});
         let counted = json!({"type": "cost-state", "totalCostUSD": 0.5,
             "modelUsage": {"claude-sonnet-4-5": {"inputTokens": 9, "outputTokens": 8, "costUSD": 0.5}}});
-        // What is kept is divided after so much.
+        // Long enough that a kept part ends after it.
         let long =
             json!({"type": "user", "uuid": "long", "message": {"content": "x".repeat(1 << 20)}});
         let split = |uuid, output| {
