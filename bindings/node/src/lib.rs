@@ -84,7 +84,7 @@ impl Records {
                 Ok(batch) => (batch.map(Buffer::from), None),
                 Err(failure) => (None, Some(failure.json())),
             };
-            // When the event loop has ended, nobody waits.
+            // Fails when the event loop has ended, and no caller waits.
             let _ = settle.call(arguments.into(), ThreadsafeFunctionCallMode::NonBlocking);
         });
     }
@@ -136,7 +136,7 @@ impl Session {
                 Ok(answer) => (number, Some(answer), None),
                 Err(failure) => (number, None, Some(failure.json())),
             };
-            // When the event loop has ended, nobody waits.
+            // Fails when the event loop has ended, and no caller waits.
             let _ = settle.call(arguments.into(), ThreadsafeFunctionCallMode::NonBlocking);
         }
     }

@@ -487,8 +487,8 @@ pub fn append_each(
     }
 }
 
-/// As [`append_each`], but nobody waits for a sync: where every append is synced, this returns nothing, and `then` gets the answers
-/// after it, on a thread that it must not keep.
+/// As [`append_each`], but without waiting for a sync: where every append is synced, this returns nothing, and `then`
+/// gets the answers after it, on a thread that it must not keep.
 pub fn append_each_then(
     session: &Session,
     batches: Vec<Vec<Draft>>,

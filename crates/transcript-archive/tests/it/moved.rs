@@ -114,7 +114,7 @@ fn a_session_that_was_moved_is_restored_once_where_it_was_last() {
     assert!(restored.problems.is_empty(), "{:?}", restored.problems);
     assert_eq!(files, of("-new"));
     assert_eq!(place.listed(), [format!("-new/{ID}.jsonl")]);
-    // As it was then, also for who names the session by where it is now.
+    // As it was then, also under the present path of the session.
     let named = RestoreOptions::new().sessions(vec![("-new".into(), ID.into())]);
     for options in [RestoreOptions::new(), named] {
         let (restored, files) = place.restore(&options.as_of(before));

@@ -85,7 +85,7 @@ impl Edited {
         numbers.map(|number| line(number, rng)).collect()
     }
 
-    /// Makes a file look as if nobody writes it.
+    /// Makes a file look quiet: without a writer.
     fn age(&mut self, path: &Path) {
         self.clock += 1;
         let long_ago = SystemTime::now() - Duration::from_secs(100_000);
@@ -185,7 +185,7 @@ fn edits_in_place_before_and_after_growth_change_no_answer() {
         let mut edited = Edited::new(rng);
         let mut what = "new".to_owned();
         for round in 0..CHANGES {
-            // Sometimes nobody looks between two changes.
+            // Sometimes there is no search between two changes.
             if rng.below(4) > 0 {
                 let expected = edited.answers(None);
                 if edited.answers(Some(edited.cache.path())) != expected {

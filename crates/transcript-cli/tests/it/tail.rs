@@ -86,7 +86,7 @@ fn body(text: &str) -> Vec<&str> {
             lines.push(said);
         }
     }
-    // Nobody knows while it happens.
+    // Unknown while it happens.
     lines.retain(|line| *line != "└ no result" && !line.ends_with("summed up"));
     lines
 }

@@ -153,7 +153,7 @@ impl ClientAction<'_> {
     /// the client's note before them, and their output after them.
     ///
     /// # Errors
-    /// When the name of who rejected a call is unknown, or a reference cannot be written.
+    /// When the name of the cause of a rejection is unknown, or a reference cannot be written.
     pub fn entries(&self) -> Result<Vec<NewEntry>, CommandError> {
         Ok(match self {
             Self::Interrupt { tool_use } => vec![make::interrupt(*tool_use)],

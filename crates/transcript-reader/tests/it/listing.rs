@@ -248,7 +248,7 @@ fn the_state_comes_from_the_last_lines() {
             ],
             Some(OpenCall),
         ),
-        // Nobody waits for an open call before a later answer.
+        // A later answer shows that an open call is no longer awaited.
         (
             vec![
                 user("a"),

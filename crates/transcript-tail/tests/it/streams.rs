@@ -82,7 +82,7 @@ async fn dropping_a_stream_ends_the_following() {
         let mut targets = open.filter_map(|fd| std::fs::read_link(fd.path()).ok());
         targets.any(|target| target == path)
     };
-    // Also of one that waits because nobody reads what it has found.
+    // Also of one that waits because its events are not read.
     for lines in [1, 20_000] {
         append(&path, &(1..=lines).map(line).collect::<String>());
         let mut events = Events::from(Follower::new(&path, &FollowOptions::new()));

@@ -147,7 +147,7 @@ fn wide_modes_are_reported() {
         detail,
         "others have rights by the mode 0644 of the file and 0755 of the folder"
     );
-    // Elsewhere modes are nobody's business.
+    // Elsewhere modes do not matter.
     let copy = store.0.path().join("copy");
     fs::create_dir(&copy).unwrap();
     fs::rename(store.root().join("-home-ada-almanac"), copy.join("almanac")).unwrap();

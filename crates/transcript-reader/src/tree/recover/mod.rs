@@ -64,8 +64,8 @@ impl Tree<'_> {
                 continue;
             }
             let is_boundary = entry.is_boundary();
-            let is_of_nobody = self.is_sidechain(node) && entry.agent().is_none();
-            if is_of_nobody || self.is_foreign(node) {
+            let is_unattributed = self.is_sidechain(node) && entry.agent().is_none();
+            if is_unattributed || self.is_foreign(node) {
                 continue;
             }
             let is_root = self.parent(node) == Parent::Root;
