@@ -88,7 +88,7 @@ pub trait ReadDisk: Debug + Send + Sync {
         }
     }
 
-    /// Returns whether a folder is at `path`. Links are followed. For who copies or moves what is in it: a folder that cannot be
+    /// Returns whether a folder is at `path`. Links are followed. For copies and moves of its content: a folder that cannot be
     /// looked at is an error and not a missing one.
     ///
     /// # Errors
