@@ -20,13 +20,13 @@ use crate::find::{Finding, Found, FoundSession, Results};
 use crate::messages::Target;
 use crate::needle::{Around, Needle};
 
-/// How many hits are kept.
+/// The maximum number of hits that are kept.
 pub(crate) const HITS: usize = 200;
 /// The interval between two reports of the progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// The maximum number of copies of a hit that are named.
 const MAX_NAMED_COPIES: usize = 2;
-/// How much of an id is shown, in characters.
+/// The number of characters of an id that are shown.
 const SHORT_ID: usize = 8;
 
 /// The folders and settings of a search over all sessions.

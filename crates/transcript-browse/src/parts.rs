@@ -15,7 +15,7 @@ use transcript_resume::{ConversationPath, Policy};
 use crate::messages::{Block, Key, Layout, Page, said};
 use crate::session::Session;
 
-/// How many entries of a subagent or a branch are shown within the conversation.
+/// The maximum number of entries of a subagent or a branch that are shown within the conversation.
 pub(crate) const NESTED: usize = 400;
 /// The numbers of branches at an entry start here.
 pub(crate) const BRANCH: u32 = 1 << 31;

@@ -30,7 +30,7 @@ const MAX_FIRST: u64 = 8 << 20;
 const MAX_RAW: u64 = 1 << 20;
 /// The maximum length of a prompt in the outline, in characters.
 const MAX_OUTLINE_CHARS: usize = 160;
-/// How many rows of an outline are sent at once.
+/// The number of rows of an outline that are sent at once.
 const OUTLINE_ROWS: usize = 500;
 
 /// Where sessions are read, and where copies of them are written.

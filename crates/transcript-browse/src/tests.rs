@@ -28,7 +28,7 @@ use crate::paint::Theme;
 use crate::session::{self, Storage};
 use crate::view::draw;
 
-/// How long an answer may take on a machine that is busy.
+/// The maximum time for an answer on a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 
 /// An answer, with the number of its thread.

@@ -6,7 +6,7 @@ use crate::texts::Text;
 
 /// At most this many places of a term in a text are considered.
 const MAX_PLACES: usize = 64;
-/// How much each halving of the age adds to a score, and from which age on.
+/// The unit of age in the recency part of a score, in milliseconds: 6 hours.
 const RECENT_MILLIS: f64 = 6.0 * 3_600_000.0;
 
 /// The text that a hit shows, and the score of the hit.

@@ -75,7 +75,7 @@ enum Busy {
 /// The version in entries that have none.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// How much input is read at once. Commands that are read together are written together.
+/// The size of reads of the input, in bytes. Commands that are read together are written together.
 const INPUT_BYTES: usize = 256 << 10;
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {

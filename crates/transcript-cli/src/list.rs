@@ -175,9 +175,9 @@ const MIN_TITLE: [usize; 2] = [28, 40];
 const DROPPED: [usize; 7] = [BRANCH, SIZE, MODEL, MESSAGES, COST, STATE, FOLDER];
 /// The widest model on a terminal.
 const MAX_MODEL: usize = 12;
-/// How many characters of a prompt tell a title apart.
+/// The maximum length of the part of a prompt that distinguishes a title, in characters.
 const MAX_REST: usize = 200;
-/// How many characters of an id are shown on a terminal.
+/// The number of characters of an id that are shown on a terminal.
 const SHORT_ID: usize = 8;
 
 /// The sessions as a table with a header. A value that the file does not have is an empty cell.

@@ -38,12 +38,12 @@ const PLOT_HEIGHT: u64 = 5;
 const MAX_BAR_WIDTH: usize = 20;
 /// The maximum width of the key of a row, in columns.
 const MAX_KEY_WIDTH: usize = 44;
-/// How many characters of an id are shown beside a title.
+/// The number of characters of an id that are shown next to a title.
 const SHORT_ID: usize = 8;
-/// How long the client may take to write what it passes to a status line.
+/// The maximum time that the client takes to write the input of a status line.
 #[cfg(unix)]
 const STDIN_WAIT: Duration = Duration::from_millis(50);
-/// The most that is read of it, in bytes.
+/// The maximum length that is read of it, in bytes.
 const MAX_STDIN: u64 = 64 << 10;
 
 /// Show what sessions cost

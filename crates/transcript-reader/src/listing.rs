@@ -36,7 +36,7 @@ const SMALL: u64 = 16 << 10;
 const FAR: u64 = 512 << 10;
 /// The maximum distance of a title of a person from the end. Only this is searched for beyond [`FAR`].
 const FAR_TITLE: u64 = 4 << 20;
-/// How much is searched for it at a time.
+/// The number of bytes that are searched for it at a time.
 const TITLE_PART: u64 = 512 << 10;
 /// Longer lines are no titles.
 const MAX_TITLE_LINE: u64 = 16 << 10;

@@ -130,7 +130,7 @@ fn argument_text(view: &View, argument: Range<usize>) -> Option<Range<usize>> {
     accepted(text, start..argument.end, 6).filter(|_| !is_word && !is_address)
 }
 
-/// How far before an option its command is, in bytes.
+/// The maximum distance of a command from its option, in bytes.
 const MAX_BEFORE: usize = 400;
 
 /// Returns the password that belongs to an option at `at`.

@@ -20,7 +20,7 @@ pub(crate) const KUBERNETES: [&str; 3] = [
 ];
 pub(crate) const JWK: &str = "\"kty\"";
 
-/// How far from what names it a secret can be, in bytes.
+/// The maximum distance of a secret from its name, in bytes.
 const MAX_DISTANCE: usize = 8 << 10;
 /// The maximum number of lists of one name in a document.
 const MAX_LISTS: usize = 8;

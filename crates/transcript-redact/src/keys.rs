@@ -93,7 +93,8 @@ pub(crate) fn encoded(view: &View, at: usize) -> Option<Range<usize>> {
     (before + after >= MIN_ENCODED).then_some(at - before..at + after)
 }
 
-/// The most that stands between two lines of a key, in bytes: the end of one string and the start of the next, numbers, names of files.
+/// The maximum distance of two lines of a key, in bytes: the end of one string and the start of the next, numbers,
+/// names of files.
 const MAX_GAP: usize = 160;
 /// The shortest text that looks like a line of a key.
 const MIN_LINE: usize = 16;

@@ -30,7 +30,7 @@ use crate::words::noun;
 const PERSON: &str = "User";
 /// The number of entries that a thread sums up at a time.
 const ENTRIES_PER_TASK: usize = 1024;
-/// How many lines of a result the short form shows.
+/// The number of lines of a result in the short form.
 const RESULT_LINES: usize = 10;
 
 /// Writes all conversations: the main one, followed by its subagents, then the others.

@@ -38,7 +38,7 @@ const FORK_LIMITS: (usize, usize) = (2, 4);
 const ROOT_LIMITS: (usize, usize) = (10, 20);
 /// The maximum number of bodies that are read to find the title of a branch.
 const MAX_BODIES: usize = 8;
-/// How many characters of a prompt are used; no line shows more.
+/// The maximum length of a prompt, in characters; no line shows more.
 const TITLE_CHARS: usize = 400;
 
 /// Draws a tree of branches.

@@ -1278,7 +1278,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The first entry of a session creates its file.
 const NO_FILE: ErrorKind = ErrorKind::Read(transcript_reader::ErrorKind::NotFound);
 
-/// How often a session is read again because it was replaced before it was opened for writing.
+/// The maximum number of times that a session is read again because it was replaced before it was
+/// opened for writing.
 const MAX_REPLACED: usize = 3;
 
 /// Opens a session at the end of its conversation: reads it, rewrites salvaged entries, and reads

@@ -7,7 +7,7 @@ use crate::fingerprint::Fingerprint;
 
 /// The number of bytes that have one hash.
 const BLOCK: usize = 64 << 10;
-/// How many of these blocks are compared at a time.
+/// The maximum number of these blocks that are compared at a time.
 const MAX_COMPARED: usize = 128;
 
 /// What was read of a file from its start: a [`Fingerprint`], and a hash of each 64 KiB.

@@ -33,11 +33,12 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const STALLED_LAG: Duration = Duration::from_secs(60 * 60);
 /// The number of days after which the client deletes sessions, unless its settings say otherwise.
 const CLEANUP_DAYS: u64 = 30;
-/// How many messages at each end of a file are asked for their working folder.
+/// The maximum number of messages at each end of a file whose working folder is read.
 const MAX_FOLDERS: usize = 50;
-/// How much of the end of a subagent's file is read for the time of its last entry.
+/// The number of bytes at the end of a subagent's file that are read for the time of its last
+/// entry.
 const MAX_TAIL: u64 = 256 << 10;
-/// How much of the settings of a client is read.
+/// The maximum length of the settings of a client, in bytes.
 const MAX_SETTINGS: usize = 4 << 20;
 /// Agents that the client starts itself, without a call.
 pub(crate) const OF_CLIENT: [&str; 2] = ["acompact", "aprompt_suggestion"];
@@ -429,7 +430,7 @@ struct Start {
 impl Start {
     /// Reads the start of a file.
     fn of(disk: &Arc<dyn ReadDisk>, path: &Path) -> Option<Self> {
-        /// The most bytes that are read.
+        /// The maximum number of bytes that are read.
         const MAX_START: u64 = 256 << 10;
         let source = Source::open_on(disk, path).ok()?;
         let mut bytes = vec![0; source.len().min(MAX_START) as usize];

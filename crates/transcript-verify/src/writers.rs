@@ -57,9 +57,9 @@ const TRAITS: [(&str, &str); 3] = [
     ("entrypoint", "the way it was started"),
     ("cwd", "the working folder"),
 ];
-/// How many places are looked at.
+/// The maximum number of places that are looked at.
 const MAX_PLACES: usize = 200;
-/// How many results in a row are followed up to the answer with their calls.
+/// The maximum number of results in a row that are followed up to the answer with their calls.
 const MAX_ABOVE: usize = 64;
 /// The number of bytes of bodies that are read.
 const MAX_READ: u64 = 16 << 20;

@@ -17,10 +17,11 @@ use crate::end_repair::{self, Repair};
 use crate::error::{Error, ErrorKind};
 use crate::options::OnBusy;
 
-/// How often to check that the name still refers to the file, and that no client runs the session.
+/// The interval of checks that the name still refers to the file, and that no client runs the
+/// session.
 const CHECK_NAME: Duration = Duration::from_millis(100);
 
-/// How long another writer may have the file open before it counts as a writer.
+/// The time after which a process that has the file open counts as a writer.
 const FORK_GRACE: Duration = Duration::from_millis(50);
 
 /// The pause between two attempts to open a file while another process checks it for writers.

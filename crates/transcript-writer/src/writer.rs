@@ -23,7 +23,7 @@ use crate::sync::{self, Rescue, Syncer};
 /// The longest time that an entry stays queued.
 const QUEUE_TIME: Duration = Duration::from_millis(100);
 
-/// How long dropping a writer waits for its last sync.
+/// The maximum time that dropping a writer waits for its last sync.
 const END_TIME: Duration = Duration::from_secs(1);
 
 /// A queue of this size is written at once, because larger writes are no faster.

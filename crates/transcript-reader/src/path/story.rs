@@ -297,8 +297,8 @@ impl From<ConversationPath> for Story {
     }
 }
 
-/// How many times the entries of a file may be walked in all. An entry that was written again after
-/// a compaction is in two chapters; only a file made to be slow has more.
+/// The maximum number of walks over the entries of a file, in all. An entry that was written again
+/// after a compaction is in two chapters; only a file made to be slow has more.
 const MAX_WALKS: usize = 8;
 
 impl Walk<'_, '_> {

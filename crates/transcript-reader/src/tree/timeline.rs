@@ -6,8 +6,8 @@ use transcript_format::scan::{Flags, ToolRole};
 use super::{NodeId, Policy, Tree};
 use crate::index::{EntryRef, ToolKey};
 
-/// How many entries a walk looks at before it stops: correct files need only a few steps, and
-/// damaged ones must not make it slow.
+/// The maximum number of entries in a walk: correct files need only a few steps, and damaged ones
+/// must not make it slow.
 pub(crate) const MAX_STEPS: usize = 1_000;
 
 /// Returns whether an entry was queued while the agent worked, most often a prompt. Reads no body.

@@ -9,7 +9,7 @@ use crate::value::named::{Named, Value, Way};
 use crate::value::stand_in::is_algorithm;
 use crate::wrap::after_marks;
 
-/// The most that is looked at of a list, an object or a sentence, in bytes.
+/// The maximum length of a list, an object or a sentence that is searched, in bytes.
 const MAX_GROUP: usize = 2 << 10;
 const MAX_OBJECT: usize = 600;
 const MAX_SENTENCE: usize = 120;

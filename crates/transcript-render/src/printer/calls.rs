@@ -14,11 +14,11 @@ use crate::text::{Span, width};
 use crate::tool_summary::{self, CallOutcome, Todo, TodoState, size};
 use crate::words::more_lines;
 
-/// How many lines of the subject of a call the short form shows.
+/// The number of lines of the subject of a call in the short form.
 const CALL_LINES: usize = 6;
-/// How many lines of a failure the short form shows.
+/// The number of lines of a failure in the short form.
 const FAILURE_LINES: usize = 6;
-/// How many lines of a diff.
+/// The number of lines of a diff in the short form.
 const DIFF_LINES: usize = 16;
 /// Shorter durations are not printed.
 const MIN_TIME: u64 = 100;

@@ -16,7 +16,7 @@ use crate::options::{RenderOptions, Tools};
 use crate::pace::Pace;
 use crate::words::{count, more_lines};
 
-/// How many lines of a folded text are shown.
+/// The number of lines of a folded text that are shown.
 const FOLDED_LINES: usize = 3;
 
 /// How much of an item is shown.

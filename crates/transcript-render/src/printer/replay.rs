@@ -26,7 +26,7 @@ use crate::words::noun;
 
 /// Nested subagents are printed down to this depth.
 const MAX_NESTED: usize = 8;
-/// How far back the last answer before a part is looked for, in entries.
+/// The maximum distance of the last answer before a part, in entries.
 const MAX_BACK: usize = 1000;
 
 /// Prints recorded conversations.

@@ -13,7 +13,7 @@ use transcript_reader::{BodySource, ConversationPath, EntryNo, Index};
 
 use super::{Item, ItemKind, ItemList, ItemMarks};
 
-/// How many bytes of bodies are kept for later items.
+/// The maximum size of the bodies that are kept for later items, in bytes.
 const MAX_HELD: usize = 16 << 20;
 
 /// The texts of the entries of a path, in memory.

@@ -5,7 +5,7 @@ use transcript_format::usage::Usage;
 
 use transcript_reader::{ConversationPath, Index};
 
-/// The most bytes that are kept unread.
+/// The maximum number of bytes that are kept unread.
 const MAX_UNREAD: usize = 16 << 10;
 
 /// The tokens of an answer and its request, as the API counted them.

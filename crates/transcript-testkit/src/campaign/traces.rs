@@ -14,7 +14,7 @@ use serde_json::Value;
 /// A rule that a file breaks, and where: an id, or the start of a line.
 pub type Trace = (&'static str, String);
 
-/// How many lines before its parent a client writes an entry, at most.
+/// The maximum number of lines between an entry and its later parent, as clients write them.
 const NEAR: usize = 9;
 
 /// Returns every rule that a file breaks.

@@ -29,10 +29,10 @@ use crate::tree::decision::{Evidence, GapReason};
 use crate::tree::timeline::MAX_STEPS;
 use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 
-/// How much newer the entry before may be: an entry gets its timestamp before it is written, so
-/// lines of parallel tools can be slightly out of order.
+/// The maximum time by which the entry before may be newer: an entry gets its timestamp before it
+/// is written, so lines of parallel tools can be slightly out of order.
 const CLOCK_TOLERANCE_MILLIS: i64 = 60_000;
-/// How far back the client looks for the previous entry in time (CHAIN-3).
+/// The time within which the client looks for the previous entry (CHAIN-3).
 const CLIENT_WINDOW_MILLIS: i64 = 5_000;
 
 /// Finds replacements for missing parents.

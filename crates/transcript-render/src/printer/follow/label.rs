@@ -9,7 +9,7 @@ use crate::parsed_entry::ParsedEntry;
 use crate::styles::TextStyle;
 use crate::text::{Span, cut_text};
 
-/// How much of a name is shown, in columns.
+/// The maximum width of a name, in columns.
 const MAX_NAME: usize = 40;
 /// The number of printed characters of a uuid.
 const SHORT_ID_CHARS: usize = 8;

@@ -16,7 +16,7 @@ const MAX_CALLS: usize = 256;
 const MAX_NAME: usize = 256;
 /// At most this many results are kept until their calls arrive.
 const MAX_EARLY: usize = 4;
-/// How many columns of the subject of a call are repeated above its result.
+/// The maximum width of the subject of a call above its result, in columns.
 const MAX_ABOUT: usize = 200;
 
 /// The facts about a call that its result needs.
