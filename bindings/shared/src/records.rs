@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_so_many_bytes_ahead_and_ends_when_nobody_reads() {
+    fn function_stays_within_its_buffer_and_ends_when_the_reader_is_gone() {
         // A batch of any size can be queued, and many small ones are no more bytes than few large ones.
         for (len, ahead) in [(MAX_AHEAD / 64, 64), (MAX_AHEAD, 1), (MAX_AHEAD + 1, 1)] {
             check_ahead(len, ahead);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_called_once_with_the_next_batch_or_the_end() {
+    fn each_waiter_gets_exactly_one_batch_or_the_end() {
         let (go, wait) = mpsc::channel::<()>();
         let records = Records::spawn(move |sender| {
             wait.recv().unwrap();

@@ -149,7 +149,7 @@ fn forge(rng: &mut Rng, index: &mut PackIndex, all: &[crate::record::PackId]) {
 }
 
 #[test]
-fn indexes_that_nobody_wrote_end_no_process_and_change_no_live_file() {
+fn forged_indexes_crash_no_process_and_change_no_live_file() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("home/projects");
     let whole = folder.path().join("whole");
@@ -352,7 +352,7 @@ fn chain(index: &mut PackIndex, count: usize) {
 }
 
 #[test]
-fn what_an_index_states_beyond_a_limit_is_named_and_everything_else_is_read() {
+fn index_value_beyond_a_limit_is_named_and_everything_else_is_read() {
     type Change = fn(&mut PackIndex);
     let slices = |index: &mut PackIndex| {
         let slice = Slice {
@@ -436,7 +436,7 @@ fn what_an_index_states_beyond_a_limit_is_named_and_everything_else_is_read() {
 }
 
 #[test]
-fn what_is_at_a_limit_is_read_and_a_chain_is_not_continued_beyond_it() {
+fn index_at_its_limits_is_read_and_a_chain_is_not_continued_beyond_its_limit() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("home/projects");
     let mut long = vec![b'x'; 64 << 20];

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_hits_the_one_with_the_same_surroundings_is_taken() {
+    fn the_equal_hit_with_the_same_surroundings_is_chosen() {
         let lines = [
             line("assistant  a leap **day** in one"),
             line("           year, and a leap day in"),

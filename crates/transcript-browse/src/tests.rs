@@ -496,7 +496,7 @@ fn the_cursor_stays_on_its_text_when_the_screen_changes() {
 }
 
 #[test]
-fn what_cannot_be_undone_is_asked_first() {
+fn irreversible_actions_ask_first() {
     let mut screen = Screen::new((60, 20), &turns(2, 1));
     let is_resume = |effect: &Effect| matches!(effect, Effect::Resume { .. });
     screen.keys("rn");
@@ -599,7 +599,7 @@ fn a_compacted_session_is_shown_from_its_first_entry_on() {
 }
 
 #[test]
-fn what_is_read_stays_when_it_is_compacted_away() {
+fn text_on_screen_stays_when_it_is_compacted_away() {
     let mut text = turns(200, 12);
     let mut screen = Screen::new((60, 20), &text);
     screen.find("turn 77 line 5");
@@ -903,7 +903,7 @@ fn no_control_character_of_a_hit_reaches_the_screen() {
 }
 
 #[test]
-fn of_many_hits_the_first_are_kept_and_a_session_that_changes_says_so() {
+fn first_of_many_hits_are_kept_and_a_changed_session_is_marked() {
     let mut screen = searched((60, 20));
     screen.control('f');
     screen.keys("session:1a94");

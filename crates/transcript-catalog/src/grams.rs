@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_a_text_may_be_in_it_and_most_else_is_not() {
+    fn filter_has_every_gram_of_a_text_and_few_others() {
         let text = "The Crème Brûlée of ÅNGSTRÖM costs 7 \u{212B} in 日本語; c++ #4411 a.b KELVIN \u{212A}elvin";
         for query in [
             "creme",

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_time_is_refused() {
+    fn invalid_times_are_refused() {
         for text in [
             "",
             "soon",

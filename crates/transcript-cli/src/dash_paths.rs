@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_an_error_and_never_help() {
+    fn path_that_starts_with_a_dash_is_an_error_with_its_safe_form_and_never_help() {
         for path in [
             "-home-eve",
             "-h/s.jsonl",

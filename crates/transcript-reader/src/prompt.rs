@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_texts_the_first_that_a_person_wrote_counts() {
+    fn first_human_text_wins() {
         let line = r#"{"message":{"content":[{"type":"image"},{"type":"text","text":"<command-name>/c</command-name>"},
             {"type":"text","text":"<tick>y</tick>"},{"type":"text","text":"why?"}]}}"#;
         assert_eq!(
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wrote_a_line_counts_for_its_texts_and_its_images() {
+    fn author_of_a_line_counts_for_its_texts_and_images() {
         let of = |line: &str| Prompt::of(&Object::parse(line).unwrap());
         let image = r#"{"message":{"content":[{"type":"image"}]}}"#;
         assert_eq!(of(image), Prompt::Media);

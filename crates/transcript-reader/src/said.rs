@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_typed_is_shown_in_one_piece() {
+    fn typed_text_is_shown_in_one_piece() {
         let typed = |text: &str| Said::of(text).typed().map(Cow::into_owned);
         let is = |text: &str| Some(text.to_owned());
         let reference = "> **上下文资料**\n> - 📄 `a.rs`\n\n";

@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_each_kind_of_state_the_last_line_is_known() {
+    fn last_line_of_each_kind_of_state_is_known() {
         let lines = [
             r#"{"type":"custom-title","customTitle":"Tides","sessionId":"s"}"#,
             r#"{"type":"tag","tag":"sea"}"#,

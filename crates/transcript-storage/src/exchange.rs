@@ -816,7 +816,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_appended_to_the_file_that_lost_its_name_is_moved() {
+    fn appends_to_the_file_that_lost_its_name_are_moved() {
         on_all_systems(|| {
             let folder = tempfile::tempdir().unwrap();
             let (path, other) = (folder.path().join("s.jsonl"), folder.path().join("other"));
@@ -832,7 +832,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_finished_or_removed() {
+    fn exchange_of_a_killed_process_is_finished_or_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.jsonl");
         let temporary =

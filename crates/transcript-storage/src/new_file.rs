@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_leaves_nothing() {
+    fn dropped_new_file_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         for new in KINDS {
             new(&folder.path().join("a.jsonl"))

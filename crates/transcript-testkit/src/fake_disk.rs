@@ -1099,7 +1099,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_synced_survives_every_power_cut_and_of_the_rest_comes_a_part() {
+    fn synced_bytes_survive_every_power_cut_and_a_part_of_the_rest() {
         let mut lengths = BTreeSet::new();
         for seed in 0..400 {
             let disk = FakeDisk::new(seed);

@@ -194,7 +194,7 @@ fn a_lost_dictionary_is_replaced_by_its_copy() {
 }
 
 #[test]
-fn of_a_pack_that_is_cut_off_the_start_reads() {
+fn start_of_a_truncated_pack_is_read() {
     let folder = TempDir::new().unwrap();
     let (place, all) = archived(folder.path(), 4, 3000);
     let first = &packs(&place)[0];

@@ -191,7 +191,7 @@ fn a_session_that_was_written_again_where_it_was_moved_is_one_session() {
 }
 
 #[test]
-fn of_different_files_with_one_id_one_is_restored_and_the_others_are_refused() {
+fn one_of_different_files_with_one_id_is_restored_and_the_others_are_refused() {
     let place = Place::new();
     place.write("-one", "one\n");
     place.keep();

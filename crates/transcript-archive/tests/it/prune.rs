@@ -55,7 +55,7 @@ fn prune(archive: &mut Archive, own: &Path, options: &PruneOptions) -> (usize, V
 }
 
 #[test]
-fn what_is_proved_is_removed_and_comes_back() {
+fn proved_sessions_are_removed_and_can_be_restored() {
     let (folder, own, agent, mut archive) = place();
     let root = folder.path().join("projects");
     assert_eq!(
@@ -149,7 +149,7 @@ fn nothing_is_removed_without_its_proof() {
 /// A restore gives back times and modes, too.
 #[cfg(unix)]
 #[test]
-fn what_has_another_time_or_mode_than_its_version_is_not_removed() {
+fn files_with_another_time_or_mode_than_their_version_are_not_removed() {
     use std::os::unix::fs::PermissionsExt;
     let (folder, own, agent, mut archive) = place();
     let root = folder.path().join("projects");
@@ -232,7 +232,7 @@ fn race(nth: u64, is_naive: bool) -> (bool, bool) {
 }
 
 #[test]
-fn what_is_appended_during_a_removal_is_not_lost() {
+fn an_append_during_a_removal_is_not_lost() {
     let mut count = 0;
     for nth in 1.. {
         let (came_so_far, is_lost) = race(nth, false);

@@ -444,7 +444,7 @@ mod tests {
     /// What was kept by each build is counted by this one after the sessions are deleted: the same as is counted
     /// as long as they are there, but for what the format did not have.
     #[test]
-    fn what_each_format_keeps_about_deleted_sessions_counts() {
+    fn records_of_deleted_sessions_count_in_every_format() {
         if let Some(sessions) = std::env::var_os("TRANSCRIPT_WRITE_KEPT") {
             write_fixture(Path::new(&sessions));
         }

@@ -454,7 +454,7 @@ fn damaged_lines_are_salvaged_or_counted() {
 }
 
 #[test]
-fn in_the_order_of_time_a_limit_limits_the_sessions_that_are_read() {
+fn limit_in_time_order_limits_the_sessions_that_are_read() {
     let store = Store::new();
     for number in 0..64u64 {
         let path = store.write(

@@ -686,7 +686,7 @@ fn searches_at_the_same_time_keep_the_filters_whole() {
 }
 
 #[test]
-fn what_is_gone_leaves_the_filters() {
+fn deleted_files_leave_the_filters() {
     let random = &mut Random(3);
     let mut cached = Cached::new();
     for session in 0..200 {

@@ -467,7 +467,7 @@ fn models_that_are_no_longer_sold_keep_their_prices() {
 }
 
 #[test]
-fn what_has_no_price_is_unknown_and_zero_is_zero() {
+fn missing_price_is_unknown_and_zero_is_zero() {
     let prices = read(
         r#"{"free": {"input_cost_per_token": 0, "output_cost_per_token": 0.0, "cache_read_input_token_cost": null},
             "input only": {"input_cost_per_token": 1e-6, "cache_creation_input_token_cost_above_1hr": 3e-6},

@@ -93,7 +93,7 @@ fn sessions_whose_properties_are_in_the_list_are_not_asked_for() {
 }
 
 #[test]
-fn what_belongs_to_a_session_is_where_the_layout_of_the_disk_says() {
+fn files_of_a_session_are_found_by_the_layout_of_the_disk() {
     let other = SessionLayout {
         subagents: "helpers",
         results: "outputs",

@@ -199,7 +199,7 @@ fn the_file_of_a_session_owns_what_a_subagent_copied_without_saying_so() {
 }
 
 #[test]
-fn what_has_no_final_counts_is_named_and_what_no_model_gave_is_left_out() {
+fn requests_without_final_counts_are_named_and_synthetic_answers_are_omitted() {
     let store = Store::new();
     let lines = [
         answer("a1", "m1", 1, &json!({"message": {"stop_reason": null}})),
@@ -403,7 +403,7 @@ fn append(path: &PathBuf, text: &str) {
 }
 
 #[test]
-fn what_is_kept_changes_no_answer_whatever_happens_to_the_files() {
+fn cache_changes_no_answer_whatever_happens_to_the_files() {
     let store = varied();
     let folder = tempfile::tempdir().unwrap();
     let path = store.root().join("-p/aaaa.jsonl");
@@ -565,7 +565,7 @@ fn files_that_did_not_change_since_then_are_left_out() {
 }
 
 #[test]
-fn what_the_client_counted_is_compared_by_model() {
+fn counts_of_the_client_are_compared_by_model() {
     let store = Store::new();
     let counted = |cost: f64| {
         let entry = json!({

@@ -323,7 +323,7 @@ fn an_answer_can_be_in_several_parts_of_a_file() {
 }
 
 #[test]
-fn what_is_kept_of_a_file_that_grows_within_an_answer_counts_the_same() {
+fn cached_file_that_grows_within_an_answer_counts_the_same() {
     for ids in ALL_IDS {
         let store = Store::new();
         let mut session = Session::new("s", ids);

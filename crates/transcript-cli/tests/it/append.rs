@@ -199,7 +199,7 @@ fn hello_says_schema_and_version() {
 }
 
 #[test]
-fn what_a_person_does_in_a_client_is_written_with_what_belongs_to_it() {
+fn client_actions_are_written_with_their_notes_and_outputs() {
     let session = Session::new();
     let action = |action: Value| json!({"op": "append", "client": action});
     let answers = session.append(&[
@@ -622,7 +622,7 @@ fn a_wrong_command_is_answered_and_the_next_one_works() {
 }
 
 #[test]
-fn what_is_not_utf8_is_not_a_command() {
+fn line_that_is_not_utf8_is_refused() {
     let session = Session::new();
     let mut client = session.spawn(&["--create"]);
     client
@@ -1020,7 +1020,7 @@ fn a_client_that_starts_while_the_session_is_open_is_seen() {
 }
 
 #[test]
-fn what_others_append_beside_the_conversation_is_accepted_and_entries_are_not() {
+fn metadata_of_other_writers_is_accepted_and_their_entries_are_refused() {
     let session = Session::new();
     let mut client = session.spawn(&["--create"]);
     let root = client.ask(&user("x"))["uuid"].clone();

@@ -191,7 +191,7 @@ fn standard_input_is_copied_to_a_place_that_is_named() {
 }
 
 #[test]
-fn what_cannot_be_forked_ends_with_2_and_leaves_nothing() {
+fn failed_fork_ends_with_2_and_leaves_nothing() {
     let copied = Copied::of("linear.jsonl");
     let empty = copied.folder.path().join("empty.jsonl");
     fs::write(

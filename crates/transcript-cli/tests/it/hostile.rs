@@ -103,7 +103,7 @@ fn no_print_path_lets_a_control_character_through() {
 }
 
 #[test]
-fn with_colour_only_our_own_sequences_reach_the_terminal() {
+fn only_our_own_sequences_reach_the_terminal_with_colour() {
     for file in FILES {
         for arguments in PRINTS {
             let arguments = [arguments, &["--color", "always"]].concat();
@@ -268,7 +268,7 @@ fn json_holds_such_characters_in_verbatim_parts_alone() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn on_a_terminal_no_part_of_json_holds_such_characters() {
+fn json_on_a_terminal_has_no_control_characters() {
     let (_folder, file) = controls();
     // `script` gives its command a terminal.
     let run = |form: &str| {

@@ -77,7 +77,7 @@ impl Place {
 }
 
 #[test]
-fn what_was_kept_reads_like_a_file_and_comes_back() {
+fn archived_session_reads_like_a_file_and_can_be_restored() {
     let place = Place::new();
     let id = place.id.as_str();
     let commands: [&[&str]; 6] = [
@@ -262,7 +262,7 @@ fn damage_of_the_archive_is_named_with_session_and_lines() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn missing_archive_is_an_error_and_is_not_created() {
     let place = Place::new();
     let no = |arguments: &[&str], text: &str| {
         let output = place.run(arguments);
@@ -387,7 +387,7 @@ fn an_encrypted_archive_is_written_without_the_key_and_read_with_it() {
 }
 
 #[test]
-fn who_restores_what_the_client_deletes_again_is_told() {
+fn restore_warns_about_sessions_that_the_client_would_delete_again() {
     let place = Place::new();
     let old = SystemTime::now() - Duration::from_secs(60 * 86_400);
     let set = || {

@@ -162,7 +162,7 @@ fn a_client_that_has_no_sessions_yet_has_an_empty_list() {
 }
 
 #[test]
-fn in_a_pipe_nothing_is_cut() {
+fn list_in_a_pipe_truncates_nothing() {
     let root = projects();
     let long = format!("start {} end", "word ".repeat(30).trim_end());
     let line = serde_json::json!({"type": "user", "uuid": "u1", "parentUuid": null, "cwd": "/home/ada/src/a/very/long/folder/almanac",
@@ -291,7 +291,7 @@ fn sessions_with_the_same_first_prompt_can_be_told_apart() {
 }
 
 #[test]
-fn of_a_prompt_with_references_every_list_shows_the_question() {
+fn every_list_shows_the_question_of_a_prompt_with_references() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("-p");
     fs::create_dir_all(&folder).unwrap();

@@ -280,7 +280,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn in_a_pipe_the_values_of_a_list_are_whole_and_have_a_tab_between_them() {
+fn list_in_a_pipe_has_whole_values_with_tabs_between_them() {
     let (_folder, root) = mixed();
     let output = transcript(&["list", "--root", &root]);
     let text = stdout(&output);
@@ -489,7 +489,7 @@ fn line_ends_of_windows_are_shown_nowhere() {
 }
 
 #[test]
-fn in_a_document_what_the_client_wrote_is_no_prompt() {
+fn text_of_the_client_is_not_a_prompt_in_a_document() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.jsonl");
     let mut text = session(1, 0);
@@ -543,7 +543,7 @@ fn in_a_document_what_the_client_wrote_is_no_prompt() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_once_and_leaves_nothing() {
+fn failure_is_reported_once_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let path = at("s.jsonl");

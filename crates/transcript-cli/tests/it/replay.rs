@@ -498,7 +498,7 @@ fn standard_input_is_read_like_a_file() {
 }
 
 #[test]
-fn what_cannot_be_read_ends_with_2_and_names_the_path() {
+fn unreadable_file_ends_with_2_and_names_the_path() {
     let missing = transcript(&["replay", "no-such-file.jsonl"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(stderr(&missing).contains("no-such-file.jsonl"));
@@ -672,7 +672,7 @@ fn colours_of_tools_and_of_the_client_are_dropped_and_nothing_else_is() {
 }
 
 #[test]
-fn what_a_client_wrote_in_tags_is_said_by_nobody() {
+fn text_of_the_client_in_tags_is_not_text_of_a_person() {
     let notice = "<ide_opened_file>The person opened tides.rs.</ide_opened_file>";
     let prompts = [
         user(notice),
@@ -826,7 +826,7 @@ fn chapters() -> tempfile::NamedTempFile {
 }
 
 #[test]
-fn what_was_compacted_away_is_shown_in_chapters() {
+fn compacted_history_is_shown_in_chapters() {
     let file = chapters();
     let session = file.path().to_str().unwrap();
     let mut command = command(&["replay", session]);
@@ -954,7 +954,7 @@ fn user_lines(lines: &[&str]) -> (tempfile::TempDir, String) {
 }
 
 #[test]
-fn who_wrote_a_prompt_is_read_from_its_line_before_its_text() {
+fn author_of_a_prompt_is_read_from_its_line_before_its_text() {
     let (folder, session) = user_lines(&[
         r#"{%,"message":{"content":"<task>\nCount the owls.\n</task>"}}"#,
         r#"{%,"message":{"content":"<my_tag>x</my_tag> Draw the lynx"}}"#,

@@ -277,7 +277,7 @@ fn json_carries_the_state_and_the_usage_of_the_path() {
 }
 
 #[test]
-fn what_is_the_same_for_several_entries_is_one_line() {
+fn equal_lines_for_several_entries_are_printed_once() {
     let mut lines = vec![
         r#"{"type":"user","uuid":"u0","parentUuid":null,"sessionId":"0a1b2c3d-0000-4000-8000-000000000001","cwd":"/home/ada/it's","timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"Go"}}"#.to_owned(),
     ];

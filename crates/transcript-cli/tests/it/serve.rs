@@ -324,7 +324,7 @@ fn next(reader: &mut BufReader<TcpStream>) -> (String, Value) {
 }
 
 #[test]
-fn what_is_appended_is_sent_once_and_again_only_to_who_lacks_it() {
+fn appends_are_sent_once_and_again_only_to_pages_that_lack_them() {
     let server = Server::start();
     let events = format!("/{TOKEN}/s/-work/{ID}/events");
     let append = |number: u32, text: &str| {
@@ -470,7 +470,7 @@ fn no_page_shows_a_secret_if_that_is_asked_for() {
 }
 
 #[test]
-fn what_is_rewritten_in_place_is_shown_anew() {
+fn session_rewritten_in_place_is_shown_again() {
     rewritten_in_place("");
 }
 

@@ -85,7 +85,7 @@ fn a_limit_on_the_size_of_files_is_an_error_as_a_full_disk_is() {
 }
 
 #[test]
-fn what_readers_would_drop_or_cannot_take_is_refused() {
+fn entries_that_readers_would_drop_or_cannot_read_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.jsonl");
     let mut input = String::new();

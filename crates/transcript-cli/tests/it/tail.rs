@@ -637,7 +637,7 @@ fn following_ends_when_its_reader_goes_though_nothing_comes() {
 }
 
 #[test]
-fn what_cannot_be_tailed_ends_with_2() {
+fn failed_tail_ends_with_2() {
     for argument in ["no-such-file.jsonl", "no-such-session", "-"] {
         let output = transcript(&["tail", argument]);
         assert_eq!(output.status.code(), Some(2), "{argument}");

@@ -281,7 +281,7 @@ fn a_compaction_that_cannot_be_written_changes_nothing() {
 }
 
 #[test]
-fn what_was_queued_is_written_before_the_boundary() {
+fn queued_prompts_are_written_before_the_boundary() {
     let disk = FakeDisk::new(1);
     let writer = open(&disk);
     talk(&writer, 1);

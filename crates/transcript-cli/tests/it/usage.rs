@@ -362,7 +362,7 @@ fn a_store_without_sessions_costs_nothing() {
 }
 
 #[test]
-fn what_the_client_counted_stands_beside_our_sum() {
+fn count_of_the_client_is_printed_next_to_our_sum() {
     let root = sessions().join("../usage/client-total/projects");
     let session = "11111111-1111-4111-8111-111111111111";
     let output = run(&root, &[session, "--json", "--no-cache"]);

@@ -91,7 +91,7 @@ fn lines(arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn what_replay_prints_is_documented() {
+fn every_field_of_replay_is_documented() {
     let mut printed = Printed::default();
     for path in fixtures() {
         let options = ["--json", "--raw-entries", "--all-branches", "--sidechains"];
@@ -104,7 +104,7 @@ fn what_replay_prints_is_documented() {
 }
 
 #[test]
-fn what_resume_prints_is_documented() {
+fn every_field_of_resume_is_documented() {
     let mut printed = Printed::default();
     for path in fixtures() {
         for policy in ["recover", "vendor"] {
@@ -122,7 +122,7 @@ fn what_resume_prints_is_documented() {
 }
 
 #[test]
-fn what_resume_prints_for_another_format_is_documented() {
+fn every_field_of_resume_for_another_format_is_documented() {
     let mut printed = Printed::default();
     let session = Session::new();
     fs::write(&session.path, b"\xff\xfe{\0}\0\n\0").unwrap();
@@ -135,7 +135,7 @@ fn what_resume_prints_for_another_format_is_documented() {
 }
 
 #[test]
-fn what_tree_prints_is_documented() {
+fn every_field_of_tree_is_documented() {
     let mut printed = Printed::default();
     for path in fixtures() {
         let [line] = &lines(&["tree", "--json", &path])[..] else {
@@ -147,7 +147,7 @@ fn what_tree_prints_is_documented() {
 }
 
 #[test]
-fn what_tail_prints_is_documented() {
+fn every_field_of_tail_is_documented() {
     let mut printed = Printed::default();
     let sessions = sessions();
     let folder = ["tail", "--json", sessions.to_str().unwrap()].map(str::to_owned);
@@ -181,7 +181,7 @@ fn what_tail_prints_is_documented() {
 }
 
 #[test]
-fn what_list_and_fork_print_is_documented() {
+fn every_field_of_list_and_fork_is_documented() {
     let mut printed = Printed::default();
     let root = tempfile::tempdir().unwrap();
     let project = root.path().join("-work");
@@ -205,7 +205,7 @@ fn what_list_and_fork_print_is_documented() {
 }
 
 #[test]
-fn what_verify_prints_is_documented() {
+fn every_field_of_verify_is_documented() {
     let mut printed = Printed::default();
     let folder = sessions().join("..");
     let mut arguments = vec!["verify", "--json", "--requests"];
@@ -232,7 +232,7 @@ fn what_verify_prints_is_documented() {
 }
 
 #[test]
-fn what_search_prints_is_documented() {
+fn every_field_of_search_is_documented() {
     let mut printed = Printed::default();
     let folder = sessions().join("..");
     let folder = folder.to_str().unwrap();
@@ -247,7 +247,7 @@ fn what_search_prints_is_documented() {
 }
 
 #[test]
-fn what_repair_prints_is_documented() {
+fn every_field_of_repair_is_documented() {
     let mut printed = Printed::default();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dangling.jsonl");
@@ -282,7 +282,7 @@ fn what_repair_prints_is_documented() {
 }
 
 #[test]
-fn what_append_answers_is_documented() {
+fn every_field_of_append_is_documented() {
     let session = Session::new();
     let commands = [
         json!({"op": "hello"}),
@@ -490,7 +490,7 @@ fn every_documented_action_and_reference_is_one() {
 }
 
 #[test]
-fn what_move_and_merge_print_is_documented() {
+fn every_field_of_move_and_merge_is_documented() {
     let mut printed = Printed::default();
     let root = tempfile::tempdir().unwrap();
     let root = fs::canonicalize(root.path()).unwrap();

@@ -170,7 +170,7 @@ fn a_compaction_before_the_last_eighth_is_not_looked_for() {
 }
 
 #[test]
-fn what_is_refused_can_be_read_whole() {
+fn refused_tail_can_be_read_whole() {
     let late = ask("w", "u3", "And?").replace("10:00", "11:00");
     let branch = [vec![boundary("")], after(10), vec![late]].concat();
     let (source, reason) = refused(session(MIN_LEN, &branch));

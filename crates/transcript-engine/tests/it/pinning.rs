@@ -223,7 +223,7 @@ fn a_resume_and_policy_vendor_lead_all_readers_on_as_well() {
 }
 
 #[test]
-fn what_is_written_after_the_pin_of_another_process_is_shown() {
+fn entry_after_the_pin_of_another_process_is_shown() {
     let place = Place::new();
     write(
         &place,

@@ -199,7 +199,7 @@ fn a_start_that_is_damaged_and_has_lost_its_parent_is_gone_on_from() {
 }
 
 #[test]
-fn what_a_torn_end_left_is_not_a_parent() {
+fn torn_entry_is_not_a_parent() {
     let mut place = Place::new();
     let session = create(&place.path);
     let whole = say(&session, "x");

@@ -120,7 +120,7 @@ fn sessions_are_listed_by_the_change_of_their_files_in_pages() {
 }
 
 #[test]
-fn of_copies_with_one_id_the_newest_is_listed_and_what_is_no_conversation_is_not() {
+fn newest_copy_with_one_id_is_listed_and_files_without_a_conversation_are_not() {
     let projects = Projects::new();
     let (one, two) = (projects.cwd("one"), projects.cwd("two"));
     projects.write(&one, A, "old copy", 50);
@@ -479,7 +479,7 @@ fn a_title_is_written_beside_a_session_that_is_open() {
 }
 
 #[test]
-fn what_cannot_be_changed_is_said_before_anything_is() {
+fn impossible_change_is_refused_before_anything_is_written() {
     let projects = Projects::new();
     let cwd = projects.cwd("one");
     let path = projects.write(&cwd, A, "x", 0);

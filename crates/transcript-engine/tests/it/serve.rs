@@ -88,7 +88,7 @@ impl Read for Broken<'_> {
 }
 
 #[test]
-fn what_was_read_before_an_error_is_executed_and_answered() {
+fn commands_before_a_read_error_are_executed_and_answered() {
     let input = b"{\"op\":\"append\",\"user\":\"Which years have a leap day?\"}\n{\"op\":\"hel";
     let (served, answers) = serve(io::BufReader::new(Broken(input)), false);
     assert!(matches!(served.result, Err(ServeError::Read(_))));

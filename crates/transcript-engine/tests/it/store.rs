@@ -138,7 +138,7 @@ fn one_folder_is_one_project_by_whatever_name() {
 }
 
 #[test]
-fn what_is_there_is_not_started_again() {
+fn existing_session_is_not_started_again() {
     let place = Place::new();
     let session = create(&place.path);
     say(&session, "x");
@@ -209,7 +209,7 @@ fn a_session_that_another_process_writes_to_goes_on_in_a_copy() {
 
 #[cfg(feature = "follow")]
 #[test]
-fn what_a_session_writes_is_seen_by_who_watches_the_store() {
+fn writes_of_a_session_are_seen_by_a_watcher_of_the_store() {
     use std::time::Duration;
     use transcript_engine::follow::{self, ChangeKind, EventKind};
 

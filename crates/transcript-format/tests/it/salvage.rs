@@ -96,7 +96,7 @@ fn nothing_of_a_torn_entry_is_salvaged_wherever_it_is_cut() {
 
 /// A hole in the middle of an entry does not release its nested entries.
 #[test]
-fn of_an_entry_with_a_hole_only_the_entry_itself_is_salvaged() {
+fn only_the_entry_itself_is_salvaged_of_an_entry_with_a_hole() {
     let entry = NESTING.as_bytes();
     for from in 0..entry.len() {
         for len in [1, 2, 7, 30, 100, 400] {

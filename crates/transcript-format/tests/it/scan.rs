@@ -422,7 +422,7 @@ fn nested_look_alikes_are_not_taken_for_the_entry_own_members() {
 }
 
 #[test]
-fn of_a_message_the_last_text_stop_reason_and_names_count_of_whatever_type() {
+fn last_text_stop_reason_and_names_of_a_message_count_whatever_their_type() {
     let values = [
         r#""t\u0065xt""#,
         "\"\"",
@@ -638,7 +638,7 @@ fn a_torn_record_before_a_complete_one_is_a_syntax_error_where_they_meet() {
 }
 
 #[test]
-fn of_two_records_on_a_line_the_first_is_returned_with_its_end() {
+fn first_of_two_records_on_a_line_is_returned_with_its_end() {
     let line = br#"{"uuid":"u"} {"uuid":"v"}"#;
     assert_eq!(error(line), (ScanErrorKind::Trailing, 13));
     let mut scanner = Scanner::new();
@@ -776,7 +776,7 @@ fn a_million_levels_are_refused_on_a_small_stack() {
 }
 
 #[test]
-fn of_a_repeated_name_the_last_value_counts_and_it_is_flagged() {
+fn last_value_of_a_repeated_name_counts_and_is_flagged() {
     assert_eq!(uuid(r#"{"uuid":"a","uuid":"b"}"#).as_deref(), Some("b"));
     for (last, flag) in [
         ("null", Flags::UUID_NULL),

@@ -95,7 +95,7 @@ fn neighbours_join_and_results_come_first() {
 }
 
 #[test]
-fn what_needs_no_change_gets_no_note() {
+fn messages_without_changes_get_no_note() {
     let built = build([user().text("A"), call("c1"), user().tool_result("c1", "")]);
     assert_eq!(built.notes, []);
     let built = build([user().text("A")]);
@@ -106,7 +106,7 @@ fn what_needs_no_change_gets_no_note() {
 }
 
 #[test]
-fn what_a_provider_refuses_is_mended_and_said() {
+fn refused_messages_are_repaired_and_noted() {
     let built = build([
         MessageBuilder::assistant().text("Hi."),
         user().text(" \n"),

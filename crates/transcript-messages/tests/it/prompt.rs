@@ -93,7 +93,7 @@ fn the_lowest_priorities_are_omitted_first_and_reported() {
 }
 
 #[test]
-fn of_equal_priorities_the_last_is_omitted_first() {
+fn last_section_of_equal_priority_is_omitted_first() {
     let prompt = SystemPrompt::new()
         .section("a", &section('a'))
         .section("b", &section('b'));

@@ -369,7 +369,7 @@ fn the_size_of_a_request_is_that_of_its_provider() {
 }
 
 #[test]
-fn what_a_provider_refuses_becomes_what_it_accepts() {
+fn messages_that_a_provider_refuses_become_valid() {
     let converse = Provider::Converse;
     // The name of a call, and its id, which its result follows.
     let id = "x".repeat(65);

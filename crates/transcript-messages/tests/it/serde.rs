@@ -80,7 +80,7 @@ fn messages_are_read_from_readers_and_values_and_other_fields_are_ignored() {
 }
 
 #[test]
-fn what_is_not_a_message_is_an_error() {
+fn json_that_is_not_a_message_is_an_error() {
     for json in [
         r#"{"role":"user"}"#,
         r#"{"content":[]}"#,

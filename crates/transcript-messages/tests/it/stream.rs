@@ -428,7 +428,7 @@ fn wherever_a_stream_ends_no_call_to_run_has_a_part_of_its_input() {
 }
 
 #[test]
-fn after_an_event_that_is_not_json_no_call_is_to_be_run() {
+fn no_call_is_run_after_an_event_that_is_not_json() {
     let whole = two_calls("tool_use");
     // Without the piece in the middle the input is JSON, and another path.
     for (at, event) in whole.iter().enumerate().take(whole.len() - 2) {

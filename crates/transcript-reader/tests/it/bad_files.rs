@@ -416,7 +416,7 @@ fn a_million_empty_lines_are_blank_lines_and_nothing_else() {
 // -------------------------------------------------------------------------------------------------
 
 #[test]
-fn of_a_file_that_grows_only_the_length_at_opening_is_read() {
+fn growing_file_is_read_up_to_its_length_at_opening() {
     // The file ends after a line, within one, and after a complete object without its newline.
     for len in [ENTRY.len(), ENTRY.len() - 1, 10] {
         let at_opening = [ENTRY, &ENTRY[..len]].concat();

@@ -70,7 +70,7 @@ fn each_line_is_read_once_and_an_unfinished_one_is_shown_until_it_ends() {
 
 /// Same file, same length, same start, and an end that is the same on each line.
 #[test]
-fn what_is_rewritten_in_place_is_another_file_whether_it_grew_or_not() {
+fn file_rewritten_in_place_is_another_file_whether_it_grew_or_not() {
     let entry = |text: &str| {
         let end = "x".repeat(2000);
         format!("{{\"text\":\"{text}\",\"end\":\"{end}\"}}\n")

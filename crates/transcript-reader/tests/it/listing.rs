@@ -150,7 +150,7 @@ fn a_row_has_the_values_of_the_lines() {
 }
 
 #[test]
-fn of_a_prompt_with_references_the_question_is_listed() {
+fn question_of_a_prompt_with_references_is_listed() {
     let root = Root::new();
     let references = [Reference::File {
         path: "src/main.rs",
@@ -373,7 +373,7 @@ fn titles_have_the_precedence_of_the_clients() {
 }
 
 #[test]
-fn of_copies_the_file_that_a_client_finds_comes_first_and_a_clock_that_is_ahead_does_not_count() {
+fn copy_that_a_client_finds_comes_first_and_a_clock_that_is_ahead_does_not_count() {
     let root = Root::new();
     let bytes = text(&[user("a"), text_answer("b")]);
     for name in [" (1)", "-LAPTOP", " 2", ".sync-conflict-1"] {

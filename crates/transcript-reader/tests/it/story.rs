@@ -168,7 +168,7 @@ fn a_story_holds_the_messages_of_a_slow_count() {
 }
 
 #[test]
-fn what_holds_for_every_story_holds_for_damaged_and_shuffled_sessions() {
+fn rules_of_stories_hold_for_damaged_and_shuffled_sessions() {
     for seed in 0..600 {
         let whole = generate::session(seed);
         let damaged = damage::damage(&whole, seed).0;
@@ -342,7 +342,7 @@ fn a_session_without_a_compaction_is_one_chapter() {
 }
 
 #[test]
-fn what_was_compacted_away_comes_first() {
+fn compacted_history_comes_first() {
     let session = start().compacted("b", Some("a2"), json!({}));
     session
         .user("u3", Some("sb"))

@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_to_a_file_is_a_marker() {
+    fn file_events_are_markers() {
         let shown = page(false, |follow_printer| {
             let mut event = |event| follow_printer.event(ONE.as_ref(), event).unwrap();
             event(FileEvent::Opened);
@@ -637,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_in_the_conversation_is_printed() {
+    fn changes_of_the_conversation_are_printed() {
         let shown = page(false, |follow_printer| {
             let calls = r#"{"type":"user","uuid":"u","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"Go."}}
 {"type":"assistant","uuid":"a","timestamp":"2026-01-01T00:00:02Z","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"ls"}}],"usage":{"input_tokens":7,"output_tokens":2}}}"#;

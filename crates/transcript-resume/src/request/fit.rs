@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_counted_for_a_request_that_may_have_been_cut_says_nothing() {
+    fn count_of_a_request_that_may_have_been_cut_is_ignored() {
         let of = |answers: &[(u64, u64)]| {
             let answers = answers
                 .iter()

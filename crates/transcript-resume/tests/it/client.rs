@@ -275,7 +275,7 @@ fn a_compaction_lifts_the_pins_before_it() {
 }
 
 #[test]
-fn after_a_pin_the_last_line_counts_whatever_it_is() {
+fn last_line_counts_after_a_pin_whatever_it_is() {
     for last in [
         "system s - turn_duration",
         "system s gone turn_duration",
@@ -307,7 +307,7 @@ fn after_a_pin_the_last_line_counts_whatever_it_is() {
 }
 
 #[test]
-fn with_a_boundary_as_the_last_tip_the_client_goes_by_time() {
+fn client_goes_by_time_if_the_last_tip_is_a_boundary() {
     for end in ["", "reminder r b R"] {
         let session = format!(
             "user q@30 - Q

@@ -173,7 +173,7 @@ fn a_note_says_where_in_the_session_is_what_was_omitted() {
 }
 
 #[test]
-fn with_no_turn_to_keep_the_last_prompt_and_the_last_results_stay() {
+fn last_prompt_and_last_results_stay_without_a_turn_to_keep() {
     let mut turns = Turns::new();
     turns.prompt("The task.");
     for _ in 0..50 {
@@ -356,7 +356,7 @@ fn a_file_whose_text_was_omitted_is_not_in_the_context() {
 }
 
 #[test]
-fn what_was_counted_before_a_compaction_says_nothing_about_the_request() {
+fn count_before_a_compaction_is_ignored() {
     let mut turns = Turns::new();
     turns.prompt("First.");
     turns.answer("Kept.", Some(170_000));

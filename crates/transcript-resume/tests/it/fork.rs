@@ -733,7 +733,7 @@ fn every_name_of_an_entry_is_that_of_its_copy_or_gone() {
 }
 
 #[test]
-fn what_is_nested_deeply_stays_as_it_is() {
+fn deeply_nested_ids_stay_as_they_are() {
     let deep = format!("{}\"{}\"{}", "[".repeat(100), id(1), "]".repeat(100));
     let mut lines = plain();
     lines[3] = lines[3].replacen('{', &format!("{{\"deep\":{deep},"), 1);

@@ -379,7 +379,7 @@ fn an_interrupted_call_gets_a_result_and_an_answer_that_can_be_persisted() {
 }
 
 #[test]
-fn what_is_left_out_is_named_with_its_reason() {
+fn omissions_are_named_with_their_reasons() {
     let two = r#"[{"type":"tool_use","id":"t","name":"B","input":{}},{"type":"tool_use","id":"u","name":"B","input":{}},{"type":"server_tool_use","id":"s"}]"#;
     let session = Session::default()
         .user(r#""Q""#)

@@ -88,7 +88,7 @@ fn titles_tags_and_modes_are_those_of_the_last_line_of_each_kind() {
 }
 
 #[test]
-fn what_is_beside_the_path_does_not_count() {
+fn entries_outside_the_path_do_not_count() {
     let branch = PROMPT
         .replace("u1", "u0")
         .replace("/w\"", "/elsewhere\"")
@@ -116,7 +116,7 @@ fn tool_result(uuid: &str, parent: &str, result: &str) -> String {
 }
 
 #[test]
-fn what_no_line_says_is_null() {
+fn unset_state_is_null() {
     let bare = r#"{"type":"user","uuid":"u1","parentUuid":null,"timestamp":"2026-11-01T10:00:00Z","message":{"role":"user","content":"hi"}}"#;
     let read = request(&[bare]);
     assert_eq!(read.usage, []);

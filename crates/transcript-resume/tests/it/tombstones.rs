@@ -208,7 +208,7 @@ fn a_line_of_an_answer_that_was_taken_back_is_not_a_sibling_and_its_result_goes_
 }
 
 #[test]
-fn what_is_under_an_entry_that_was_taken_back_is_a_child_of_what_is_above_it() {
+fn child_of_a_tombstoned_entry_becomes_a_child_of_its_parent() {
     let lines = || {
         vec![
             ask("u1", ""),
@@ -397,7 +397,7 @@ fn a_result_goes_only_with_the_one_call_that_it_answers() {
 }
 
 #[test]
-fn what_is_written_again_after_its_tombstone_counts_from_there_on() {
+fn entry_written_again_after_its_tombstone_counts_from_there_on() {
     let lines = vec![
         ask("u1", ""),
         say("a1", "u1", "m1"),
@@ -801,7 +801,7 @@ fn a_path_with_tombstones_is_that_of_a_file_from_which_the_entries_were_taken_ou
 }
 
 #[test]
-fn what_was_taken_back_is_never_shown_whatever_else_is_wrong_with_a_file() {
+fn tombstoned_entries_are_never_shown_whatever_else_is_wrong_with_a_file() {
     let (mut shown_before, mut requests) = (0, 0);
     for seed in 0..1_500 {
         let mut bytes = damage::damage(&generate::session(seed), seed).0;

@@ -305,7 +305,7 @@ fn attachments_count_as_far_as_they_contain_the_text_of_a_file() {
 }
 
 #[test]
-fn of_files_before_a_compaction_only_those_that_it_preserved_are_in_the_context() {
+fn only_preserved_files_from_before_a_compaction_are_in_the_context() {
     let mut lines = Lines::default();
     lines.user("go");
     lines.read("c1", "/w/gone", (1, 9, 9));

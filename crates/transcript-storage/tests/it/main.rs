@@ -27,7 +27,7 @@ fn bytes(disk: &dyn Disk, path: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_appended_is_read_at_its_offset() {
+fn appended_bytes_are_read_at_their_offset() {
     on_each_disk(|disk, folder| {
         let path = folder.join("a/b.jsonl");
         let error = disk.open(&path, false).unwrap_err();

@@ -75,7 +75,7 @@ fn events_of(path: &Path, cap: usize, before: &str, after: &str) -> Vec<(u64, u6
 }
 
 #[test]
-fn of_a_line_that_waits_the_start_and_the_end_are_compared() {
+fn start_and_end_of_an_incomplete_line_are_compared() {
     let (_folder, path) = place();
     // Another line at its start, followed by the same letters.
     let other = line(2, 90) + &start(4_910);
@@ -93,7 +93,7 @@ fn of_a_line_that_waits_the_start_and_the_end_are_compared() {
 }
 
 #[test]
-fn before_it_is_reported_all_of_a_line_is_compared() {
+fn whole_line_is_compared_before_it_is_reported() {
     let (_folder, path) = place();
     let long = start(90_000);
     // A newline in a place that is not compared while the line waits.

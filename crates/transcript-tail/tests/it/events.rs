@@ -17,7 +17,7 @@ fn wait(follower: &mut Follower) -> FollowEvent {
 }
 
 #[test]
-fn what_is_written_under_another_name_is_found_without_an_event() {
+fn file_under_another_name_is_found_without_an_event() {
     let (folder, path) = place();
     fs::create_dir(folder.path().join("other")).unwrap();
     let other = folder.path().join("other/name.jsonl");

@@ -28,7 +28,7 @@ fn a_line_is_reported_when_its_newline_is_there() {
 }
 
 #[test]
-fn what_a_writer_takes_back_is_not_seen() {
+fn bytes_that_a_writer_truncates_are_not_emitted() {
     let (_folder, path) = place();
     let mut follower = Follower::new(&path, &FollowOptions::new());
     append(&path, &line(1));

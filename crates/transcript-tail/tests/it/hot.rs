@@ -147,7 +147,7 @@ fn beside_a_naive_writer_each_line_is_reported_once() {
 }
 
 #[test]
-fn of_a_line_that_is_taken_back_nothing_is_reported() {
+fn truncated_line_is_not_reported() {
     let mut rng = rng("truncated");
     let folder = fast_folder();
     let path = folder.path().join("s1.jsonl");
@@ -200,7 +200,7 @@ fn pause(rng: &mut Rng) {
 }
 
 #[test]
-fn what_our_writer_takes_back_for_want_of_space_is_not_seen() {
+fn rolled_back_append_is_invisible() {
     // The limit applies to a whole process.
     let deaf = ["sh", "-c", r#"trap '' XFSZ; exec "$0" "$@""#];
     let folder = fast_folder();

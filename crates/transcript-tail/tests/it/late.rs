@@ -42,7 +42,7 @@ fn a_file_in_folders_that_are_made_later_is_read_from_its_start() {
 }
 
 #[test]
-fn of_a_file_that_was_not_there_nothing_is_passed_over() {
+fn file_that_appears_late_is_read_from_its_start() {
     for start in [StartAt::End, StartAt::Last(1), StartAt::Offset(200)] {
         let folder = folder();
         let path = folder.path().join("s1.jsonl");

@@ -616,7 +616,7 @@ fn a_rewind_is_reported_with_its_fork_and_so_is_going_back_from_it() {
 }
 
 #[test]
-fn what_is_written_beside_the_chain_is_not_a_move_and_hides_none() {
+fn entry_outside_the_chain_is_not_a_move_and_hides_none() {
     let mut grown = check(&[
         (ask("u1", ""), ""),
         (say("a1", "u1", "m1"), ""),
@@ -727,7 +727,7 @@ fn going_on_after_a_compaction_is_not_a_move() {
 }
 
 #[test]
-fn what_a_tombstone_takes_back_is_no_longer_on_the_path() {
+fn tombstoned_entry_leaves_the_path() {
     let mut grown = check(&[
         (ask("u1", ""), ""),
         (call("a1", "u1", "m1"), "opened call-a1 Read"),

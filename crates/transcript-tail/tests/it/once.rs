@@ -51,7 +51,7 @@ fn a_last_line_without_a_newline_is_an_entry_or_a_finding() {
 }
 
 #[test]
-fn what_happens_after_the_end_is_not_read_and_reading_ends() {
+fn appends_after_the_end_are_not_read_and_reading_ends() {
     let (folder, path) = place();
     append(&path, &(line(1) + &line(2)));
     let options = FollowOptions::new().poll_only().once();

@@ -188,7 +188,7 @@ fn a_checkpoint_is_worth_nothing_for_another_file() {
 }
 
 #[test]
-fn what_a_file_lost_when_it_went_is_reported_but_not_as_a_line() {
+fn unfinished_line_of_a_deleted_file_is_reported_but_not_as_a_line() {
     let (_folder, path) = place();
     for len in 1..line(1, 0).len() - 1 {
         append(&path, (line(0, 0) + &line(1, 0)[..len]).as_bytes());

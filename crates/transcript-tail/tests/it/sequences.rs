@@ -457,7 +457,7 @@ fn check(
 }
 
 #[test]
-fn whatever_happens_to_a_file_each_line_is_reported_once() {
+fn each_line_is_reported_once_whatever_happens_to_a_file() {
     let options = FollowOptions::new().poll_only();
     check(
         "sequences",
@@ -470,7 +470,7 @@ fn whatever_happens_to_a_file_each_line_is_reported_once() {
 }
 
 #[test]
-fn so_it_is_on_a_disk() {
+fn each_line_is_reported_once_on_a_disk() {
     let options = FollowOptions::new().poll_only();
     check(
         "sequences on a disk",
@@ -483,7 +483,7 @@ fn so_it_is_on_a_disk() {
 }
 
 #[test]
-fn so_it_is_with_events_of_the_system() {
+fn each_line_is_reported_once_with_events_of_the_system() {
     let options = FollowOptions::new();
     check(
         "sequences with events",
@@ -496,7 +496,7 @@ fn so_it_is_with_events_of_the_system() {
 }
 
 #[test]
-fn so_it_is_with_lines_beyond_the_cap() {
+fn each_line_is_reported_once_with_lines_beyond_the_cap() {
     // The bytes of a line beyond the cap are not remembered, and so not compared.
     let ops: Vec<Op> = ALL.into_iter().filter(|op| *op != Op::Overwrite).collect();
     let options = FollowOptions::new().poll_only().line_cap(500);

@@ -220,7 +220,7 @@ fn a_link_is_one_more_name_and_a_loop_ends() {
 }
 
 #[test]
-fn what_cannot_be_read_is_reported_once_and_the_others_go_on() {
+fn unreadable_file_is_reported_once_and_the_others_continue() {
     let root = tempfile::tempdir().unwrap();
     append(&root.path().join("-p/s1.jsonl"), &line(1));
     // A binary, by its first bytes.

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn of_glued_objects_the_first_is_kept() {
+    fn first_of_glued_objects_is_kept() {
         check("{\"a\":1}{\"a\":2}\n", &[json!({"a": 1})]);
         check("{\"a\":1{\"a\":2}\n", &[]);
     }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn of_repeated_keys_the_last_counts() {
+    fn last_of_repeated_keys_counts() {
         check(r#"{"a":1,"a":2}"#, &[json!({"a": 2})]);
     }
 }

@@ -157,7 +157,7 @@ struct Settings {
 }
 
 #[test]
-fn of_each_setting_the_last_line_with_a_text_counts_for_lists_and_conversations() {
+fn last_line_with_a_text_of_each_setting_counts_for_lists_and_conversations() {
     let mut seen = [0; 3];
     for seed in 0..400 {
         let rng = &mut Rng::new(seed);

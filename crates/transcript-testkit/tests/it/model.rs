@@ -264,7 +264,7 @@ fn a_line_that_hangs_nowhere_holds_the_chain_at_the_pin() {
 }
 
 #[test]
-fn after_a_boundary_without_a_summary_the_newest_message_is_the_leaf() {
+fn newest_message_is_the_leaf_after_a_boundary_without_a_summary() {
     let text = user("u", None, 1)
         + &assistant("a", "u", 9)
         + &assistant("z", "u", 3)

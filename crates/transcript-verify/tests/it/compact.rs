@@ -145,7 +145,7 @@ fn moved(lines: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn of_settings_the_first_and_the_last_line_stay() {
+fn first_and_last_line_of_each_setting_stay() {
     let title = |text| setting("custom-title", "customTitle", text);
     let mode = |text| setting("permission-mode", "permissionMode", text);
     let lines = [
@@ -244,7 +244,7 @@ fn copies_of_entries_and_of_references_are_moved() {
 }
 
 #[test]
-fn what_a_damaged_file_loses_is_not_in_the_archive() {
+fn losses_of_a_damaged_file_are_not_in_the_archive() {
     let lines = [
         message("u1", None),
         setting("mode", "mode", "1"),

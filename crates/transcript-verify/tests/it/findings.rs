@@ -374,7 +374,7 @@ fn a_file_that_shrinks_while_it_is_read_is_reported() {
 }
 
 #[test]
-fn what_to_do_is_said_about_every_code_and_in_the_document() {
+fn every_code_has_advice_also_in_the_document() {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/findings.md");
     let document = fs::read_to_string(document).unwrap();
     for code in Code::ALL {
@@ -523,7 +523,7 @@ fn the_number_of_unknown_keys_is_bounded() {
 }
 
 #[test]
-fn the_file_of_a_subagent_is_not_lossy_because_nobody_resumes_it() {
+fn file_of_a_subagent_is_not_lossy_as_it_is_not_resumed_by_itself() {
     // An open call, so that the requests of both policies differ.
     let bytes = br#"{"type":"user","uuid":"u1","parentUuid":null,"isSidechain":true,"agentId":"a1","sessionId":"s","timestamp":"2026-11-20T10:00:00.000Z","message":{"role":"user","content":"Find the next comet."}}
 {"type":"assistant","uuid":"a1","parentUuid":"u1","isSidechain":true,"agentId":"a1","sessionId":"s","timestamp":"2026-11-20T10:00:01.000Z","message":{"id":"m1","model":"m","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls"}}]}}

@@ -230,7 +230,7 @@ fn the_request_of_the_client_is_judged_as_its_api_does() {
 }
 
 #[test]
-fn what_was_rewound_stays_rewound() {
+fn rewound_branch_stays_rewound() {
     // The person went back to u1 and wrote r1; what u2 followed is missing.
     let mut lines = chain("u1 a1");
     lines.push(entry("r1", Some("u1"), 2).to_string());
@@ -258,7 +258,7 @@ fn a_cycle_is_cut() {
 }
 
 #[test]
-fn of_repeated_lines_one_stays() {
+fn one_of_repeated_lines_stays() {
     let mut lines = chain("u1 a1 u2 a2");
     lines.insert(2, lines[1].clone());
     let done = repair(&file(&lines));
@@ -599,7 +599,7 @@ fn tombstoned_entries_of_a_session_without_defects_stay() {
 }
 
 #[test]
-fn what_was_damaged_in_several_ways_shows_no_less() {
+fn session_damaged_in_several_ways_shows_no_less_after_repair() {
     let (mut repaired, mut refused) = (0, 0);
     for seed in 0..300 {
         let (bytes, done) = several(&generate::tidy_session(seed), seed);

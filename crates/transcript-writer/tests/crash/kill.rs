@@ -44,7 +44,7 @@ impl Tally {
 }
 
 #[test]
-fn what_was_acknowledged_before_a_kill_is_in_the_file() {
+fn acknowledged_entries_are_in_the_file_after_a_kill() {
     let _alone = alone();
     let mut rng = rng("kill");
     let mut total = Tally::default();

@@ -47,7 +47,7 @@ fn a_stopped_lock_holder_makes_others_busy_until_it_goes_on() {
 }
 
 #[test]
-fn a_writer_stopped_anywhere_loses_nothing_and_blocks_nobody_for_long() {
+fn writer_stopped_anywhere_loses_nothing_and_blocks_others_only_briefly() {
     let _alone = alone();
     let mut rng = rng("stop");
     let folder = folder();

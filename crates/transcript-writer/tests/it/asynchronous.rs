@@ -111,7 +111,7 @@ async fn a_dropped_future_takes_nothing_back() {
 }
 
 #[tokio::test]
-async fn after_the_cancellation_nothing_more_is_taken_and_what_was_is_finished() {
+async fn cancellation_stops_new_entries_and_finishes_accepted_ones() {
     let session = Session::new();
     let writer = session.open(WriterOptions::new());
     let ticket = writer.queue(Draft::user("queued")).await.unwrap();
@@ -138,7 +138,7 @@ async fn a_flush_of_nothing_and_a_batch_of_none_are_answered() {
 }
 
 #[tokio::test]
-async fn with_a_sync_for_each_entry_the_answer_waits_for_it() {
+async fn answer_waits_for_its_sync_with_a_sync_for_each_entry() {
     let session = Session::new();
     let writer = session.open(WriterOptions::new().sync(SyncPolicy::Each));
     for number in 0..20 {

@@ -222,7 +222,7 @@ fn write_some(writer: &Writer, rng: &mut Rng, first: usize) -> (Vec<String>, usi
 }
 
 #[test]
-fn what_sync_acknowledged_survives_every_power_cut_and_the_rest_is_a_prefix() {
+fn synced_entries_survive_every_power_cut_and_the_rest_is_a_prefix() {
     let (mut cuts, mut lost, mut torn, mut nuls) = (0, 0, 0, 0);
     for seed in 0..2_000 * soak() {
         let mut rng = Rng::new(seed);
@@ -317,7 +317,7 @@ fn the_naive_writer_believes_a_sync_that_lies() {
 }
 
 #[test]
-fn a_timed_and_an_immediate_sync_need_nobody_to_ask() {
+fn timed_and_immediate_syncs_happen_without_a_call() {
     let disk = FakeDisk::new(1);
     let writer = open_with(&disk, &options(&disk).sync(SyncPolicy::Each));
     for number in 0..20 {
@@ -338,7 +338,7 @@ fn a_timed_and_an_immediate_sync_need_nobody_to_ask() {
 }
 
 #[test]
-fn on_a_network_every_append_is_synced_and_nobody_takes_turns() {
+fn every_append_on_a_network_is_synced_and_processes_do_not_take_turns() {
     let disk = FakeDisk::new(1);
     disk.set_remote(true);
     let writer = open(&disk);

@@ -380,7 +380,7 @@ fn a_batch_that_fails_after_any_byte_is_taken_back_whole() {
 }
 
 #[test]
-fn when_a_failed_write_cannot_be_cut_off_no_entry_of_it_is_ever_read() {
+fn no_entry_of_a_failed_write_is_read_if_it_cannot_be_truncated() {
     let len = |drafts: usize| {
         let (disk, writer) = started(|options| options);
         let before = bytes(&disk).len();
@@ -790,7 +790,7 @@ fn a_whole_line_of_another_tool_between_look_and_write_costs_nothing() {
 }
 
 #[test]
-fn what_another_wrote_after_our_failed_write_is_not_cut_off() {
+fn bytes_of_another_process_after_our_failed_write_are_not_truncated() {
     let (disk, writer) = started(|options| options);
     disk.set(Fault::torn(40, io::ErrorKind::StorageFull).at(Op::Append, 1));
     disk.set(
@@ -877,7 +877,7 @@ fn opening_refuses_what_is_missing_changed_or_busy() {
 // ---- sync -----------------------------------------------------------------------------------
 
 #[test]
-fn after_a_failed_sync_nothing_is_acknowledged_and_every_line_is_somewhere() {
+fn failed_sync_acknowledges_nothing_and_every_line_is_in_a_file() {
     for (name, fault) in [
         (
             "error",
@@ -979,7 +979,7 @@ fn a_rescue_says_how_much_of_what_is_at_risk_it_holds() {
 }
 
 #[test]
-fn what_is_written_while_a_sync_runs_is_held_for_the_next_one() {
+fn writes_during_a_sync_wait_for_the_next_one() {
     let (disk, writer) = started(|options| options.sync(SyncPolicy::None));
     let writer = Arc::new(writer);
     let meanwhile = Arc::clone(&writer);
@@ -1049,7 +1049,7 @@ fn an_error_says_whether_a_part_of_the_entry_is_left() {
 // ---- space ----------------------------------------------------------------------------------
 
 #[test]
-fn on_a_full_disk_nothing_is_kept_and_when_space_returns_the_next_append_works() {
+fn append_to_a_full_disk_leaves_nothing_and_the_next_one_works_when_space_returns() {
     let (disk, writer) = started(|options| options);
     let before = bytes(&disk);
     writer.append_all(vec![user(2), user(5), user(3)]).unwrap();

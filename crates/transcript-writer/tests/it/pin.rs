@@ -42,7 +42,7 @@ fn entries_and_their_pin_are_one_write_and_only_the_main_conversation_gets_one()
 }
 
 #[test]
-fn after_a_failed_write_the_next_entry_gets_the_pin() {
+fn next_entry_gets_the_pin_after_a_failed_write() {
     let disk = FakeDisk::new(1);
     let writer = open(&disk);
     disk.set(Fault::error(std::io::ErrorKind::StorageFull).at(Op::Append, 1));

@@ -436,7 +436,7 @@ impl Turns {
 }
 
 #[test]
-fn whoever_sets_the_state_it_is_seen_after_the_end_of_every_turn() {
+fn state_is_seen_after_every_turn_whichever_process_sets_it() {
     let (mut turns, mut carried) = (0, 0);
     for seed in 0..300 * soak() {
         let disk = FakeDisk::new(seed);

@@ -92,7 +92,7 @@ fn only(writer: Arc<Writer>) -> Writer {
 }
 
 #[test]
-fn what_three_callers_write_is_in_the_file_once_and_in_order_while_another_syncs() {
+fn entries_of_three_callers_are_in_the_file_once_and_in_order_while_another_syncs() {
     check(1_000, || {
         let stage = Stage::new();
         let policy = pick(&[SyncPolicy::None, INTERVAL]);
@@ -185,7 +185,7 @@ fn an_entry_that_was_refused_does_not_come_back_with_a_power_cut() {
 }
 
 #[test]
-fn what_is_acknowledged_with_a_sync_for_each_is_durable_at_once_and_after_a_power_cut() {
+fn entry_acknowledged_with_a_sync_for_each_is_durable_at_once_and_after_a_power_cut() {
     check(1_000, || {
         let stage = Stage::new();
         let writer = Arc::new(stage.open(SyncPolicy::Each));
@@ -258,7 +258,7 @@ fn tickets_of_a_writer_that_ends_are_notified_and_nothing_acknowledged_is_missin
 }
 
 #[test]
-fn after_a_sync_that_failed_none_succeeds_and_every_line_is_durable_or_rescued() {
+fn no_sync_succeeds_after_a_failed_one_and_every_line_is_durable_or_rescued() {
     check(1_000, || {
         let stage = Stage::new();
         let policy = pick(&[SyncPolicy::None, INTERVAL, SyncPolicy::Each]);
