@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_exists_is_no_option() {
+    fn a_path_that_exists_is_not_an_option() {
         for path in [
             "-home-ada",
             "-home-ada/s.jsonl",

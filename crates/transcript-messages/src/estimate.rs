@@ -182,7 +182,7 @@ mod tests {
     use crate::Block;
 
     #[test]
-    fn a_json_string_is_estimated_as_the_text_that_it_stands_for() {
+    fn json_string_is_estimated_as_its_decoded_text() {
         let bodies = [
             "",
             "1234",

@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_found_in_any_case_wherever_something_is_said() {
+    fn texts_are_found_in_any_case_and_in_every_searched_field() {
         let shown = |text: &str, tool: &[&str]| {
             let options = EntryOptions {
                 text: Some(text.to_owned()),

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_come_back_byte_for_byte() {
+    fn lines_are_restored_byte_for_byte() {
         // Bytes that no line has as well: a session may be damaged.
         let noise: Vec<u8> = (0..3 * FRAME_LEN as u64 + 17)
             .map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)

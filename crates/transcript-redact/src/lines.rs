@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_a_word_is_no_secret() {
+    fn placeholders_and_options_are_not_secrets() {
         for text in [
             "net user bob $PASSWORD",
             "vault login -method=github",

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_tools_print_before_a_line_is_no_part_of_it() {
+    fn prefix_that_a_tool_prints_is_not_part_of_the_line() {
         for (line, text) in [
             ("    12\u{2192}abc", "abc"),
             ("     3\tabc", "abc"),

@@ -1351,7 +1351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_omitted_and_said() {
+    fn unknown_facts_are_omitted_and_named() {
         let lines = concat!(
             r#"{"type":"user","uuid":"u","parentUuid":null,"message":{"role":"user","content":"x"}}"#,
             "\n",

@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_long_to_read_as_markdown_is_shown_as_it_is() {
+    fn text_that_is_slow_to_parse_as_markdown_is_shown_as_it_is() {
         let deep = "> ".repeat(MAX_PARSED_LEN);
         assert!(blocks(&deep).starts_with("```text\n> > "));
     }

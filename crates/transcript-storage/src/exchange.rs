@@ -764,7 +764,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_file_stays_as_it_was_and_comes_back() {
+    fn old_file_stays_as_it_was_and_is_restored_by_undo() {
         on_all_systems(|| {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("s.jsonl");

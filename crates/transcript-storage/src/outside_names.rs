@@ -454,7 +454,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn an_output_that_is_no_regular_file_is_not_replaced() {
+    fn an_output_that_is_not_a_regular_file_is_not_replaced() {
         use std::os::unix::fs::symlink;
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);

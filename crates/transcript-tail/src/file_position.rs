@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_survives_being_text_and_other_texts_are_none() {
+    fn checkpoint_survives_being_text_and_other_texts_are_refused() {
         for lines in [0, 1, 5, 40] {
             let (bytes, mut position) = passed(lines);
             if lines > 1 {

@@ -196,7 +196,7 @@ fn nothing_of_a_session_is_in_the_clear_in_the_archive() {
 }
 
 #[test]
-fn the_archive_alone_and_the_key_are_enough() {
+fn archive_and_key_are_enough_without_the_local_folder() {
     let place = Place::new();
     let mut rng = Rng::new(3);
     place.append(0, &lines(&mut rng, 4_000));

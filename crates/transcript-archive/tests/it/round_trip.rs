@@ -93,7 +93,7 @@ fn trees() -> u64 {
 }
 
 #[test]
-fn every_version_of_every_file_comes_back_whatever_happens_to_the_files() {
+fn every_version_of_every_file_can_be_restored_whatever_happens_to_the_files() {
     for seed in 0..trees() {
         let folder = TempDir::new().unwrap();
         let root = folder.path().join("projects");

@@ -716,7 +716,7 @@ fn deleted_files_leave_the_filters() {
 }
 
 #[test]
-fn a_cache_folder_that_cannot_be_used_is_no_error() {
+fn a_cache_folder_that_cannot_be_used_is_not_an_error() {
     let mut cached = Cached::new();
     cached.write("-p/s.jsonl", lines(&mut Random(1), 30));
     fs::write(cached.cache.path().join("transcript"), "a file").unwrap();

@@ -556,7 +556,7 @@ fn a_run_that_counts_no_deleted_sessions_does_not_drop_what_is_kept_about_them()
 }
 
 #[test]
-fn files_that_did_not_change_since_then_are_left_out() {
+fn files_that_did_not_change_since_then_are_omitted() {
     let store = varied();
     age(&store.root().join("-p/aaaa.jsonl"), 100_000);
     let since = SystemTime::now() - Duration::from_secs(50_000);

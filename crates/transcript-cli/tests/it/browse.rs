@@ -846,7 +846,7 @@ fn a_suspended_view_gives_the_terminal_back_and_goes_on() {
 }
 
 #[test]
-fn without_colour_there_is_none() {
+fn screen_has_no_colours_with_no_color() {
     for (variable, has_colour) in [("NO_COLOR=1", false), ("A=1", true)] {
         let Some(walk) = Walk::new(100, 30) else {
             return;

@@ -109,7 +109,7 @@ fn a_fork_may_end_at_any_entry() {
 }
 
 #[test]
-fn a_fork_at_a_boundary_is_what_was_said_before_it() {
+fn fork_at_a_boundary_is_the_conversation_before_it() {
     let copied = Copied::of("compact-plain.jsonl");
     let all = lines(&copied.source);
     let boundary = all

@@ -252,7 +252,7 @@ fn titles(prompts: &[&[&str]], columns: Option<usize>) -> Vec<String> {
 }
 
 #[test]
-fn sessions_with_the_same_first_prompt_can_be_told_apart() {
+fn sessions_with_the_same_first_prompt_can_be_distinguished() {
     let prompt =
         "You are a futures analyst grounded in the data of the last ten years. Answer in one";
     // Longer than what a list keeps of a prompt.

@@ -85,7 +85,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_named_file_that_is_no_session_is_refused_by_every_command_and_nothing_is_changed() {
+fn a_named_file_that_is_not_a_session_is_refused_by_every_command_and_nothing_is_changed() {
     let other = tempfile::tempdir().unwrap();
     let at = |name: &str| other.path().join(name).to_str().unwrap().to_owned();
     let (good, out) = (at("good.jsonl"), at("out.jsonl"));
@@ -146,7 +146,7 @@ fn a_named_file_that_is_no_session_is_refused_by_every_command_and_nothing_is_ch
 }
 
 #[test]
-fn what_is_left_of_a_session_is_no_other_format() {
+fn remainder_of_a_session_is_not_another_format() {
     let whole = session(2, 0);
     let first = whole.lines().next().unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -248,7 +248,7 @@ fn notes_beside_sessions_are_named_by_lists_and_checks() {
 
 #[cfg(unix)]
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn closed_output_is_not_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.jsonl");
     fs::write(&path, session(100, 20_000)).unwrap();
@@ -297,7 +297,7 @@ fn list_in_a_pipe_has_whole_values_with_tabs_between_them() {
 }
 
 #[test]
-fn a_prompt_starts_a_turn_whatever_is_left_out_before_it() {
+fn prompt_starts_a_turn_whatever_is_omitted_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.jsonl");
     fs::write(&path, session(7, 0)).unwrap();

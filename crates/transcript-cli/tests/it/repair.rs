@@ -138,7 +138,7 @@ fn a_copy_is_written_beside_what_it_does_not_contain() {
 }
 
 #[test]
-fn the_session_is_replaced_and_brought_back() {
+fn session_is_replaced_and_restored_by_undo() {
     let session = damaged();
     let modified = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
     let before = modified(&session.path);

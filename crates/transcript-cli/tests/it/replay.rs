@@ -715,7 +715,7 @@ fn a_prompt_cannot_change_the_markdown_around_it() {
 }
 
 #[test]
-fn an_empty_file_is_said_to_be_empty() {
+fn empty_file_is_reported_as_empty() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let output = transcript(&["replay", file.path().to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0));

@@ -81,7 +81,7 @@ fn the_prompt_is_the_last_message_and_request_prints_messages_alone() {
 }
 
 #[test]
-fn an_interrupted_call_is_completed_and_said_to_be_made_up() {
+fn interrupted_call_is_completed_and_reported_as_synthetic() {
     let (code, answer) = piped(SESSION, &["--prompt", "next"]);
     assert_eq!(code, Some(0));
     let made_up = &answer["synthetic"][0];
@@ -110,7 +110,7 @@ fn blocks_pass_through_as_they_were_written() {
 }
 
 #[test]
-fn thoughts_that_another_model_signed_are_left_out() {
+fn thoughts_that_another_model_signed_are_omitted() {
     let thoughts = |more: &[&str]| {
         let (_, answer) = piped(SESSION, more);
         let blocks = answer["messages"][1]["content"].as_array().unwrap().clone();
@@ -132,7 +132,7 @@ fn thoughts_that_another_model_signed_are_left_out() {
 }
 
 #[test]
-fn references_to_tools_that_are_not_named_are_left_out() {
+fn references_to_tools_that_are_not_named_are_omitted() {
     // A tool search found WebFetch, which is a tool of the client, and Abacus.
     let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/client");
     let session = client.join("MSG-14-a.jsonl");

@@ -312,7 +312,7 @@ fn sessions_that_have_all_terms_in_different_entries_are_named() {
 }
 
 #[test]
-fn nothing_found_is_told_by_the_exit_code_and_a_note() {
+fn search_without_hits_has_its_exit_code_and_a_note() {
     let root = root();
     let output = run(root.path(), &["search", "volcano"]);
     assert_eq!(output.status.code(), Some(1));
@@ -519,7 +519,7 @@ fn processes_that_search_at_the_same_time_agree() {
 /// A limit of the size of files, which ends the process by default, does here what a full disk does.
 #[cfg(unix)]
 #[test]
-fn a_cache_folder_without_space_is_no_error() {
+fn a_cache_folder_without_space_is_not_an_error() {
     let (root, caches) = (root(), tempfile::tempdir().unwrap());
     let expected = run(root.path(), &["search", "--no-cache", "harbour"]);
     for blocks in ["0", "1"] {

@@ -359,7 +359,7 @@ fn a_session_that_others_may_write_to_is_remarked_on() {
 }
 
 #[test]
-fn a_file_that_is_none_to_append_to_is_refused_with_the_reason() {
+fn unsuitable_file_for_appends_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("s.jsonl"), LINE).unwrap();

@@ -134,7 +134,7 @@ fn recorded_requests_of_a_folder_are_summed_by_version_below_its_sessions() {
 }
 
 #[test]
-fn recorded_requests_of_a_session_are_said_below_its_verdict() {
+fn recorded_requests_of_a_session_are_printed_below_its_verdict() {
     let folder = recorded();
     let path = folder.path().join("one.jsonl");
     let path = path.to_str().unwrap();

@@ -344,7 +344,7 @@ fn faults(copies: &Copies, merged: &Path, newer: &Path, ends: [&str; 2]) -> Vec<
 
 /// Merging as people do it: one file after the other, and by line, of which the later one counts.
 #[test]
-fn naive_merges_are_told_apart_from_ours() {
+fn naive_merges_are_distinguished_from_ours() {
     let mut common = line("u1", None, 1) + &line("u2", Some("u1"), 2);
     common += &format!("{{\"type\":\"ai-title\",\"aiTitle\":\"t\",\"sessionId\":\"{ID}\"}}\n");
     let (older, newer) = (line("older", Some("u2"), 3), line("newer", Some("u2"), 9));

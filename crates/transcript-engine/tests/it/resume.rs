@@ -23,7 +23,7 @@ fn kinds(resumed: &transcript_engine::Resumed) -> Vec<SyntheticKind> {
 }
 
 #[test]
-fn a_file_that_is_no_transcript_is_refused_and_not_changed() {
+fn a_file_that_is_not_a_transcript_is_refused_and_not_changed() {
     let place = Place::new();
     for text in [
         "first line\nlast line without a newline",

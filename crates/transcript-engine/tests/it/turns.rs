@@ -207,7 +207,7 @@ fn what_a_compaction_kept_moves_nothing_when_it_is_recorded_again_later() {
 }
 
 #[test]
-fn a_tombstone_takes_back_the_last_entry_and_no_other() {
+fn tombstone_removes_the_last_entry_and_no_other() {
     let place = Place::new();
     let session = create(&place.path);
     let prompt = say(&session, "x");
@@ -307,7 +307,7 @@ fn a_first_list_with_tombstones_makes_the_file() {
 }
 
 #[test]
-fn tombstones_alone_end_the_conversation_before_what_they_name() {
+fn tombstones_alone_end_the_conversation_before_the_entries_that_they_name() {
     let place = Place::new();
     let session = create(&place.path);
     let prompt = half_an_answer(&session);

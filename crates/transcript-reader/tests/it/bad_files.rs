@@ -93,7 +93,7 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
 }
 
 #[test]
-fn values_that_are_spread_over_lines_are_no_entries() {
+fn values_that_are_spread_over_lines_are_not_entries() {
     let check = |text: &str| Source::open(&Scratch::new(text.as_bytes()).path)?.check_messages();
     let entry = r#"{"type":"user","uuid":"u","parentUuid":null,"isSidechain":false,"message":{}}"#;
     let spread = entry.replace([',', '{'], ",\n").replacen(",\n", "{\n", 1);

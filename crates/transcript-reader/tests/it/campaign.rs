@@ -55,7 +55,7 @@ fn an_undamaged_session_is_shown_whole_and_in_order() {
 
 #[test]
 
-fn what_can_be_proved_is_brought_back_and_nothing_foreign_is_shown() {
+fn provable_history_is_recovered_and_nothing_foreign_is_shown() {
     let mut counts: BTreeMap<Kind, (usize, usize)> = BTreeMap::new();
     for (name, healthy) in sessions() {
         for kind in Kind::ALL {

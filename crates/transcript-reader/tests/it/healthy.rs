@@ -5,7 +5,7 @@ use transcript_testkit::campaign::Healthy;
 use transcript_testkit::generate;
 
 #[test]
-fn a_healthy_session_has_one_path_and_nothing_is_mended() {
+fn a_healthy_session_has_one_path_and_nothing_is_repaired() {
     let (mut sessions, mut odd) = (0, 0);
     for seed in 0..4_000 {
         let bytes = generate::tidy_session(seed);

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_near_a_name_that_are_no_secrets_are_none() {
+    fn harmless_texts_near_a_name_are_not_secrets() {
         for text in [
             "'|Password: ', stream=None):",
             "'New |password: ')\n  confirmed('",
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_a_secret_is_none() {
+    fn stand_ins_for_secrets_are_not_secrets() {
         for text in [
             "PASSWORD=$DB_PASSWORD1",
             "PASSWORD=${DB_PASSWORD}",

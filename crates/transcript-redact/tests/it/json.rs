@@ -214,7 +214,7 @@ fn a_key_that_is_cut_off_ends_with_its_text() {
 }
 
 #[test]
-fn the_mention_of_a_key_is_none() {
+fn mention_of_a_key_is_not_a_key() {
     for text in [
         "if \"-----BEGIN RSA PRIVATE KEY-----\" in text:\n    return getRSAPrivateKey2FromPEM(key)",
         "It starts with -----BEGIN RSA PRIVATE KEY----- as I said. I changed src/UserProfile2CardView.tsx then.",

@@ -326,7 +326,7 @@ fn client_goes_by_time_if_the_last_tip_is_a_boundary() {
 }
 
 #[test]
-fn a_session_in_which_nothing_was_said_goes_on_from_nothing() {
+fn session_without_messages_continues_from_nothing() {
     check(&[
         ("system b - compact_boundary", "user: next", None),
         (
@@ -624,7 +624,7 @@ fn calls_go_last_in_an_answer() {
 }
 
 #[test]
-fn blank_lines_of_an_answer_are_left_out() {
+fn blank_lines_of_an_answer_are_omitted() {
     check(&[(
         r#"user q - Q
         blocks h q m [{"type":"text","text":"\n\n"}]
@@ -660,7 +660,7 @@ fn blank_lines_of_an_answer_are_left_out() {
 }
 
 #[test]
-fn blank_blocks_of_the_user_are_left_out_and_a_string_stays() {
+fn blank_blocks_of_the_user_are_omitted_and_a_string_stays() {
     let said = |content: &str, next: &str| {
         format!(
             "user q - Q
@@ -794,7 +794,7 @@ fn a_reference_to_a_tool_is_followed_by_a_text() {
 }
 
 #[test]
-fn calls_of_servers_without_a_result_are_left_out() {
+fn calls_of_servers_without_a_result_are_omitted() {
     let call = r#"{"type":"mcp_tool_use","id":"x","name":"q","server_name":"s","input":{}}"#;
     let result = r#"{"type":"mcp_tool_result","tool_use_id":"x","content":[]}"#;
     let text = r#"{"type":"text","text":"one"}"#;
@@ -852,7 +852,7 @@ fn a_command_without_its_output_gets_no_answer() {
 // ---------------------------------------------------------------------------------------------
 
 #[test]
-fn newer_models_get_files_as_if_the_user_had_said_them() {
+fn newer_models_get_files_as_text_of_the_user() {
     let after_result = |attachments: &str| {
         format!(
             "user q - Q

@@ -599,7 +599,7 @@ fn a_path_without_a_message_has_nothing_to_copy() {
 }
 
 #[test]
-fn a_compaction_that_was_never_finished_is_left_out() {
+fn a_compaction_that_was_never_finished_is_omitted() {
     let mut lines = plain();
     let unfinished = boundary(5, 4, &json!({"trigger": "auto"}));
     let real_parent = format!("\"parentUuid\":\"{}\"", id(4));
@@ -796,7 +796,7 @@ impl BodySource for Losing<'_> {
 }
 
 #[test]
-fn an_entry_whose_body_is_lost_is_left_out_and_the_chain_closed_over_it() {
+fn an_entry_whose_body_is_lost_is_omitted_and_the_chain_closed_over_it() {
     let source = session(&plain());
     let tree = source.tree(Policy::Vendor);
     let mut lines = Vec::new();
@@ -1199,7 +1199,7 @@ fn copies_of_fixtures_and_shared_files_show_what_their_paths_showed() {
 }
 
 #[test]
-fn what_is_copied_is_what_is_linked() {
+fn only_linked_entries_are_copied() {
     // Nothing outside the chain comes along but replacements and a title.
     let mut lines = compacted();
     lines.extend([

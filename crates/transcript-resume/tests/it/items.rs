@@ -478,7 +478,7 @@ fn what_a_client_hides_is_there_and_marked() {
 }
 
 #[test]
-fn a_queued_prompt_is_said_by_the_person() {
+fn queued_prompt_is_a_prompt_of_the_person() {
     let queued = json!({"attachment": {"type": "queued_command", "prompt": "and this"}});
     let (_, display) = Session::default()
         .user("u1", json!("ask"))
@@ -712,7 +712,7 @@ fn gaps_and_bridges_are_on_the_first_block_with_their_decisions() {
 }
 
 #[test]
-fn what_was_brought_back_is_marked() {
+fn recovered_entries_are_marked() {
     let session = Session::default()
         .user("u1", json!("ask"))
         .answer("a1", json!([text("answer")]));
@@ -736,7 +736,7 @@ fn what_was_brought_back_is_marked() {
 }
 
 #[test]
-fn entries_that_were_taken_back_are_gone_or_marked() {
+fn entries_that_were_tombstoned_are_gone_or_marked() {
     let engine = json!({"type": "transcriptEngine", "v": 1, "tombstone": "a1"});
     let mut session = Session::default()
         .user("u1", json!("ask"))
@@ -1828,7 +1828,7 @@ fn an_entry_of_too_many_blocks_stays_on_the_path_and_is_one_item() {
 }
 
 #[test]
-fn as_many_blocks_as_are_read_are_shown() {
+fn all_blocks_up_to_the_limit_of_parts_are_shown() {
     use transcript_format::object::MAX_PARTS;
     let file = File::new(wide(MAX_PARTS).as_bytes());
     assert!(file.index.findings().is_empty());

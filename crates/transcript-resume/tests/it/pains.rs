@@ -837,7 +837,7 @@ fn under_vendor_what_hurts_a_session_costs_what_it_costs_in_the_client() {
 }
 
 #[test]
-fn under_recover_what_hurts_a_session_is_brought_back_where_it_can_be_proved() {
+fn recover_restores_lost_history_where_it_can_be_proved() {
     let different = differences(Policy::Recover, |pain| {
         pain.recover.as_ref().unwrap_or(&pain.vendor)
     });

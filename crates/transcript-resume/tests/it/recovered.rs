@@ -622,7 +622,7 @@ fn requested(lines: &[Value], policy: Policy) -> String {
 }
 
 #[test]
-fn answers_with_one_id_are_told_apart_by_what_stands_between_them() {
+fn answers_with_one_id_are_distinguished_by_the_lines_between_them() {
     let named = |mut line: Value, id: &str| {
         line["message"]["id"] = json!(id);
         line
@@ -842,7 +842,7 @@ fn a_result_belongs_to_the_call_that_its_parent_makes_where_ids_repeat() {
 }
 
 #[test]
-fn an_answer_of_a_subagent_is_none_of_the_conversation_with_the_same_id() {
+fn answer_of_a_subagent_is_not_that_of_the_conversation_with_the_same_id() {
     let text = |text: &str| json!([{"type": "text", "text": text}]);
     let call = json!([{"type": "tool_use", "id": "1", "name": "Task", "input": {}}]);
     let result = json!([{"type": "tool_result", "tool_use_id": "1", "content": "out"}]);

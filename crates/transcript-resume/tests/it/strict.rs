@@ -542,7 +542,7 @@ fn a_conversation_of_which_nothing_is_left_is_one_user_message() {
 }
 
 #[test]
-fn thoughts_that_the_api_refuses_are_left_out_and_named() {
+fn thoughts_that_the_api_refuses_are_omitted_and_named() {
     let thoughts = r#"[{"type":"thinking","thinking":"","signature":"s"},
         {"type":"thinking","thinking":"hm"},{"type":"thinking","thinking":"hm","signature":"s"},
         {"type":"text","text":"A"},{"type":"thinking","thinking":"end","signature":"s"}]"#;
@@ -608,7 +608,7 @@ fn thoughts_that_were_given_without_a_text_are_sent_unchanged() {
 }
 
 #[test]
-fn a_thought_is_left_out_when_its_text_was_provably_taken_away() {
+fn thought_is_omitted_when_its_text_was_provably_removed() {
     // The only one, between others of its model.
     let (sent, omitted) = thoughts_sent(&[("hm", "a"), ("", "b"), ("hm", "c")]);
     assert_eq!(sent, ["a", "c"]);
@@ -635,7 +635,7 @@ fn an_earlier_copy_of_the_line_proves_that_a_thought_had_a_text() {
 }
 
 #[test]
-fn broken_calls_are_mended_and_their_results_follow() {
+fn broken_calls_are_repaired_and_their_results_follow() {
     let calls = format!(
         "[{},{},{}]",
         call("a b", "Bash", r#""{\"command\":\"\\u0000\"}""#),
@@ -686,7 +686,7 @@ fn broken_calls_are_mended_and_their_results_follow() {
 }
 
 #[test]
-fn what_is_in_the_wrong_place_or_is_not_a_block_is_moved_or_left_out() {
+fn misplaced_and_invalid_blocks_are_moved_converted_or_replaced() {
     let user = format!(
         r#"["bare",7,{{"text":"typeless"}},{},{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":""}}}}]"#,
         call("x", "Bash", "{}")
@@ -717,7 +717,7 @@ fn what_is_in_the_wrong_place_or_is_not_a_block_is_moved_or_left_out() {
 }
 
 #[test]
-fn the_content_of_results_is_mended() {
+fn the_content_of_results_is_repaired() {
     let results = r#"[{"type":"tool_result","tool_use_id":"t","content":["bare",{"type":"text","text":""},{"type":"thinking","thinking":"x"}]}]"#;
     let failed = r#"[{"type":"tool_result","tool_use_id":"u","content":null,"is_error":true}]"#;
     let session = Session::default()
@@ -740,7 +740,7 @@ fn the_content_of_results_is_mended() {
 }
 
 #[test]
-fn a_replayed_call_and_an_orphan_result_are_left_out() {
+fn a_replayed_call_and_an_orphan_result_are_omitted() {
     let twice = format!("[{0},{0}]", call("t", "Bash", "{}"));
     let session = Session::default()
         .user(r#""Q""#)

@@ -521,7 +521,7 @@ fn recover_holds_every_message_of_generated_sessions() {
 }
 
 #[test]
-fn what_is_lost_is_seen() {
+fn lost_content_is_detected() {
     let said = |json: &str| {
         Said::new(
             serde_json::from_str::<Value>(json)

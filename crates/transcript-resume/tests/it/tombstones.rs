@@ -176,7 +176,7 @@ fn with(mut lines: Vec<String>, more: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn a_line_of_an_answer_that_was_taken_back_is_not_a_sibling_and_its_result_goes_with_it() {
+fn a_line_of_an_answer_that_was_tombstoned_is_not_a_sibling_and_its_result_goes_with_it() {
     check(
         &parallel(),
         "u1 a1 a2 a3 a4 r2 h2 r4 h4 r3 a5",
@@ -247,7 +247,7 @@ fn child_of_a_tombstoned_entry_becomes_a_child_of_its_parent() {
 }
 
 #[test]
-fn an_entry_that_was_taken_back_is_not_a_leaf_whatever_names_it() {
+fn an_entry_that_was_tombstoned_is_not_a_leaf_whatever_names_it() {
     let branches = || {
         vec![
             ask("u1", ""),
@@ -284,7 +284,7 @@ fn an_entry_that_was_taken_back_is_not_a_leaf_whatever_names_it() {
 }
 
 #[test]
-fn a_lost_parent_is_not_bridged_to_an_entry_that_was_taken_back() {
+fn a_lost_parent_is_not_bridged_to_an_entry_that_was_tombstoned() {
     let lines = vec![
         ask("u1", ""),
         say("a1", "u1", "m1"),
@@ -313,7 +313,7 @@ fn a_lost_parent_is_not_bridged_to_an_entry_that_was_taken_back() {
 }
 
 #[test]
-fn a_compaction_keeps_nothing_that_was_taken_back() {
+fn a_compaction_keeps_nothing_that_was_tombstoned() {
     let lines = |kept: &[&str]| {
         vec![
             ask("u1", ""),
@@ -467,7 +467,7 @@ fn a_damaged_tombstone_is_damage_like_any_other() {
 }
 
 #[test]
-fn a_long_run_of_entries_that_were_taken_back_is_passed_over_as_one() {
+fn a_long_run_of_entries_that_were_tombstoned_is_passed_over_as_one() {
     let mut lines = vec![ask("e0", "")];
     for number in 1..20_000 {
         let parent = format!("e{}", number - 1);

@@ -307,7 +307,7 @@ fn totals(lines: &[Value]) -> Vec<Usage> {
 }
 
 #[test]
-fn answers_of_no_model_are_left_out_and_those_that_name_none_are_not() {
+fn answers_of_no_model_are_omitted_and_those_that_name_none_are_not() {
     let mut synthetic = answer("a1", "m1", 0);
     synthetic["message"]["model"] = json!("<synthetic>");
     assert_eq!(totals(std::slice::from_ref(&synthetic)), []);
@@ -336,7 +336,7 @@ fn an_answer_without_an_id_is_identified_by_its_line() {
 }
 
 #[test]
-fn what_was_written_to_the_cache_may_be_said_by_lifetime_only() {
+fn cache_writes_may_be_reported_by_lifetime_only() {
     let mut line = answer("a1", "m1", 1);
     line["message"]["usage"]["cache_creation"] =
         json!({"ephemeral_5m_input_tokens": 30, "ephemeral_1h_input_tokens": 12});

@@ -326,7 +326,7 @@ fn every_change_of_a_file_in_memory_changes_its_time() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_followed_where_that_is_said() {
+fn links_are_followed_where_the_contract_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
     let (file, link) = (folder.join("file"), folder.join("link"));

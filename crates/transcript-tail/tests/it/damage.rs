@@ -140,7 +140,7 @@ fn lines_that_only_together_are_one_are_reported_one_by_one() {
 }
 
 #[test]
-fn a_mark_of_byte_order_is_none_in_the_middle_of_a_file() {
+fn byte_order_mark_counts_only_at_the_start_of_a_file() {
     let folder = fast_folder();
     let path = folder.path().join("s1.jsonl");
     let marked = format!("\u{feff}{}", line(1, 80));

@@ -91,7 +91,7 @@ fn running() -> (Verdict, Vec<&'static str>) {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_call_of_a_client_that_runs_is_no_damage_however_old_it_is() {
+fn a_call_of_a_client_that_runs_is_not_damage_however_old_it_is() {
     let live = Live::new(60 * MINUTE);
     assert_eq!(live.verdict(), damaged());
     let client = live.client(SystemTime::now() - 90 * MINUTE);

@@ -362,7 +362,7 @@ fn an_append_that_fails_leaves_the_file_as_it_was_and_the_writer_usable() {
 }
 
 #[test]
-fn a_batch_that_fails_after_any_byte_is_taken_back_whole() {
+fn batch_that_fails_after_any_byte_is_rolled_back_whole() {
     let (disk, writer) = started(|options| options);
     let before = bytes(&disk);
     writer.append_all(vec![user(2), user(3), user(4)]).unwrap();
@@ -470,7 +470,7 @@ fn an_error_while_looking_at_the_file_refuses_the_entry_and_passes() {
 }
 
 #[test]
-fn an_entry_that_is_whole_in_the_file_is_acknowledged_or_taken_back() {
+fn complete_entry_in_the_file_is_acknowledged_or_rolled_back() {
     // The query of the length after the write fails, or any other operation after the write.
     for op in Op::ALL {
         for nth in 1..4 {
@@ -742,7 +742,7 @@ fn half_a_line_of_another_tool_is_never_joined_to_ours() {
 }
 
 #[test]
-fn a_batch_after_half_a_line_that_cannot_be_mended_is_not_there_when_it_is_tried_again() {
+fn a_batch_after_half_a_line_that_cannot_be_repaired_is_not_there_when_it_is_tried_again() {
     // Half a line is written before the batch, and then the disk is full.
     let mut failures = Vec::new();
     for drafts in 1..4 {

@@ -510,7 +510,7 @@ fn the_id_of_an_agent_is_safe_in_a_path() {
 }
 
 #[test]
-fn what_is_said_of_an_agent_is_replaced_whole() {
+fn agent_metadata_is_replaced_whole() {
     let session = Path::new(PATH);
     let agent = AgentId::new("a1b2").unwrap();
     let path = agent.meta_path(session);
@@ -544,7 +544,7 @@ fn what_is_said_of_an_agent_is_replaced_whole() {
 }
 
 #[test]
-fn what_is_said_of_an_agent_is_not_longer_than_readers_take() {
+fn agent_metadata_is_not_longer_than_readers_accept() {
     let disk = FakeDisk::new(1);
     let agent = AgentId::new("a1b2").unwrap();
     let write = |len: usize| {
@@ -566,7 +566,7 @@ fn what_is_said_of_an_agent_is_not_longer_than_readers_take() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_said_of_an_agent_is_its_owners_alone() {
+fn agent_metadata_is_readable_by_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let session = folder

@@ -149,7 +149,7 @@ fn a_write_that_fails_takes_nothing_and_what_was_queued_comes_later() {
 }
 
 #[test]
-fn an_entry_that_was_refused_does_not_come_back_with_a_power_cut() {
+fn refused_entry_does_not_reappear_after_a_power_cut() {
     check(1_000, || {
         let stage = Stage::new();
         let policy = pick(&[SyncPolicy::None, INTERVAL]);
