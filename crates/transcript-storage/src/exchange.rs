@@ -44,19 +44,15 @@ const UNDONE: &str = "repaired";
 /// What is appended to the third name for the second name of a file.
 const SECOND: &str = ".old";
 
-/// How often, and how long apart, to look whether a process still writes to a file that it opened
-/// while the names were exchanged.
-#[cfg(target_os = "linux")]
 /// The maximum number of checks whether a process still writes to a file that it opened while the names were
 /// exchanged, and the pause between them.
+#[cfg(target_os = "linux")]
 const MAX_CHECKS: u32 = 200;
 #[cfg(target_os = "linux")]
 const CHECK_PAUSE: Duration = Duration::from_millis(10);
-/// How often in turn nobody may have the old file open before it is left alone. An `open` that looked up the
-/// name before the exchange can be interrupted for tens of milliseconds on a machine with much to do.
-#[cfg(target_os = "linux")]
 /// The number of checks in a row that must find the old file closed before it is left alone. An `open` that looked up
 /// the name before the exchange can be interrupted for tens of milliseconds on a machine with much to do.
+#[cfg(target_os = "linux")]
 const MIN_QUIET_CHECKS: u32 = 20;
 /// The maximum number of files of one session that may have lost their name.
 const MAX_KEPT: u32 = 10_000;
