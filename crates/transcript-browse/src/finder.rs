@@ -93,7 +93,7 @@ impl Sessions {
     }
 }
 
-/// Searches, and reports the progress until the first hit is known. Returns nothing if it was cancelled.
+/// Searches, and reports the progress until all hits are read. Returns nothing if it was cancelled.
 fn search(
     sessions: &Sessions,
     settings: &SearchSettings,
