@@ -17,7 +17,7 @@ use transcript_reader::{LoadOptions, SessionFiles, Source, Subagent, subagents_o
 use transcript_session::{
     Error, ErrorKind, History, MIN_PREFIX, Policy, Store, archive_folder, cache_folder, data_folder,
 };
-use transcript_storage::{ReadDisk, RealDisk};
+use transcript_storage::{Disk, ReadDisk, RealDisk};
 
 use crate::below::Below;
 use crate::failure::Failure;
@@ -30,6 +30,7 @@ pub const LATEST: &str = "latest";
 pub struct Context {
     store: Option<Store>,
     disk: Arc<dyn ReadDisk>,
+    live_disk: Arc<dyn Disk>,
     archive: Option<Arc<ArchiveDisk>>,
     cache: Option<PathBuf>,
     below: Option<PathBuf>,
@@ -107,12 +108,17 @@ impl From<FindError> for Failure {
 }
 
 impl Context {
-    /// Reads sessions of this store from the disk of this machine; `None` without a home folder.
+    /// Reads sessions from the disk of this store, or of this machine if there is no store (no home folder).
     #[must_use]
     pub fn new(store: Option<Store>) -> Self {
+        let live_disk: Arc<dyn Disk> = match &store {
+            Some(store) => Arc::clone(store.disk()),
+            None => Arc::new(RealDisk),
+        };
         Self {
             store,
-            disk: Arc::new(RealDisk),
+            disk: Arc::clone(&live_disk) as _,
+            live_disk,
             archive: None,
             cache: cache_folder(),
             below: None,
@@ -122,7 +128,7 @@ impl Context {
         }
     }
 
-    /// Reads sessions from another disk.
+    /// Reads sessions from another disk, such as one that adds an archive to that of the store, or hides secrets.
     #[must_use]
     pub fn disk(mut self, disk: Arc<dyn ReadDisk>) -> Self {
         self.disk = disk;
@@ -168,6 +174,12 @@ impl Context {
     #[must_use]
     pub fn read_disk(&self) -> &Arc<dyn ReadDisk> {
         &self.disk
+    }
+
+    /// Returns the disk of the store: sessions grow there, and are changed there. It has no files of an archive.
+    #[must_use]
+    pub fn live_disk(&self) -> &Arc<dyn Disk> {
+        &self.live_disk
     }
 
     /// Returns the archive, if there is one.
@@ -245,7 +257,7 @@ impl Context {
             let metadata = self.disk.metadata(name);
             metadata.is_ok_and(|metadata| metadata.is_file())
         };
-        if RealDisk.metadata(name).is_ok() || is_file() {
+        if self.live_disk.metadata(name).is_ok() || is_file() {
             return found(name.to_owned(), FoundBy::Path);
         }
         let text = name.to_string_lossy();
@@ -333,7 +345,7 @@ impl Context {
             let store = self.store()?;
             let archive = self.archive.as_ref().filter(|_| selection.archived);
             // The folder need not exist before the first session.
-            if RealDisk.metadata(store.root()).is_ok() {
+            if self.live_disk.metadata(store.root()).is_ok() {
                 files = SessionFiles::in_root_on(disk, store.root())?;
             }
             if let Some(archive) = archive {
@@ -350,7 +362,7 @@ impl Context {
         }
         let mut seen = HashSet::new();
         for named in &selection.places {
-            if RealDisk.is_folder(named) {
+            if self.live_disk.is_folder(named) {
                 if project.is_some() {
                     return Err(CatalogError::FolderOfProject(named.clone()));
                 }

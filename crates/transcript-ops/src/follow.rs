@@ -1,10 +1,10 @@
 //! Follows sessions while they are written.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use transcript_format::object::Object;
-use transcript_storage::{ReadDisk, RealDisk};
 use transcript_tail::{
     Checkpoint, EventKind, FollowEvent, FollowOptions, FollowedEntry, Follower, StartAt, Watcher,
 };
@@ -131,10 +131,13 @@ impl FollowSettings {
         let path = std::path::absolute(&path)?;
         // What is only in the archive does not grow.
         let disk = context.read_disk();
-        let is_archived = RealDisk.metadata(&path).is_err() && disk.metadata(&path).is_ok();
-        if is_archived {
-            options = options.disk(disk.clone()).once();
-        }
+        let live_disk = context.live_disk();
+        let is_archived = live_disk.metadata(&path).is_err() && disk.metadata(&path).is_ok();
+        options = if is_archived {
+            options.disk(Arc::clone(disk)).once()
+        } else {
+            options.disk(Arc::clone(live_disk) as _)
+        };
         Ok(Following {
             files: FollowedFiles::Follower(Box::new(Follower::new(&path, &options))),
             is_once: is_archived || self.once,
@@ -152,9 +155,10 @@ impl WatchSettings {
     pub fn open(&self, context: &Context) -> std::result::Result<Following, Failure> {
         let from = &*self.from;
         let options = follow_options((self.last, from), self.changes, self.once)?;
+        let options = options.disk(Arc::clone(context.live_disk()) as _);
         let mut watcher = Watcher::new(&options);
         for place in &self.places {
-            if RealDisk.is_folder(place) {
+            if context.live_disk().is_folder(place) {
                 watcher.add_folder(place);
             } else {
                 watcher.add_session(&context.find(place, None)?.path);

@@ -1,6 +1,7 @@
 //! Copies of conversations.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use transcript_session::{ForkOptions, History};
@@ -36,7 +37,7 @@ impl ForkSettings {
     /// # Errors
     /// When the entry cannot be found, or the copy not be written.
     pub fn copy(&self, history: &History, context: &Context) -> Result<ForkRecord, Failure> {
-        let mut options = ForkOptions::new();
+        let mut options = ForkOptions::new().disk(Arc::clone(context.live_disk()));
         if let Some(name) = &self.at {
             options = options.at(find_entry(history.index(), "at", name)?);
         }

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use transcript_manage::{SessionRepair, undo_repair};
-use transcript_reader::SessionRow;
+use transcript_manage::{SessionRepair, undo_repair_on};
+use transcript_reader::{SessionFile, SessionRow};
 use transcript_session::{Error, ErrorKind};
 
 use crate::context::Context;
@@ -58,7 +59,8 @@ pub fn repair_session(
     context: &Context,
     path: &std::path::Path,
 ) -> std::result::Result<Repaired, Error> {
-    let mut repair = SessionRepair::plan_on(context.read_disk(), path)?;
+    let disk = context.live_disk();
+    let mut repair = SessionRepair::plan_on(context.read_disk(), path)?.write_to(Arc::clone(disk));
     if settings.compact {
         repair = repair.compact()?;
     }
@@ -73,7 +75,8 @@ pub fn repair_session(
     };
     report.not_copied = NotCopiedRecord::of(&repair.not_copied());
     let written = report.out.as_ref().unwrap_or(&report.path);
-    report.cwd = SessionRow::at(written).continued_in().map(str::to_owned);
+    let row = SessionRow::of_file(&(Arc::clone(disk) as _), &SessionFile::at(&**disk, written));
+    report.cwd = row.continued_in().map(str::to_owned);
     let refused = match done {
         Err(error) if is_refusal(error.kind()) => Some(error),
         done => done.map(|()| None)?,
@@ -114,7 +117,7 @@ pub(crate) fn repair(
 ) -> Result<()> {
     let path = context.find(&settings.session, None)?.path;
     if settings.undo {
-        let repaired = undo_repair(&path)?;
+        let repaired = undo_repair_on(&**context.live_disk(), &path)?;
         return sink.record(&UndoneRepair {
             path: path.to_string_lossy(),
             repaired: repaired.to_string_lossy(),

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use transcript_reader::{Error, subagents_on};
 use transcript_session::context_window;
-use transcript_storage::{ReadDisk, RealDisk};
 use transcript_verify::{Report, VerifyOptions, verify as verify_file, verify_folder};
 
 use crate::context::{Context, FoundBy, FoundSession};
@@ -81,7 +80,7 @@ pub(crate) fn verify(
             };
         }
     };
-    if RealDisk.is_folder(&settings.session) {
+    if context.live_disk().is_folder(&settings.session) {
         let options = settings.options(context);
         verify_folder(context.read_disk(), &settings.session, &options, &mut each)?;
     } else {

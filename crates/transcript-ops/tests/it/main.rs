@@ -5,5 +5,7 @@
     reason = "the helpers of the tests may panic as the tests do"
 )]
 
+mod disks;
 mod failures;
+mod helpers;
 mod schema;
