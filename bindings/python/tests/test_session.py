@@ -283,7 +283,7 @@ class Sessions(Folder):
             self.assertEqual(previews[-2:], ["two", "three"])
 
     def test_results_of_calls_and_the_last_turns_that_a_compaction_keeps(self) -> None:
-        calls = [{"type": "tool_use", "id": f"toolu_{n}", "name": "Calendar", "input": {}} for n in range(2)]
+        calls: list[dict[str, Any]] = [{"type": "tool_use", "id": f"toolu_{n}", "name": "Calendar", "input": {}} for n in range(2)]
         with self.create() as session:
             self.assertEqual((session.entries(), session.story()), ([], []))
             first = session.append(user="one")[0].uuid
@@ -577,7 +577,7 @@ class Sessions(Folder):
             options: transcript.SessionOptions = {"cwd": "/work", "version": "1.0.0"}
             async with await AsyncSession.create(self.path, **options) as session:
                 first = (await session.append(user="one"))[0].uuid
-                call = {"type": "tool_use", "id": "toolu_1", "name": "Calendar", "input": {}}
+                call: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "Calendar", "input": {}}
                 await session.append(assistant={"id": "m", "role": "assistant", "model": "m", "content": [call]})
                 result = await session.append_tool_result("toolu_1", "366 days")
                 self.assertEqual(await session.leaf(), result.uuid)
