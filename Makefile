@@ -55,7 +55,7 @@ windows: components ## Check that it compiles for Windows (skipped where `rustup
 unit:
 	@if command -v python3 >/dev/null 2>&1; then \
 		echo "$(CARGO) test --workspace --locked"; \
-		python3 tools/skipped_tests.py $(CARGO) test --workspace --locked -- --show-output; \
+		python3 tools/run_tests.py $(CARGO) test --workspace --locked -- --show-output; \
 	else \
 		echo "$(CARGO) test --workspace --locked"; $(CARGO) test --workspace --locked; \
 	fi
@@ -90,7 +90,7 @@ package: ## Make the archives of all published crates, and check that each is co
 	fi
 
 skipped: # What the tests of `make unit` skipped, by reason
-	@if command -v python3 >/dev/null 2>&1; then python3 tools/skipped_tests.py; fi
+	@if command -v python3 >/dev/null 2>&1; then python3 tools/run_tests.py; fi
 
 # Advisories change without us: `cargo deny check` looks at them too, this target does not.
 deny:

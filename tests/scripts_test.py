@@ -3,8 +3,8 @@
 
 Runs every script of tools, experiments and tests with --help, which must say what it does and do nothing, and looks for experiments that
 experiments/README.md does not name, for Python files that are neither a script nor imported by one, and for files that git ignores and tracks all the
-same. Exits with 1 when there are any, or when the count of skipped tests is wrong. Needs nothing but Python and, for the last, git."""
-import argparse, os, pathlib, re, subprocess, sys, tempfile
+same. Exits with 1 when there are any, or when tools/run_tests.py counts wrong or names no test that hangs. Needs nothing but Python and, for the last, git."""
+import argparse, os, pathlib, re, signal, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -65,15 +65,37 @@ test result: FAILED
 
 
 def miscounted():
-    """what tools/skipped_tests.py makes of the output of tests: those that passed and those that failed"""
+    """what tools/run_tests.py makes of the output of tests: those that passed and those that failed"""
     with tempfile.TemporaryDirectory() as folder:
-        script = [sys.executable, "-B", ROOT / "tools/skipped_tests.py"]
+        script = [sys.executable, "-B", ROOT / "tools/run_tests.py"]
         environment = {**os.environ, "CARGO_TARGET_DIR": folder}
         run = [sys.executable, "-c", f"import sys; print({TESTED!r}, end=''); sys.exit(101)"]
         ran = subprocess.run([*script, *run], env=environment, capture_output=True, text=True)
         counts = subprocess.run(script, env=environment, capture_output=True, text=True).stdout
     if ran.returncode != 101 or "shared data" in ran.stdout or "no python3" not in ran.stdout or counts != "skipped in 2 tests: no shared data\n":
-        yield f"tools/skipped_tests.py: exit code {ran.returncode}, {ran.stdout!r}, {counts!r}"
+        yield f"tools/run_tests.py: exit code {ran.returncode}, {ran.stdout!r}, {counts!r}"
+
+
+HANGS = """
+import signal
+print("running 2 tests")
+print("test quick::one has been running for over 60 seconds")
+print("test slow::two has been running for over 60 seconds")
+print("test quick::one ... ok", flush=True)
+signal.pause()
+"""
+
+
+def hanging_tests_that_are_not_named():
+    """whether tools/run_tests.py stops a test that never ends, and names it and no other"""
+    if not hasattr(signal, "pause"):
+        return print("skipped: no signals")
+    with tempfile.TemporaryDirectory() as folder:
+        script = [sys.executable, "-B", ROOT / "tools/run_tests.py", "--limit", "61"]
+        environment = {**os.environ, "CARGO_TARGET_DIR": folder}
+        ran = subprocess.run([*script, sys.executable, "-c", HANGS], env=environment, capture_output=True, text=True)
+    if ran.returncode != 1 or not ran.stdout.endswith("did not end in time:\n    slow::two\n"):
+        yield f"tools/run_tests.py: exit code {ran.returncode}, {ran.stdout!r}"
 
 
 def tracked_though_ignored():
@@ -90,7 +112,7 @@ def tracked_though_ignored():
 def main():
     argparse.ArgumentParser(description=__doc__.split("\n\n")[1]).parse_args()
     assert sum(1 for _ in scripts()) > 20
-    wrong = [*without_help(), *used_by_nothing(), *unexplained(), *miscounted(), *tracked_though_ignored()]
+    wrong = [*without_help(), *used_by_nothing(), *unexplained(), *miscounted(), *hanging_tests_that_are_not_named(), *tracked_though_ignored()]
     print(*wrong, sep="\n", end="\n" if wrong else "")
     print(f"{sum(1 for _ in scripts())} scripts, {len(wrong)} faults")
     return bool(wrong)
