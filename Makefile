@@ -12,10 +12,15 @@ RUNS ?= 1000000
 TARGETS ?= $(sort $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))))
 # The target of `make windows`.
 WINDOWS ?= x86_64-pc-windows-gnu
+# The platforms that README and docs/bindings.md name, other than that of this machine.
+PLATFORMS ?= aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl \
+	x86_64-apple-darwin aarch64-apple-darwin x86_64-pc-windows-msvc
+# The minimum supported version of Rust: the one of Cargo.toml.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 # How many times longer than usual the soak tests run.
 SOAK ?= 20
 
-.PHONY: features package skipped windows bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator scripts doc deny bench bench-check fuzz soak compat install components
+.PHONY: nightly light targets msrv features package skipped windows bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator scripts doc deny bench bench-check fuzz soak compat install components
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +44,9 @@ clippy: components
 # Only the warnings of rustc count: types have other sizes there, and clippy has seen the rest.
 RUSTC_LINTS = -D warnings -A clippy::all -A clippy::pedantic
 
-# Without a C compiler for Windows, only the crates that need none are checked.
+# The crates that need no C compiler, which a cross-compilation seldom has.
+WITHOUT_C = -p transcript-engine --no-default-features --features async,follow,search
+
 windows: components ## Check that it compiles for Windows (skipped where `rustup target add $(WINDOWS)` was not run)
 	@if ! command -v rustup >/dev/null 2>&1 || ! rustup target list --installed | grep -qx $(WINDOWS); then \
 		echo "skipped: no Rust for $(WINDOWS) (rustup target add $(WINDOWS))"; \
@@ -48,8 +55,25 @@ windows: components ## Check that it compiles for Windows (skipped where `rustup
 		$(CARGO) clippy --locked --target $(WINDOWS) -p transcript-cli -- $(RUSTC_LINTS); \
 	else \
 		echo "skipped: the command, as there is no x86_64-w64-mingw32-gcc (Debian: gcc-mingw-w64-x86-64)"; \
-		$(CARGO) clippy --locked --target $(WINDOWS) -p transcript-engine --no-default-features --features async,follow,search -- $(RUSTC_LINTS); \
+		$(CARGO) clippy --locked --target $(WINDOWS) $(WITHOUT_C) -- $(RUSTC_LINTS); \
 	fi
+
+targets: components ## Check that it compiles for the other platforms (PLATFORMS=…; rustup gets what is missing)
+	@if ! command -v rustup >/dev/null 2>&1; then echo "skipped: no rustup"; exit 0; fi; \
+	for target in $(PLATFORMS); do \
+		if ! rustup target add $$target; then echo "skipped: no Rust for $$target"; continue; fi; \
+		echo "$(CARGO) clippy --locked --target $$target $(WITHOUT_C)"; \
+		$(CARGO) clippy -q --locked --target $$target $(WITHOUT_C) -- $(RUSTC_LINTS) || exit 1; \
+	done
+
+msrv: ## Check that it compiles with the minimum supported Rust (rustup gets it)
+	@if ! command -v rustup >/dev/null 2>&1; then echo "skipped: no rustup"; exit 0; fi; \
+	if ! rustup toolchain install $(MSRV) --profile minimal --no-self-update; then echo "skipped: no Rust $(MSRV)"; exit 0; fi; \
+	echo "cargo +$(MSRV) check --workspace --locked"; \
+	CARGO_TARGET_DIR=target/msrv cargo +$(MSRV) check --workspace --locked
+
+# With the threads of a model checker. They are no feature, which others could ask for; so all is built once more, elsewhere.
+SHUTTLE = RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle $(CARGO)
 
 # What a passed test prints is dropped, but for the reasons of tests that skipped something.
 unit:
@@ -59,7 +83,7 @@ unit:
 	else \
 		echo "$(CARGO) test --workspace --locked"; $(CARGO) test --workspace --locked; \
 	fi
-	$(CARGO) test --locked -p transcript-writer --features shuttle --test shuttle
+	$(SHUTTLE) test --locked -p transcript-writer --test shuttle
 
 validator:
 	@if command -v python3 >/dev/null 2>&1; then \
@@ -143,9 +167,17 @@ fuzz: ## Fuzz each target RUNS times (needs nightly and cargo-fuzz)
 		$(CARGO) +nightly fuzz run $$t -- -runs=$(RUNS) || exit 1; \
 	done
 
+nightly: targets msrv features light bench-check compat page-test ## Run what takes too long for every change, with short fuzzing and soak
+	@$(MAKE) package PACKAGE=--verify
+	@$(MAKE) soak SOAK=5
+	@if $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then $(MAKE) fuzz RUNS=200000; else echo "skipped: no nightly toolchain with cargo-fuzz"; fi
+
+light: ## Run the tests of the command in its light form
+	$(CARGO) test --locked -p transcript-cli --no-default-features
+
 soak: ## Kill, stop and starve writers and readers for a long time (SOAK=20 times as long as `make test`)
 	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript-writer --test crash --test it -- --nocapture
-	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript-writer --features shuttle --test shuttle
+	TRANSCRIPT_SOAK=$(SOAK) $(SHUTTLE) test --release --locked -p transcript-writer --test shuttle
 	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript-engine --test it -- --nocapture
 	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript-tail -- --nocapture
 	@if [ ! -x target/release/transcript ]; then \

@@ -14,11 +14,14 @@ python_packages() {
         return
     fi
     venv=$target/bindings-venv
-    [ -x "$venv/bin/maturin" ] || {
-        python3 -m venv "$venv"
-        "$venv/bin/pip" install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
-    }
     rm -rf python/dist
+    if ! [ -x "$venv/bin/maturin" ] && ! {
+        python3 -m venv "$venv" &&
+            "$venv/bin/pip" install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
+    }; then
+        echo 'skipped: the wheel, as maturin cannot be installed'
+        return
+    fi
     zig=
     if [ -n "${TRANSCRIPT_MANYLINUX:-}" ]; then
         "$venv/bin/pip" install --quiet --disable-pip-version-check ziglang

@@ -40,7 +40,9 @@ else
     echo 'skipped: the tests for Node, as there is no npm'
 fi
 
-if command -v python3 >/dev/null; then
+if ! [ -d python/dist ]; then
+    echo 'skipped: the tests for Python, as there is no wheel'
+elif command -v python3 >/dev/null; then
     python3 -m venv "$work/python"
     "$work/python/bin/pip" install --quiet --no-index --disable-pip-version-check "$here"/python/dist/*.whl
     "$work/python/bin/pip" install --quiet --disable-pip-version-check anyio trio ||

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use transcript_format::json::Json;
 
 use super::estimate::TokenEstimate;
@@ -275,7 +274,7 @@ impl From<&AssembledPrompt> for Json {
 #[must_use]
 pub fn text_hash(text: &str) -> String {
     let mut digits = String::with_capacity(64);
-    for byte in Sha256::digest(text) {
+    for byte in hmac_sha256::Hash::hash(text.as_bytes()) {
         // Writing to a string does not fail.
         _ = write!(digits, "{byte:02x}");
     }

@@ -2,7 +2,6 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use sha2::{Digest, Sha256};
 
 /// The style.
 pub const STYLE: &str = include_str!("assets/page.css");
@@ -21,6 +20,6 @@ pub(crate) fn policy() -> String {
 /// Returns the hash of a style or a script, as policies name it.
 #[must_use]
 pub fn hash(text: &str) -> String {
-    let hash = BASE64_STANDARD.encode(Sha256::digest(text.as_bytes()));
+    let hash = BASE64_STANDARD.encode(hmac_sha256::Hash::hash(text.as_bytes()));
     format!("sha256-{hash}")
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-#[cfg(not(feature = "shuttle"))]
+#[cfg(not(shuttle))]
 use crate::per_process::PerProcess;
 use crate::threads::{AtomicUsize, Builder, Condvar, Instant, Mutex, MutexGuard, lock, wait};
 
@@ -507,14 +507,14 @@ fn discard(step: Option<Step>) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(step)));
 }
 
-#[cfg(not(feature = "shuttle"))]
+#[cfg(not(shuttle))]
 fn crew() -> Arc<Crew> {
     static CREW: PerProcess<Arc<Crew>> = PerProcess::new();
     Arc::clone(CREW.get())
 }
 
 /// Each run of the model has a crew of its own. It is not dropped with the run, where no lock works any more.
-#[cfg(feature = "shuttle")]
+#[cfg(shuttle)]
 fn crew() -> Arc<Crew> {
     shuttle::lazy_static! {
         static ref CREW: std::mem::ManuallyDrop<Arc<Crew>> = std::mem::ManuallyDrop::new(Arc::default());
@@ -523,7 +523,7 @@ fn crew() -> Arc<Crew> {
 }
 
 #[cfg(test)]
-#[cfg(not(feature = "shuttle"))]
+#[cfg(not(shuttle))]
 mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::{self, Receiver};

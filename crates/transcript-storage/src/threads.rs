@@ -1,10 +1,10 @@
-//! The threads, locks and clock of the [crew](crate::crew) and of what it works for: those of std, or with the feature
-//! `shuttle` those of a model checker, so that tests can try schedules that a machine seldom produces.
+//! The threads, locks and clock of the [crew](crate::crew) and of what it works for: those of std, or with
+//! `cfg(shuttle)` those of a model checker, so that tests can try schedules that a machine seldom produces.
 
 use std::sync::PoisonError;
 use std::time::Duration;
 
-#[cfg(not(feature = "shuttle"))]
+#[cfg(not(shuttle))]
 pub use std::{
     sync::atomic::AtomicUsize,
     sync::{Condvar, Mutex, MutexGuard},
@@ -12,7 +12,7 @@ pub use std::{
     time::Instant,
 };
 
-#[cfg(feature = "shuttle")]
+#[cfg(shuttle)]
 pub use model::{AtomicUsize, Builder, Condvar, Instant, Mutex, MutexGuard};
 
 /// Locks the mutex, also after a thread panicked while it held it.
@@ -35,7 +35,7 @@ pub fn wait<'a, T>(
 }
 
 /// Adds what shuttle lacks: a wait with a timeout, and a clock.
-#[cfg(feature = "shuttle")]
+#[cfg(shuttle)]
 mod model {
     use std::cell::Cell;
     use std::ops::{Add, Deref, DerefMut};

@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use memchr::memchr;
-use sha2::{Digest, Sha256};
 use transcript_reader::{Error, Source};
 use transcript_storage::{Fingerprint, HEAD_LEN, LastBytes, TAIL_LEN};
 
@@ -163,7 +162,7 @@ struct BytesFingerprint {
 impl BytesFingerprint {
     fn of(bytes: &[u8]) -> Self {
         let mut hash = [0; 8];
-        hash.copy_from_slice(&Sha256::digest(bytes)[..8]);
+        hash.copy_from_slice(&hmac_sha256::Hash::hash(bytes)[..8]);
         Self {
             len: bytes.len(),
             hash,

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 use serde_json::value::RawValue;
-use sha2::{Digest as _, Sha256};
 use transcript_storage::NamedInput;
 
 use super::Tokens;
@@ -103,10 +102,10 @@ impl Prices {
                 prices.read.extend(entry.map(|entry| (name, entry)));
             }
         }
-        let digest = Sha256::new()
-            .chain_update(&prices.digest)
-            .chain_update(&bytes)
-            .finalize();
+        let mut digest = hmac_sha256::Hash::new();
+        digest.update(&prices.digest);
+        digest.update(&bytes);
+        let digest = digest.finalize();
         prices.digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(prices)
     }

@@ -11,7 +11,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use sha2::{Digest, Sha256};
 use transcript_format::kind::EntryKind;
 use transcript_format::named;
 use transcript_format::object::{JsonKind, Object, Raw};
@@ -559,7 +558,7 @@ fn hash(sent: &Sent) -> Hash {
     json += &quoted(message.role().name());
     json.push('}');
     let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(json) {
+    for byte in hmac_sha256::Hash::hash(json.as_bytes()) {
         // Writing to a string cannot fail.
         let _ = write!(hex, "{byte:02x}");
     }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -208,23 +207,9 @@ pub fn ignore_file_size_signal() {
 /// kernel has to update them with the next write, which costs as much as the query itself.
 #[cfg(target_os = "linux")]
 pub(crate) fn status(file: &fs::File) -> io::Result<Status> {
-    let mut answer = std::mem::MaybeUninit::<libc::statx>::zeroed();
-    #[expect(unsafe_code, reason = "not in the standard library")]
-    // SAFETY: the descriptor is open as long as `file` is borrowed, the path is a C string that
-    // lives for ever, and the pointer leads to room for one `statx`, for which zeros are a value.
-    let answer = unsafe {
-        let result = libc::statx(
-            file.as_raw_fd(),
-            c"".as_ptr(),
-            libc::AT_EMPTY_PATH,
-            libc::STATX_NLINK | libc::STATX_SIZE,
-            answer.as_mut_ptr(),
-        );
-        if result != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        answer.assume_init()
-    };
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    let fields = StatxFlags::NLINK | StatxFlags::SIZE;
+    let answer = statx(file, c"", AtFlags::EMPTY_PATH, fields)?;
     Ok(Status {
         len: answer.stx_size,
         is_linked: answer.stx_nlink > 0,
@@ -241,11 +226,7 @@ pub(crate) fn status(file: &fs::File) -> io::Result<Status> {
 }
 
 fn user() -> u32 {
-    #[expect(unsafe_code, reason = "not in the standard library")]
-    // SAFETY: takes nothing, touches no memory of ours and cannot fail.
-    unsafe {
-        libc::geteuid()
-    }
+    rustix::process::geteuid().as_raw()
 }
 
 /// Returns whether any process has the file open for writing: the kernel refuses a read lease then.
@@ -294,7 +275,7 @@ fn control(file: &fs::File, command: libc::c_int, value: libc::c_int) -> libc::c
     #[expect(unsafe_code, reason = "not in the standard library")]
     // SAFETY: the descriptor is open as long as `file` is borrowed; the calls take no pointer.
     unsafe {
-        libc::fcntl(file.as_raw_fd(), command, value)
+        libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(file), command, value)
     }
 }
 
@@ -313,19 +294,16 @@ pub fn reports_changes(folder: &Path) -> bool {
 
 /// Returns whether the file is on a network or user-space file system, by its magic number.
 #[cfg(target_os = "linux")]
+#[cfg_attr(
+    target_pointer_width = "64",
+    expect(
+        clippy::unnecessary_cast,
+        reason = "the width of the field differs between systems"
+    )
+)]
 pub(crate) fn is_remote(file: &fs::File) -> bool {
-    let mut status = std::mem::MaybeUninit::<libc::statfs>::uninit();
-    #[expect(unsafe_code, reason = "not in the standard library")]
-    // SAFETY: the descriptor is open as long as `file` is borrowed, and the pointer is valid for one
-    // `statfs`, which the call initializes when it returns 0.
-    let kind = unsafe {
-        if libc::fstatfs(file.as_raw_fd(), status.as_mut_ptr()) != 0 {
-            return false;
-        }
-        status.assume_init().f_type
-    };
-    // The width of the field differs between systems.
-    is_remote_kind(kind as i64)
+    let status = rustix::fs::fstatfs(file);
+    status.is_ok_and(|status| is_remote_kind(status.f_type as i64))
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -18,13 +18,9 @@ const GUARDED: [&str; 9] = [
     "transcript-catalog",
 ];
 const KEPT_OUT: [&str; 3] = ["tokio", "notify", "anyhow"];
-/// The feature of the crates that one test target runs under another scheduler. No other build
-/// takes it, so the packages it needs may not have been fetched.
-const FEATURE_OF_TESTS: &str = "shuttle";
 
-/// What `cargo metadata` says about this workspace, with all features of the guarded crates but
-/// the one of tests, for the machine that the test runs on: other platforms, and features of other
-/// crates, may need packages that have not been fetched.
+/// Returns the answer of `cargo metadata` about this workspace, with all features of the guarded crates, for the machine that
+/// the test runs on: other platforms, and features of other crates, may need packages that have not been fetched.
 fn metadata() -> Value {
     let members = cargo_metadata(&["--no-deps"]);
     let packages = members["packages"].as_array().expect("a list of packages");
@@ -33,8 +29,7 @@ fn metadata() -> Value {
         let name = package["name"].as_str().expect("a name");
         if GUARDED.contains(&name) {
             let of_package = package["features"].as_object().expect("a table");
-            let of_builds = of_package.keys().filter(|name| *name != FEATURE_OF_TESTS);
-            features.extend(of_builds.map(|feature| format!("{name}/{feature}")));
+            features.extend(of_package.keys().map(|feature| format!("{name}/{feature}")));
         }
     }
     cargo_metadata(&[

@@ -1,7 +1,8 @@
 //! The hand-off between callers, the thread that writes and the one that syncs, under many
 //! schedules. The model checker `shuttle` chooses them at random, and detects deadlocks.
 //!
-//! `cargo test -p transcript-writer --features shuttle --test shuttle`
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p transcript-writer --test shuttle`
+#![cfg(shuttle)]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod stage;
