@@ -3,7 +3,7 @@
 //! Outside of tests everything here is what it wraps.
 
 use std::io;
-#[cfg(any(test, unix))]
+#[cfg(any(test, target_os = "linux"))]
 use std::time::Duration;
 
 /// Makes a system call that may fail.
@@ -14,13 +14,13 @@ pub(crate) fn call<T>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
 }
 
 /// Returns whether the file system is to be taken for one that knows no flag of `renameat2`.
-#[cfg(all(not(test), unix))]
+#[cfg(all(not(test), target_os = "linux"))]
 #[inline]
 pub(crate) fn knows_no_flag() -> bool {
     false
 }
 
-#[cfg(all(not(test), unix))]
+#[cfg(all(not(test), target_os = "linux"))]
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
